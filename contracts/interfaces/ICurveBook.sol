@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.28;
+
+/// @title The posted curves, one per market, and how much of each has been taken.
+/// @notice A market is an unordered token pair; its id is keccak256(abi.encodePacked(token0, token1)) with token0 < token1.
+/// A curve is a list of segments per side, best price first: `length` base units at a marginal price of `subticks`, where a
+/// subtick is 1/256 of a tick. The exact cost of a walk is G = sum(subticks x base units), an integer, and
+/// quote units = G x tickLotUnits / (lotUnits x 256), rounded once, at the end, in the vault's favour.
+///
+/// Swaps write counters only and posts write prices only, each to its own words, so neither can block or race the other: what was
+/// taken since the snapshot behind a curve is (counter - snapshot counter), whatever was posted in between.
+///
+/// Trust: a poster of this contract sets the price at which the vault trades, within the market's TTL; it can't move funds by itself.
+interface ICurveBook {
+    event MarketListed(
+        bytes32 indexed market,
+        address indexed base,
+        address indexed quote,
+        uint256 index,
+        uint256 lotUnits,
+        uint256 tickLotUnits,
+        uint256 maxTtlSec
+    );
+    event MaxTtlSet(bytes32 indexed market, uint256 maxTtlSec);
+    /// @notice A full curve is live. `snapAsk` and `snapBid` are the cumulative base units taken that its snapshot already reflects
+    /// (modulo 2^92); `wordsHash` is keccak256 over the packed words, ask words first.
+    event CurvePosted(
+        bytes32 indexed market, uint32 indexed seq, uint32 deadline, uint96 snapAsk, uint96 snapBid, bytes32 wordsHash
+    );
+    /// @notice The curve of `baseSeq` lives on as `seq` until `deadline`, words and snapshot volumes unchanged.
+    event CurveTouched(bytes32 indexed market, uint32 indexed seq, uint32 baseSeq, uint32 deadline);
+    /// @notice An element of a batch was left out because `seq` does not rise above `liveSeq`, or a touch names another curve.
+    event PostSkipped(bytes32 indexed market, uint32 indexed seq, uint32 liveSeq);
+    event PosterSet(address indexed poster, bool allowed);
+
+    error UnknownMarket(bytes32 market);
+    error MarketExists(bytes32 market);
+    error BadMarketConfig();
+    error NotPoster(address caller);
+    error NotEntrypoint(address caller);
+    error MalformedPost(uint256 offset);
+    error OrphanedBlock(uint256 blockNumber, bytes12 expected, bytes12 actual);
+    error StaleSeq(bytes32 market, uint32 seq, uint32 liveSeq);
+    error DeadlineOutOfRange(bytes32 market, uint256 deadline, uint256 earliest, uint256 latest);
+    error CrossedCurve(bytes32 market);
+    error CurveExpired(bytes32 market, uint256 deadline);
+    error InsufficientDepth(uint256 requested, uint256 available);
+    error ZeroAmount();
+    error ZeroOutput();
+    error AmountTooLarge(uint256 amount, uint256 maximum);
+
+    /// @notice The result of walking a curve. Amounts are gross: no taker fee is in them.
+    struct Fill {
+        bytes32 market;
+        /// @dev Per market, from 1, strictly rising by one.
+        uint256 fillSeq;
+        uint256 curveSeq;
+        /// @dev True when the taker buys base (the ask side is consumed).
+        bool isBuy;
+        uint256 baseAmount;
+        uint256 quoteAmount;
+        /// @dev Base units of this side of the live curve that were consumed before this fill.
+        uint256 consumedBefore;
+    }
+
+    /// @notice Everything the contract knows of a market, decoded.
+    struct MarketState {
+        address base;
+        address quote;
+        uint256 index;
+        uint256 lotUnits;
+        uint256 tickLotUnits;
+        uint256 maxTtlSec;
+        uint256 cumAsk;
+        uint256 cumBid;
+        uint256 fillSeq;
+        uint256 snapAsk;
+        uint256 snapBid;
+        uint256 deadline;
+        uint256 seq;
+    }
+
+    /// @notice Lists the pair. Owner only; the grid can never change afterwards.
+    /// @param lotExponent lotUnits = 10^lotExponent base units, at most 10^18.
+    /// @param tickLotMantissa tickLotUnits = tickLotMantissa x 10^tickLotExponent quote units in one tick of one lot.
+    /// @param maxTtlSec longest time from a post to its deadline, 1..255 seconds.
+    function listMarket(
+        address base,
+        address quote,
+        uint256 lotExponent,
+        uint256 tickLotMantissa,
+        uint256 tickLotExponent,
+        uint256 maxTtlSec
+    ) external returns (bytes32 market);
+
+    /// @notice Owner only. Curves already posted keep their deadline.
+    function setMaxTtl(bytes32 market, uint256 maxTtlSec) external;
+
+    /// @notice Owner only. See the trust note above for what a poster can do.
+    function setPoster(address poster, bool allowed) external;
+
+    function isPoster(address account) external view returns (bool);
+
+    /// @notice Applies one packed record (layout in `PostCodec`), or reverts. Posters only.
+    /// Reverts `OrphanedBlock` unless the chain still has the block that the curve was computed from, `StaleSeq` unless the
+    /// sequence number rises, `DeadlineOutOfRange`, `CrossedCurve`.
+    function post(bytes calldata data) external;
+
+    /// @notice Applies several packed records; stale ones are skipped and reported by `PostSkipped`.
+    /// @return applied bit i is set when record i took effect.
+    function postBatch(bytes calldata data) external returns (uint256 applied);
+
+    /// @notice Walks the live curve and counts the amount as taken. Entrypoint only; the amounts of `Fill` are what the vault must
+    /// receive and may pay.
+    /// @param exactOut false: `amount` is what comes in; true: `amount` is what goes out.
+    function consume(address tokenIn, address tokenOut, uint256 amount, bool exactOut) external returns (Fill memory fill);
+
+    /// @notice What `consume` would return now, or all zero amounts if it would revert. Never reverts for the market's sake.
+    function preview(address tokenIn, address tokenOut, uint256 amount, bool exactOut)
+        external
+        view
+        returns (uint256 amountIn, uint256 amountOut);
+
+    function marketCount() external view returns (uint256);
+
+    function marketAt(uint256 index) external view returns (bytes32 market);
+
+    /// @notice Reverts `UnknownMarket` when the pair was never listed.
+    function marketState(bytes32 market) external view returns (MarketState memory state);
+
+    /// @notice The live packed words of both sides, as many as each side uses.
+    function curveWords(bytes32 market) external view returns (uint256[] memory askWords, uint256[] memory bidWords);
+}

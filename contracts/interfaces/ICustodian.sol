@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.28;
+
+/// @title The vault that holds every maker's funds.
+/// @notice There is no per-maker balance here: balances live in the off-chain ledger. The only per-maker state is a settled
+/// withdrawal claim. Tokens must arrive through `deposit`; a plain transfer is never credited to anybody.
+///
+/// Trust: a poster of this contract can write any maker's claim, but a claim is only ever paid to the maker it names, after
+/// the delay in force when it was settled. The entrypoint can pay out everything that is not claimed. The owner can replace
+/// the implementation and therefore everything.
+interface ICustodian {
+    /// @notice `amount` is what arrived, measured by the vault's balance, not what the caller asked to send.
+    event Deposited(address indexed maker, address indexed token, uint256 amount);
+    /// @notice A wish to withdraw. Nothing is stored and no clock starts until a poster settles it.
+    event WithdrawRequested(address indexed maker, address indexed token, uint256 amount);
+    /// @notice The claim of (maker, token) is now `amount`, payable from `readyAt`. `basis` is the version that this settlement
+    /// was computed on; makers ignore it. Emitted also when the amount did not change.
+    event WithdrawSettled(address indexed maker, address indexed token, uint256 amount, uint256 basis, uint64 readyAt);
+    event WithdrawExecuted(address indexed maker, address indexed token, uint256 amount);
+    /// @notice One element of a batch settlement was left out; `reason` is the selector of the error it would have reverted with.
+    event SettlementSkipped(address indexed maker, address indexed token, uint256 amount, uint256 basis, bytes4 reason);
+    event PosterSet(address indexed poster, bool allowed);
+    event WithdrawDelaySet(uint256 delaySec);
+
+    error ZeroAmount();
+    error NothingReceived(address token);
+    error AmountTooLarge(uint256 amount, uint256 maximum);
+    error NoClaim();
+    error ClaimNotReady(uint64 readyAt);
+    error StaleBasis(uint256 given, uint256 current);
+    error InsufficientLiquidity(address token, uint256 requested, uint256 available);
+    error NotPoster(address caller);
+    error NotEntrypoint(address caller);
+    error ForbiddenRecipient(address recipient);
+
+    /// @notice One element of a batch settlement; the fields are the arguments of `settleWithdraw`.
+    struct Settlement {
+        address maker;
+        address token;
+        uint256 amount;
+        uint256 basis;
+    }
+
+    /// @notice Moves `amount` of `token` from the caller into the vault. The ledger credits `msg.sender` with what arrived.
+    function deposit(address token, uint256 amount) external;
+
+    /// @notice Announces a withdrawal. Reverts `ZeroAmount` for zero; any other amount is accepted, whoever calls.
+    function requestWithdraw(address token, uint256 amount) external;
+
+    /// @notice Sets (never adds to) the claim of `maker` in `token`. Posters only.
+    /// Raising needs `basis` equal to `claimBasis(maker, token)` and free liquidity for the difference, and restarts the clock:
+    /// readyAt = block.timestamp + withdrawDelay(), saturating. Lowering always succeeds and keeps readyAt. An equal amount
+    /// changes no state and still emits `WithdrawSettled`.
+    function settleWithdraw(address maker, address token, uint256 amount, uint256 basis) external;
+
+    /// @notice `settleWithdraw` for each element; an element that would revert `StaleBasis` or `InsufficientLiquidity` is skipped
+    /// and reported by `SettlementSkipped`, the others take effect.
+    function settleWithdrawBatch(Settlement[] calldata settlements) external;
+
+    /// @notice Pays the caller's whole settled claim to the caller. Reverts `NoClaim` without one, `ClaimNotReady` before readyAt.
+    function executeWithdraw(address token) external;
+
+    /// @notice The settled claim; amount 0 means none, cancelled, or executed already.
+    function claim(address maker, address token) external view returns (uint256 amount, uint64 readyAt);
+
+    /// @notice Version of the claim: how many times it was raised, lowered or executed so far.
+    function claimBasis(address maker, address token) external view returns (uint256 basis);
+
+    /// @notice Sum of all settled claims in `token`.
+    function totalClaims(address token) external view returns (uint256);
+
+    /// @notice Seconds from settlement to payment, for claims settled from now on.
+    function withdrawDelay() external view returns (uint256 delaySec);
+
+    /// @notice Owner only; any value including zero. Claims settled earlier keep their readyAt.
+    function setWithdrawDelay(uint256 delaySec) external;
+
+    /// @notice Owner only. See the trust note above for what a poster can do.
+    function setPoster(address poster, bool allowed) external;
+
+    function isPoster(address account) external view returns (bool);
+
+    /// @notice Holdings minus settled claims, zero if claims exceed holdings. This is what swaps may spend.
+    function availableLiquidity(address token) external view returns (uint256);
+
+    /// @notice Sends vault funds for a swap. Entrypoint only; reverts `InsufficientLiquidity` above `availableLiquidity(token)`.
+    function payOut(address token, address to, uint256 amount) external;
+}

@@ -1,0 +1,36 @@
+import type { Address, Market, OpenOrder, OrderFill, OrderLogRow, Side } from './types.js';
+
+/** All open orders at one price. `lots` floors each order's remaining size; `orders` counts them. */
+export interface BookLevel {
+  priceTicks: bigint;
+  lots: bigint;
+  orders: number;
+}
+
+/** The projection of the order log and of attributed fills. Applying is total: an accepted row is never judged again. */
+export interface Book {
+  apply(row: OrderLogRow): void;
+  /** Reduces the named orders; an order left with less than one lot closes as filled. Unknown or closed oids only count. */
+  applyFills(fills: readonly OrderFill[]): void;
+  lastOrderSeq(): number;
+  lastOid(): number;
+  order(oid: number): OpenOrder | undefined;
+  orderByCloid(maker: Address, cloid: string): OpenOrder | undefined;
+  /** Oldest first. */
+  openOrders(maker: Address): OpenOrder[];
+  /** All open orders of one side: best price first, then lower maker address, then lower oid. */
+  sideOrders(market: number, side: Side): OpenOrder[];
+  /** Best price first, at most `limit` levels. */
+  levels(market: number, side: Side, limit?: number): BookLevel[];
+  bestTicks(market: number, side: Side): bigint | null;
+  /**
+   * What the maker's open orders could pay, per token address, over all markets: base units of its asks' remaining sizes and
+   * quote units of its bids' remaining sizes at their prices, floored per order.
+   */
+  exposureUnits(maker: Address): Map<Address, bigint>;
+  makersWithOrders(): Address[];
+  /** Used nonces of a signer, at most the 100 highest, unordered. */
+  nonces(signer: Address): readonly number[];
+}
+
+export type CreateBook = (markets: readonly Market[]) => Book;

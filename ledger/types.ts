@@ -1,0 +1,209 @@
+import type { Knex } from 'knex';
+import type {
+  Address,
+  ChainFill,
+  Cut,
+  Decomposition,
+  Hex,
+  Market,
+  MarketSnapshot,
+  OrderFill,
+  Trim,
+} from '../core/types.js';
+
+/** One writer per log; everything else that is stored is a projection of them. */
+export type LogName = 'order' | 'ledger' | 'publication' | 'settlement' | 'swap' | 'operator';
+
+export interface Db {
+  readonly kind: 'sqlite' | 'pg';
+  readonly knex: Knex;
+  close(): Promise<void>;
+}
+
+/** A query runner: the root connection, or the transaction that a function must stay inside. */
+export type Queryable = Knex | Knex.Transaction;
+
+/**
+ * The right to append to one log. `tx` runs one transaction at a time; it fails with `WriterLostError` and writes nothing once
+ * another process has taken the log over.
+ */
+export interface Writer {
+  readonly log: LogName;
+  readonly epoch: number;
+  tx<T>(write: (tx: Knex.Transaction) => Promise<T>): Promise<T>;
+  release(): Promise<void>;
+}
+
+/** Accounts of the double-entry ledger that are not addresses. `vault` mirrors the custodian's holdings with a negative sign. */
+export const VAULT = 'vault';
+export const UNATTRIBUTED = 'unattributed';
+export type Account = Address | typeof VAULT | typeof UNATTRIBUTED;
+
+export type EntryKind =
+  | 'deposit'
+  | 'fill'
+  | 'residual'
+  | 'takerFee'
+  | 'inputFee'
+  | 'execution'
+  | 'unattributed';
+
+/** One side of a posting. The entries of one `ref` sum to zero per token, the vault's included. */
+export interface LedgerEntry {
+  /** Unique per posting, so that a replay is a no-op: `deposit:<tx>:<logIndex>`, `fill:<marketId>:<fillSeq>`, ... */
+  ref: string;
+  kind: EntryKind;
+  account: Account;
+  token: Address;
+  amountUnits: bigint;
+}
+
+export type CustodyKind = 'deposited' | 'requested' | 'settled' | 'executed';
+
+export interface CustodyEvent {
+  kind: CustodyKind;
+  maker: Address;
+  token: Address;
+  /** Saturated at 2^128 - 1. */
+  amountUnits: bigint;
+  /** `settled` only. */
+  basis: bigint | null;
+  readyAtSec: number | null;
+  blockNumber: number;
+  txHash: Hex;
+  logIndex: number;
+}
+
+/** A curve or a touch seen on-chain. */
+export interface PostSeen {
+  market: number;
+  seq: number;
+  /** The curve whose words live on; equal to seq for a full post. */
+  baseSeq: number;
+  deadlineSec: number;
+  snapAskUnits: bigint;
+  snapBidUnits: bigint;
+  wordsHash: Hex;
+  blockNumber: number;
+  blockTimestampSec: number;
+  txHash: Hex;
+}
+
+export interface ScannedBlock {
+  number: number;
+  hash: Hex;
+  parentHash: Hex;
+  timestampSec: number;
+}
+
+export interface AttributedFill {
+  fill: ChainFill;
+  decomposition: Decomposition;
+  /** Parts per order, with the trade id that makers deduplicate by. */
+  orderFills: (OrderFill & { tid: number })[];
+}
+
+/** One scan of the chain, committed whole or not at all. Generations count from 1. */
+export interface GenerationWrite {
+  generation: number;
+  fromBlock: number;
+  toBlock: number;
+  blocks: ScannedBlock[];
+  scannedMs: number;
+  observedHead: number;
+  observedHeadTimestampMs: number;
+  listed: Market[];
+  custody: CustodyEvent[];
+  posts: PostSeen[];
+  fills: AttributedFill[];
+  entries: LedgerEntry[];
+  /** Changes of withdrawal reservations, signed. */
+  reservations: { account: Address; token: Address; deltaUnits: bigint }[];
+  /** Deposits minus executed withdrawals, signed. */
+  netCapital: { account: Address; token: Address; deltaUnits: bigint }[];
+  /** Snapshots of curves that a fill of this generation hit for the first time. */
+  snapshots: { seq: number; snapshot: MarketSnapshot }[];
+  /** A halt that this scan found; it is durable with the generation. */
+  halt: { code: string; message: string } | null;
+}
+
+export interface GenerationRow {
+  generation: number;
+  fromBlock: number;
+  toBlock: number;
+  blockHash: Hex;
+  blockTimestampMs: number;
+  scannedMs: number;
+  observedHead: number;
+  observedHeadTimestampMs: number;
+}
+
+/** Counters of one market after a generation. Volumes are cumulative base units taken since genesis, per side. */
+export interface MarketProgress {
+  market: number;
+  fillSeq: number;
+  askVolumeUnits: bigint;
+  bidVolumeUnits: bigint;
+}
+
+/** What followers of the ledger log (gateway, poster, cut) need of one generation. */
+export interface GenerationEffects {
+  generation: number;
+  toBlock: number;
+  orderFills: OrderFill[];
+  /** Only the markets that had a fill in this generation. */
+  progress: MarketProgress[];
+}
+
+export interface BalanceRow {
+  account: Account;
+  token: Address;
+  balanceUnits: bigint;
+  reservedUnits: bigint;
+  netCapitalUnits: bigint;
+}
+
+/** A prepared publication, durable before it is signed. One transaction may carry several (same txKey). */
+export interface Publication {
+  market: number;
+  seq: number;
+  /** Equal to seq for a full post. */
+  baseSeq: number;
+  cut: Cut;
+  /** Last fill removed from the snapshot, and the volumes after it. */
+  fillSeq: number;
+  askVolumeUnits: bigint;
+  bidVolumeUnits: bigint;
+  trims: Trim[];
+  snapshotHash: Hex;
+  askWords: bigint[];
+  bidWords: bigint[];
+  wordsHash: Hex;
+  deadlineSec: number;
+  preparedMs: number;
+  txKey: string;
+}
+
+export interface OutboxRow {
+  txKey: string;
+  signer: Address;
+  nonce: number;
+  to: Address;
+  /** Signed bytes, as broadcast. */
+  raw: Hex;
+  hash: Hex;
+  sentMs: number;
+  /** Last second in which mining it is of any use; null when it never expires. */
+  validUntilSec: number | null;
+}
+
+export type MakerStatus = 'approved' | 'suspended';
+
+/** One act of the operator. */
+export interface OperatorRow {
+  operatorSeq: number;
+  timeMs: number;
+  kind: 'approve' | 'suspend' | 'halt' | 'resume';
+  maker: Address | null;
+  note: string;
+}
