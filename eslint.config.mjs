@@ -1,0 +1,147 @@
+import eslint from '@eslint/js';
+import tseslint from 'typescript-eslint';
+
+/**
+ * Money is bigint or an exact decimal string, so nothing that makes a double of it may appear. Ids, block numbers and times go
+ * through `toSafeInt`, which refuses what a double can't hold.
+ */
+const noFloats = [
+  {
+    selector: "CallExpression[callee.name='Number']:not(FunctionDeclaration[id.name='toSafeInt'] CallExpression)",
+    message: 'Amounts are bigint or exact decimal strings; use toSafeInt for ids, blocks and times.',
+  },
+  {
+    selector: "CallExpression[callee.object.name='Number'][callee.property.name=/^(parseFloat|parseInt)$/]",
+    message: 'Amounts are bigint or exact decimal strings; use toSafeInt for ids, blocks and times.',
+  },
+  {
+    selector: "CallExpression[callee.name='parseFloat']",
+    message: 'No floating point: amounts are bigint or exact decimal strings.',
+  },
+  {
+    selector: "CallExpression[callee.property.name='map'] > Identifier.arguments[name=/^(Number|parseFloat)$/]",
+    message: 'Amounts are bigint or exact decimal strings; use toSafeInt for ids, blocks and times.',
+  },
+  {
+    selector: "UnaryExpression[operator='+'][argument.type!='Literal']",
+    message: 'Unary plus makes a double; amounts are bigint or exact decimal strings.',
+  },
+];
+
+const noEnvironment = {
+  selector: "MemberExpression[object.name='process'][property.name='env']",
+  message: 'Settings are read once, in cli/config.ts, and passed in.',
+};
+
+/** Folders that `folder` must not import. Dependencies point one way: server, keepers, cli, deploy -> ledger -> core. */
+const forbiddenImports = {
+  core: ['ledger', 'keepers', 'server', 'cli', 'deploy', 'test', 'typechain-types'],
+  ledger: ['keepers', 'server', 'cli', 'deploy', 'test', 'typechain-types'],
+  keepers: ['server', 'cli', 'deploy', 'test'],
+  server: ['keepers', 'cli', 'deploy', 'test'],
+  deploy: ['ledger', 'keepers', 'server', 'cli', 'test'],
+  cli: ['test'],
+  examples: ['core', 'ledger', 'keepers', 'server', 'cli', 'deploy', 'test'],
+};
+
+const importDirection = Object.entries(forbiddenImports).map(([folder, forbidden]) => ({
+  files: [`${folder}/**/*.ts`],
+  rules: {
+    'no-restricted-imports': [
+      'error',
+      {
+        patterns: [
+          {
+            regex: `^(\\.\\./)+(${forbidden.join('|')})(/|$)`,
+            message: `${folder}/ must not depend on this folder (docs/architecture.md).`,
+          },
+        ],
+      },
+    ],
+  },
+}));
+
+export default tseslint.config(
+  { ignores: ['node_modules/', 'artifacts/', 'cache/', 'coverage/', '.curvebook/', 'typechain-types/'] },
+  eslint.configs.recommended,
+  {
+    files: ['**/*.ts'],
+    extends: [...tseslint.configs.recommendedTypeChecked],
+    languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
+    rules: {
+      '@typescript-eslint/no-floating-promises': 'error',
+      '@typescript-eslint/no-misused-promises': 'error',
+      '@typescript-eslint/consistent-type-imports': ['error', { fixStyle: 'separate-type-imports' }],
+      '@typescript-eslint/switch-exhaustiveness-check': ['error', { considerDefaultExhaustiveForUnions: true }],
+      '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', varsIgnorePattern: '^_' }],
+      // Interfaces ask for promises of implementations that happen to be synchronous.
+      '@typescript-eslint/require-await': 'off',
+      eqeqeq: ['error', 'always'],
+      'no-console': 'error',
+      'max-lines': ['error', { max: 400, skipBlankLines: true, skipComments: true }],
+      'no-restricted-syntax': ['error', noEnvironment],
+    },
+  },
+  {
+    files: ['{core,ledger,keepers,server,cli}/**/*.ts'],
+    rules: { 'no-restricted-syntax': ['error', ...noFloats, noEnvironment] },
+  },
+  {
+    // The one place that reads the environment, and tools whose settings come from it.
+    files: ['cli/config.ts', 'hardhat.config.ts'],
+    rules: { 'no-restricted-syntax': ['error', ...noFloats] },
+  },
+  {
+    files: ['core/**/*.ts'],
+    rules: {
+      'no-restricted-globals': [
+        'error',
+        { name: 'fetch', message: 'core/ does no I/O.' },
+        { name: 'setTimeout', message: 'core/ has no clock.' },
+        { name: 'setInterval', message: 'core/ has no clock.' },
+        { name: 'performance', message: 'core/ has no clock.' },
+        { name: 'process', message: 'core/ does no I/O.' },
+      ],
+      'no-restricted-properties': ['error', { object: 'Date', property: 'now', message: 'core/ has no clock.' }],
+    },
+  },
+  ...importDirection,
+  {
+    // Programs that people run in a terminal.
+    files: ['cli/**/*.ts', 'deploy/**/*.ts', 'examples/**/*.ts', 'bench/**/*.ts'],
+    rules: { 'no-console': 'off' },
+  },
+  {
+    files: ['test/**/*.ts', 'bench/**/*.ts'],
+    rules: {
+      'no-restricted-syntax': 'off',
+      'no-console': 'off',
+      'max-lines': 'off',
+      // chai's assertions are property reads.
+      '@typescript-eslint/no-unused-expressions': 'off',
+      '@typescript-eslint/no-unsafe-assignment': 'off',
+      '@typescript-eslint/no-unsafe-member-access': 'off',
+      '@typescript-eslint/no-unsafe-argument': 'off',
+      '@typescript-eslint/no-unsafe-call': 'off',
+      '@typescript-eslint/no-unsafe-return': 'off',
+    },
+  },
+  {
+    files: ['**/*.mjs'],
+    languageOptions: {
+      globals: Object.fromEntries(
+        [
+          'process',
+          'Buffer',
+          'URL',
+          'console',
+          'setTimeout',
+          'setInterval',
+          'clearTimeout',
+          'clearInterval',
+          'fetch',
+        ].map((name) => [name, 'readonly']),
+      ),
+    },
+  },
+);

@@ -1,0 +1,106 @@
+#!/usr/bin/env node
+/**
+ * `npm test`: types, Solidity tests, TypeScript tests. Tests of the database run on SQLite, and once more on PostgreSQL when
+ * DATABASE_URL names a server. Arguments go to Mocha and leave the rest out: `npm test -- test/core/book.test.ts`.
+ * `--deep` multiplies the runs of each property (RUNS, default 20) and lifts Mocha's time limit.
+ * The last line is `N passed, N failed`; the exit code is 0 only when nothing failed.
+ */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { stripVTControlCharacters } from 'node:util';
+import { ensureCompiled } from './compile.mjs';
+import { projectRoot, say, withProgress } from './console.mjs';
+import { ensureInstalled } from './install.mjs';
+import { ensureNode } from './node-version.mjs';
+import { run } from './process.mjs';
+
+/** @typedef {{ passed: number, failed: number }} Totals */
+
+const bin = (name) => join(projectRoot, 'node_modules', name);
+
+/** Checks types; counts only when it fails. @returns {Promise<Totals>} */
+async function checkTypes() {
+  const { code, output } = await withProgress('checking types', () =>
+    run(process.execPath, [bin('typescript/bin/tsc'), '--noEmit', '-p', projectRoot]),
+  );
+  if (code !== 0) process.stdout.write(output);
+  return { passed: 0, failed: code === 0 ? 0 : 1 };
+}
+
+/** @returns {Promise<Totals>} */
+async function runSolidityTests() {
+  say('Solidity tests');
+  const { code, output } = await run(process.execPath, [bin('hardhat/dist/src/cli.js'), 'test', 'solidity'], {
+    echo: true,
+  });
+  const lines = stripVTControlCharacters(output);
+  const count = (word) =>
+    [...lines.matchAll(new RegExp(`^\\s*(\\d+) ${word}`, 'gm'))].map((match) => parseInt(match[1], 10));
+  const skipped = count('skipped').at(-1) ?? 0;
+  return settle('Solidity tests', code, count('passing').at(-1) ?? 0, (count('failing').at(-1) ?? 0) + skipped);
+}
+
+/** @param {string[]} args @param {Record<string, string>} env @returns {Promise<Totals>} */
+async function runTypeScriptTests(args, env) {
+  const database =
+    process.env.DATABASE_URL === undefined ? 'SQLite (DATABASE_URL is not set)' : 'SQLite and PostgreSQL';
+  say(`TypeScript tests on ${database}`);
+  const folder = mkdtempSync(join(tmpdir(), 'curvebook-totals-'));
+  const totals = join(folder, 'totals.json');
+  try {
+    const reporter = [
+      '--reporter',
+      join(projectRoot, 'scripts', 'mocha-reporter.cjs'),
+      '--reporter-option',
+      `totals=${totals}`,
+    ];
+    const { code } = await run(process.execPath, [bin('mocha/bin/mocha.js'), ...reporter, ...args], {
+      echo: true,
+      env,
+    });
+    const { passed, failed } = readTotals(totals);
+    return settle('TypeScript tests', code, passed, failed);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** Zeroes when Mocha ended before its reporter could count. */
+function readTotals(path) {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8'));
+  } catch {
+    return { passed: 0, failed: 0 };
+  }
+}
+
+/** A runner that failed as a whole, or ran nothing, counts as one failure. */
+function settle(name, code, passed, failed) {
+  if (code !== 0 && failed === 0) {
+    say(`${name}: ended with code ${code}`);
+    return { passed, failed: 1 };
+  }
+  if (passed + failed === 0) {
+    say(`${name}: nothing ran`);
+    return { passed, failed: 1 };
+  }
+  return { passed, failed };
+}
+
+await ensureNode();
+await ensureInstalled();
+await ensureCompiled();
+const deep = process.argv.includes('--deep');
+const args = process.argv.slice(2).filter((arg) => arg !== '--deep');
+const results = [];
+if (args.length === 0) {
+  results.push(await checkTypes());
+  results.push(await runSolidityTests());
+}
+const deepEnv = { RUNS: process.env.RUNS ?? '20' };
+results.push(await runTypeScriptTests(deep ? ['--timeout', '0', ...args] : args, deep ? deepEnv : {}));
+const passed = results.reduce((sum, result) => sum + result.passed, 0);
+const failed = results.reduce((sum, result) => sum + result.failed, 0);
+process.stdout.write(`${passed} passed, ${failed} failed\n`);
+process.exitCode = failed === 0 ? 0 : 1;

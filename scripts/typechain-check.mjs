@@ -1,0 +1,13 @@
+/** Fails when the committed typechain-types/ are not what the contracts compile to. */
+import { ensureCompiled } from './compile.mjs';
+import { say } from './console.mjs';
+import { runOrExit } from './process.mjs';
+
+await ensureCompiled({ force: true });
+const changed = await runOrExit('git', ['status', '--porcelain', '--', 'typechain-types']);
+if (changed === '') {
+  say('typechain-types/ is up to date');
+} else {
+  say(`typechain-types/ is stale; run \`npm run compile\` and commit:\n${changed}`);
+  process.exitCode = 1;
+}
