@@ -31,6 +31,12 @@ export interface Book {
   makersWithOrders(): Address[];
   /** Used nonces of a signer, at most the 100 highest, unordered. */
   nonces(signer: Address): readonly number[];
+  /** How many fills and closes named an order that was closed, or never opened. */
+  strays(): { fills: number; closes: number };
+  /** An independent copy: what is applied to one does not show in the other. */
+  clone(): Book;
 }
 
 export type CreateBook = (markets: readonly Market[]) => Book;
+
+export { BookError, createBook } from './book/create-book.js';

@@ -1,0 +1,156 @@
+import type { Book } from '../book.js';
+import type { Address, Market, OpenOrder, OrderEffect, OrderFill, OrderLogRow, Side } from '../types.js';
+import { createMakerOrders, type MakerOrders } from './maker-orders.js';
+import { createNonceSet, type NonceSet } from './nonces.js';
+import { createSideBook, remainingLots, type SideBook } from './side-book.js';
+
+/** A log that can't be folded: rows or oids that do not rise, or a market that is not listed. A defect of the feed, not of an order. */
+export class BookError extends Error {
+  override readonly name = 'BookError';
+
+  constructor(
+    readonly code: 'row_out_of_order' | 'oid_out_of_order' | 'unknown_market',
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+interface Seed {
+  orders: Iterable<OpenOrder>;
+  early: ReadonlyMap<number, bigint>;
+  nonces: NonceSet;
+  orderSeq: number;
+  oid: number;
+  strays: { fills: number; closes: number };
+}
+
+/**
+ * Creates an empty book. `markets` is read at each use, so markets may be appended to it later.
+ * `apply` throws BookError when rows or oids do not rise, or when an order names a market that is not listed.
+ * Rows and fills commute: a fill of an oid that is still to come is kept until its order opens, so the book depends only on
+ * which rows and fills were applied, not on how they interleaved.
+ */
+export function createBook(markets: readonly Market[]): Book {
+  const strays = { fills: 0, closes: 0 };
+  return createFrom(markets, { orders: [], early: new Map(), nonces: createNonceSet(), orderSeq: 0, oid: 0, strays });
+}
+
+function createFrom(markets: readonly Market[], seed: Seed): Book {
+  const orders = new Map<number, OpenOrder>();
+  const makers = new Map<Address, MakerOrders>();
+  const sides = new Map<string, SideBook>();
+  const early = new Map(seed.early);
+  const nonces = seed.nonces;
+  const strays = { ...seed.strays };
+  let lastOrderSeq = seed.orderSeq;
+  let lastOid = seed.oid;
+
+  const marketOf = (index: number): Market => {
+    const market = markets[index]?.index === index ? markets[index] : markets.find((listed) => listed.index === index);
+    if (market === undefined) throw new BookError('unknown_market', `market ${index} is not listed`);
+    return market;
+  };
+  const sideOf = (market: number, side: Side): SideBook | undefined => sides.get(`${market}:${side}`);
+
+  const insert = (order: OpenOrder): void => {
+    const market = marketOf(order.market);
+    let side = sideOf(order.market, order.side);
+    if (side === undefined) {
+      side = createSideBook(order.side, market.lotUnits);
+      sides.set(`${order.market}:${order.side}`, side);
+    }
+    let maker = makers.get(order.maker);
+    if (maker === undefined) {
+      maker = createMakerOrders();
+      makers.set(order.maker, maker);
+    }
+    orders.set(order.oid, order);
+    side.add(order);
+    maker.add(order, market);
+  };
+
+  const remove = (order: OpenOrder): void => {
+    const maker = makers.get(order.maker)!;
+    orders.delete(order.oid);
+    sideOf(order.market, order.side)!.remove(order);
+    maker.remove(order, marketOf(order.market));
+    if (maker.isEmpty()) makers.delete(order.maker);
+  };
+
+  const reduce = (order: OpenOrder, baseUnits: bigint): void => {
+    const market = marketOf(order.market);
+    const next = { ...order, filledUnits: order.filledUnits + baseUnits };
+    if (remainingLots(next, market.lotUnits) < 1n) {
+      remove(order);
+      return;
+    }
+    orders.set(order.oid, next);
+    sideOf(order.market, order.side)!.replace(order, next);
+    makers.get(order.maker)!.replace(order, next, market);
+  };
+
+  const open = (row: OrderLogRow, effect: Extract<OrderEffect, { type: 'open' }>): void => {
+    if (effect.oid <= lastOid) throw new BookError('oid_out_of_order', `oid ${effect.oid} opened after ${lastOid}`);
+    lastOid = effect.oid;
+    const { type: _type, ...terms } = effect;
+    const order: OpenOrder = { ...terms, maker: row.maker, filledUnits: 0n, placedMs: row.timeMs };
+    insert(order);
+    const filledUnits = early.get(order.oid);
+    for (const oid of early.keys()) if (oid <= lastOid) early.delete(oid);
+    if (filledUnits !== undefined) reduce(order, filledUnits);
+  };
+
+  const close = (oid: number): void => {
+    const order = orders.get(oid);
+    if (order === undefined) strays.closes += 1;
+    else remove(order);
+  };
+
+  const apply = (row: OrderLogRow): void => {
+    if (row.orderSeq <= lastOrderSeq) {
+      throw new BookError('row_out_of_order', `order row ${row.orderSeq} applied after ${lastOrderSeq}`);
+    }
+    lastOrderSeq = row.orderSeq;
+    if (row.signer !== null && row.nonce !== null) nonces.add(row.signer, row.nonce);
+    for (const effect of row.effects) {
+      if (effect.type === 'open') open(row, effect);
+      else close(effect.oid);
+    }
+  };
+
+  const applyFill = (fill: OrderFill): void => {
+    const order = orders.get(fill.oid);
+    if (order !== undefined) reduce(order, fill.baseUnits);
+    else if (fill.oid > lastOid) early.set(fill.oid, (early.get(fill.oid) ?? 0n) + fill.baseUnits);
+    else strays.fills += 1;
+  };
+
+  for (const order of seed.orders) insert(order);
+
+  return {
+    apply,
+    applyFills: (fills) => fills.forEach(applyFill),
+    lastOrderSeq: () => lastOrderSeq,
+    lastOid: () => lastOid,
+    order: (oid) => orders.get(oid),
+    orderByCloid: (maker, cloid) => makers.get(maker)?.byCloid(cloid),
+    openOrders: (maker) => makers.get(maker)?.orders() ?? [],
+    sideOrders: (market, side) => sideOf(market, side)?.orders() ?? [],
+    levels: (market, side, limit = Number.MAX_SAFE_INTEGER) => sideOf(market, side)?.levels(limit) ?? [],
+    bestTicks: (market, side) => sideOf(market, side)?.bestTicks() ?? null,
+    exposureUnits: (maker) => makers.get(maker)?.exposureUnits() ?? new Map<Address, bigint>(),
+    makersWithOrders: () => [...makers.keys()],
+    nonces: (signer) => nonces.of(signer),
+    strays: () => ({ ...strays }),
+    clone: () =>
+      createFrom(markets, {
+        orders: orders.values(),
+        early,
+        nonces: nonces.clone(),
+        orderSeq: lastOrderSeq,
+        oid: lastOid,
+        strays,
+      }),
+  };
+}
