@@ -1,0 +1,150 @@
+/** The grid of a market: ticks and lots, their decimals, and the identity of a pair. */
+import { formatUnits, parseDecimal, parseUnits } from './amounts.js';
+import { hexToBytes, keccak256 } from './hash.js';
+import type { Address, Hex, Market, Token } from './types.js';
+
+/** Curve prices are integers of 1/256 tick. */
+export const SUBTICKS_PER_TICK = 256n;
+/** Highest order price: with room to spare, prices up to it have a place in a packed word. */
+export const MAX_PRICE_TICKS = 2n ** 31n;
+/** Bounds that the contract sets on a listing. */
+export const MAX_LOT_EXPONENT = 18;
+export const MAX_TICK_LOT_MANTISSA = 1023n;
+export const MAX_TICK_LOT_EXPONENT = 31;
+export const MAX_TTL_SEC = 255;
+
+/** A listing that the contract would refuse, too. */
+export class MarketError extends Error {
+  override readonly name = 'MarketError';
+
+  constructor(
+    readonly code: 'same_token' | 'bad_address' | 'bad_lot' | 'bad_tick' | 'bad_ttl',
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+/** What a MarketListed event and the tokens themselves say. */
+export interface MarketListing {
+  index: number;
+  base: Token;
+  quote: Token;
+  lotUnits: bigint;
+  tickLotUnits: bigint;
+  maxTtlSec: number;
+}
+
+/** The arguments of listMarket that fix the grid: lotUnits = 10^lotExponent, tickLotUnits = tickLotMantissa x 10^tickLotExponent. */
+export interface GridExponents {
+  lotExponent: number;
+  tickLotMantissa: bigint;
+  tickLotExponent: number;
+}
+
+/** keccak256 of the two packed addresses, the lower one first; the order of the arguments does not matter. Throws MarketError. */
+export function marketId(a: Address, b: Address): Hex {
+  for (const address of [a, b]) {
+    if (!/^0x[0-9a-fA-F]{40}$/.test(address)) throw new MarketError('bad_address', `not an address: ${address}`);
+  }
+  const [low, high] = [a.toLowerCase(), b.toLowerCase()].sort() as [string, string];
+  if (low === high) throw new MarketError('same_token', 'a market needs two different tokens');
+  return keccak256(hexToBytes(`${low}${high.slice(2)}`));
+}
+
+/** The grid as the contract stores it. Throws MarketError `bad_lot` or `bad_tick` when it has no place there. */
+export function gridExponents(lotUnits: bigint, tickLotUnits: bigint): GridExponents {
+  const lot = powerOfTenPart(lotUnits);
+  if (lot.mantissa !== 1n || lot.exponent > MAX_LOT_EXPONENT) {
+    throw new MarketError(
+      'bad_lot',
+      `a lot must be a power of ten of at most 10^${MAX_LOT_EXPONENT} units, not ${lotUnits}`,
+    );
+  }
+  const tick = powerOfTenPart(tickLotUnits);
+  let { mantissa, exponent } = tick;
+  while (exponent > MAX_TICK_LOT_EXPONENT && mantissa <= MAX_TICK_LOT_MANTISSA) {
+    mantissa *= 10n;
+    exponent -= 1;
+  }
+  if (mantissa === 0n || mantissa > MAX_TICK_LOT_MANTISSA) {
+    throw new MarketError(
+      'bad_tick',
+      `a tick of a lot must be 1..${MAX_TICK_LOT_MANTISSA} x 10^0..${MAX_TICK_LOT_EXPONENT}, not ${tickLotUnits}`,
+    );
+  }
+  return { lotExponent: lot.exponent, tickLotMantissa: mantissa, tickLotExponent: exponent };
+}
+
+function powerOfTenPart(value: bigint): { mantissa: bigint; exponent: number } {
+  if (value <= 0n) return { mantissa: 0n, exponent: 0 };
+  const digits = value.toString();
+  const mantissa = digits.replace(/0+$/, '');
+  return { mantissa: BigInt(mantissa), exponent: digits.length - mantissa.length };
+}
+
+/** A market with everything derived from its listing: id, pair name, and the exact decimals of tick and lot. Throws MarketError. */
+export function createMarket(listing: MarketListing): Market {
+  const { base, quote, lotUnits, tickLotUnits, maxTtlSec } = listing;
+  gridExponents(lotUnits, tickLotUnits);
+  if (!Number.isInteger(maxTtlSec) || maxTtlSec < 1 || maxTtlSec > MAX_TTL_SEC) {
+    throw new MarketError('bad_ttl', `maxTtlSec must be 1..${MAX_TTL_SEC}, not ${maxTtlSec}`);
+  }
+  const market = {
+    index: listing.index,
+    id: marketId(base.address, quote.address),
+    pair: `${base.symbol}-${quote.symbol}`,
+    base: { ...base, address: base.address.toLowerCase() as Address },
+    quote: { ...quote, address: quote.address.toLowerCase() as Address },
+    lotUnits,
+    tickLotUnits,
+    maxTtlSec,
+    lotSize: formatUnits(lotUnits, base.decimals),
+  };
+  return { ...market, tickSize: ticksToPrice(market, 1n) };
+}
+
+type Grid = Pick<Market, 'base' | 'quote' | 'lotUnits' | 'tickLotUnits'>;
+
+/** Decimals of a price: price = ticks x tickLotUnits / 10^priceScale, in quote tokens for one base token. May be negative. */
+function priceScale(market: Grid): number {
+  return gridExponents(market.lotUnits, market.tickLotUnits).lotExponent + market.quote.decimals - market.base.decimals;
+}
+
+/** Ticks of a decimal price, or null when it is between two ticks. Zero gives 0n. Throws AmountError on a malformed decimal. */
+export function priceToTicks(market: Grid, price: string): bigint | null {
+  const { digits, scale } = parseDecimal(price);
+  const shift = priceScale(market) - scale;
+  const dividend = shift >= 0 ? digits * 10n ** BigInt(shift) : digits;
+  const divisor = market.tickLotUnits * (shift < 0 ? 10n ** BigInt(-shift) : 1n);
+  return dividend % divisor === 0n ? dividend / divisor : null;
+}
+
+/** Lots of a decimal size in base tokens, or null when it is not a whole number of lots. Zero gives 0n. Throws AmountError when malformed. */
+export function sizeToLots(market: Grid, size: string): bigint | null {
+  if (parseDecimal(size).scale > market.base.decimals) return null;
+  const units = parseUnits(size, market.base.decimals);
+  return units % market.lotUnits === 0n ? units / market.lotUnits : null;
+}
+
+/** Exact decimal price, in quote tokens for one base token. */
+export function ticksToPrice(market: Grid, priceTicks: bigint): string {
+  const scale = priceScale(market);
+  const value = priceTicks * market.tickLotUnits;
+  return scale >= 0 ? formatUnits(value, scale) : formatUnits(value * 10n ** BigInt(-scale), 0);
+}
+
+/** Exact decimal size of whole lots, in base tokens. */
+export function lotsToSize(market: Grid, sizeLots: bigint): string {
+  return unitsToSize(market, sizeLots * market.lotUnits);
+}
+
+/** Exact decimal size of base units, in base tokens. */
+export function unitsToSize(market: Grid, baseUnits: bigint): string {
+  return formatUnits(baseUnits, market.base.decimals);
+}
+
+/** Quote units of `baseUnits` at a whole-tick price, rounded down. */
+export function quoteUnitsFloor(market: Grid, priceTicks: bigint, baseUnits: bigint): bigint {
+  return (priceTicks * market.tickLotUnits * baseUnits) / market.lotUnits;
+}
