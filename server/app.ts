@@ -1,0 +1,107 @@
+import cors from '@koa/cors';
+import type Router from '@koa/router';
+import Koa from 'koa';
+import type { Logger } from 'pino';
+import { stringify } from '../core/json.js';
+import { ApiError, notFound } from './errors.js';
+
+/** Where exchange clients talk: they parse the body of a 4xx as text only, a JSON object there breaks some of them. */
+const PLAIN_TEXT_PATHS = new Set(['/exchange', '/info']);
+
+/** Response headers that browser code may read from another origin. */
+const EXPOSED_HEADERS = [
+  'x-ratelimit-limit',
+  'x-ratelimit-remaining',
+  'x-ratelimit-reset',
+  'retry-after',
+  'x-request-id',
+];
+
+export type AppLogger = Pick<Logger, 'info' | 'error'>;
+
+export interface AppOptions {
+  /** Tried in order; the first one that knows the path answers. */
+  routers: readonly Router[];
+  logger: AppLogger;
+}
+
+/** Shape of every error body outside the order interface. */
+export interface ErrorBody {
+  error: { code: string; message: string };
+}
+
+/**
+ * The HTTP application. Handlers set `ctx.body` to a plain value, in which bigints become JSON integers, or throw an `ApiError`.
+ * Anything else that is thrown is logged and answered with 500 INTERNAL_ERROR and no detail.
+ */
+export function createApp(options: AppOptions): Koa {
+  const app = new Koa();
+  app.silent = true;
+  app.on('error', (error: unknown) => options.logger.error({ err: error }, 'response failed'));
+  app.use(cors({ exposeHeaders: EXPOSED_HEADERS, keepHeadersOnError: true }));
+  app.use(errors(options.logger));
+  app.use(jsonBody);
+  for (const router of options.routers) app.use(router.routes());
+  app.use((ctx) => {
+    throw routeError(ctx, options.routers);
+  });
+  return app;
+}
+
+/** Turns whatever a handler throws into an answer; nothing of an unexpected error leaves the process but its log line. */
+function errors(logger: AppLogger): Koa.Middleware {
+  return async (ctx, next) => {
+    try {
+      await next();
+    } catch (error) {
+      const known = asApiError(error);
+      if (known === null) logger.error({ err: error, method: ctx.method, path: ctx.path }, 'request failed');
+      answerError(ctx, known ?? new ApiError(500, 'INTERNAL_ERROR', 'Internal error'));
+    }
+  };
+}
+
+function answerError(ctx: Koa.Context, error: ApiError): void {
+  ctx.status = error.status;
+  if (PLAIN_TEXT_PATHS.has(ctx.path)) {
+    ctx.type = 'text/plain';
+    ctx.body = error.message;
+    return;
+  }
+  const body: ErrorBody = { error: { code: error.code, message: error.message } };
+  ctx.type = 'application/json';
+  ctx.body = stringify(body);
+}
+
+/** Koa's own errors (an exposed 4xx of `ctx.throw`) keep their status and message. */
+function asApiError(error: unknown): ApiError | null {
+  if (error instanceof ApiError) return error;
+  if (!(error instanceof Error)) return null;
+  const { status, expose } = error as Error & { status?: unknown; expose?: unknown };
+  if (typeof status !== 'number' || status < 400 || status > 499 || expose !== true) return null;
+  return new ApiError(status, status === 404 ? 'NOT_FOUND' : 'BAD_REQUEST', error.message);
+}
+
+/** Writes plain values as JSON text here, because Koa's own serialiser knows no bigint. Strings and streams pass. */
+const jsonBody: Koa.Middleware = async (ctx, next) => {
+  await next();
+  const body: unknown = ctx.body;
+  if (!isPlainValue(body)) return;
+  ctx.body = stringify(body);
+  ctx.type = 'application/json';
+};
+
+function isPlainValue(body: unknown): boolean {
+  if (Array.isArray(body)) return true;
+  return typeof body === 'object' && body !== null && Object.getPrototypeOf(body) === Object.prototype;
+}
+
+/** 405 when the path exists for another method, else 404. */
+function routeError(ctx: Koa.Context, routers: readonly Router[]): ApiError {
+  const allowed = new Set(
+    routers.flatMap((router) => router.match(ctx.path, ctx.method).path.flatMap((layer) => layer.methods)),
+  );
+  if (allowed.size === 0) return notFound(`No such resource: ${ctx.path}`);
+  ctx.set('Allow', [...allowed].join(', '));
+  return new ApiError(405, 'METHOD_NOT_ALLOWED', `${ctx.method} is not allowed here`);
+}

@@ -1,0 +1,100 @@
+import type { RouterMiddleware } from '@koa/router';
+import { z } from 'zod';
+import { formatUnits } from '../../core/amounts.js';
+import { ticksToPrice, unitsToSize } from '../../core/market.js';
+import type { Leg, Market } from '../../core/types.js';
+import type { ExplainedFill, ReadDeps } from './deps.js';
+import { directionOf, feeOf } from './fill-row.js';
+import { queryMarket, sequenceOf } from './params.js';
+import {
+  addressSchema,
+  decimalSchema,
+  directionSchema,
+  feeSchema,
+  integerSchema,
+  pairSchema,
+  signedDecimalSchema,
+} from './schemas.js';
+
+/** One maker at one of its own prices. quote_amount = price x base_amount, floored to the quote token's smallest unit. */
+const legSchema = z.strictObject({
+  maker: addressSchema,
+  price: decimalSchema,
+  size: decimalSchema,
+  base_amount: decimalSchema,
+  quote_amount: decimalSchema,
+});
+
+/** The quote amounts of the legs plus `residual` are the curve's full quote amount; residual = rounding + compression_residual. */
+export const decompositionSchema = z.strictObject({
+  pair: pairSchema,
+  fill_seq: integerSchema,
+  status: z.enum(['pending', 'final']),
+  curve_seq: integerSchema.nullable(),
+  direction: directionSchema.nullable(),
+  legs: z.array(legSchema),
+  rounding: decimalSchema,
+  compression_residual: signedDecimalSchema,
+  residual: signedDecimalSchema,
+  /** +residual on buys, -residual on sells. */
+  operator_gain: signedDecimalSchema,
+  fee: feeSchema,
+});
+
+type DecompositionBody = z.infer<typeof decompositionSchema>;
+
+/** GET /v0/fills/{fill_seq}/decomposition?pair=: who was paid what, and what was left for the operator. */
+export function decompositionHandler(deps: ReadDeps): RouterMiddleware {
+  return async (ctx) => {
+    const market = queryMarket(ctx, deps.markets());
+    const fillSeq = sequenceOf(ctx.params.fill_seq ?? '', 'fill_seq');
+    const explained = await deps.store.explainedFill(market.index, fillSeq);
+    ctx.body = explained === null ? pending(market, fillSeq) : decompositionBody(market, explained);
+  };
+}
+
+/** Nothing attributed under that number, which promises nothing about its future. */
+function pending(market: Market, fillSeq: number): DecompositionBody {
+  return {
+    pair: market.pair,
+    fill_seq: fillSeq,
+    status: 'pending',
+    curve_seq: null,
+    direction: null,
+    legs: [],
+    rounding: '0',
+    compression_residual: '0',
+    residual: '0',
+    operator_gain: '0',
+    fee: { taker: null, token: null, amount: '0' },
+  };
+}
+
+/** The wire form of an attributed fill; quote amounts are in whole units of the quote token, written in token units. */
+export function decompositionBody(market: Market, { fill, decomposition }: ExplainedFill): DecompositionBody {
+  const quote = (units: bigint): string => formatUnits(units, market.quote.decimals);
+  return {
+    pair: market.pair,
+    fill_seq: fill.fillSeq,
+    status: 'final',
+    curve_seq: fill.curveSeq,
+    direction: directionOf(fill),
+    legs: decomposition.legs.map((leg) => legBody(market, leg)),
+    rounding: quote(decomposition.roundingUnits),
+    compression_residual: quote(decomposition.compressionResidualUnits),
+    residual: quote(decomposition.residualUnits),
+    operator_gain: quote(decomposition.operatorGainUnits),
+    fee: feeOf(market, fill),
+  };
+}
+
+function legBody(market: Market, leg: Leg): DecompositionBody['legs'][number] {
+  const size = unitsToSize(market, leg.baseUnits);
+  return {
+    maker: leg.maker,
+    price: ticksToPrice(market, leg.priceTicks),
+    size,
+    base_amount: size,
+    quote_amount: formatUnits(leg.quoteUnits, market.quote.decimals),
+  };
+}

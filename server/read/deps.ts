@@ -1,0 +1,68 @@
+import type { Book } from '../../core/book.js';
+import type { Address, ChainFill, Decomposition, Market } from '../../core/types.js';
+import type { BalanceRow, GenerationRow } from '../../ledger/types.js';
+
+/** A fill as the read API needs it; the decomposition is final because its generation is durable. */
+export interface ExplainedFill {
+  fill: ChainFill;
+  decomposition: Decomposition;
+}
+
+/** What one durable generation says about one account, read in one snapshot. `generation` is null before the first scan. */
+export interface AccountState {
+  generation: GenerationRow | null;
+  /** Only the tokens that the account ever had a row for. */
+  balances: BalanceRow[];
+  /** Highest attributed fill per market index; markets without a fill may be missing. */
+  fillSeqs: ReadonlyMap<number, number>;
+}
+
+/** The durable facts behind the read API. */
+export interface ReadStore {
+  accountState(account: Address): Promise<AccountState>;
+  /** At most `limit` newest fills of the market, newest last. */
+  recentFills(market: number, limit: number): Promise<ChainFill[]>;
+  explainedFill(market: number, fillSeq: number): Promise<ExplainedFill | null>;
+}
+
+/** How fresh the quotes of a market are. */
+export interface FeedStatus {
+  /** A maker with standing quotes in the market has an open feed session. */
+  feedLive(market: number): boolean;
+  /** Milliseconds since the newest accepted action of a maker with standing quotes in the market. */
+  ageMs(market: number): number;
+}
+
+/** Where the scan of the chain stands now; block numbers are null until the chain has been asked once. */
+export interface WatcherStatus {
+  /** Last block that the scan in progress, or the next one, wants to include. */
+  targetBlock: number | null;
+  /** Newest block that the node named. */
+  head: number | null;
+  /** First block that no durable generation includes. */
+  nextBlock: number;
+}
+
+export interface Readiness {
+  ready: boolean;
+  /** Stable code of what stands in the way; null when ready. */
+  reason: string | null;
+}
+
+export interface ReadDeps {
+  version: string;
+  chainId: number;
+  deploymentId: string;
+  /** First block of the counters that net_capital reports. */
+  capitalFlowStartBlock: number;
+  /** Listed markets, in listing order. */
+  markets(): readonly Market[];
+  /** Acknowledged orders only. A function, because a gateway that takes over starts with a new book. */
+  book(): Pick<Book, 'levels'>;
+  feed: FeedStatus;
+  readiness(): Readiness;
+  watcher(): WatcherStatus;
+  /** Newest generation applied in memory, 0 before the first. */
+  inventoryRevision(): number;
+  store: ReadStore;
+}

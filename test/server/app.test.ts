@@ -1,0 +1,115 @@
+import Router from '@koa/router';
+import { expect } from 'chai';
+import { createApp } from '../../server/app.js';
+import { badRequest } from '../../server/errors.js';
+import { listen, ListenError } from '../../server/listen.js';
+import type { Listening } from '../../server/listen.js';
+
+interface Logged {
+  fields: unknown;
+  text: string | undefined;
+}
+
+describe('HTTP application', () => {
+  const logged: Logged[] = [];
+  const record = (fields: unknown, text?: string): void => void logged.push({ fields, text });
+  let listening: Listening;
+
+  before(async () => {
+    const router = new Router();
+    router.get('/big', (ctx) => void (ctx.body = { units: 2n ** 100n, list: [1n] }));
+    router.get('/text', (ctx) => void (ctx.body = 'plain'));
+    router.get('/bad', () => {
+      throw badRequest('no good');
+    });
+    router.get('/boom', () => {
+      throw new Error('secret detail');
+    });
+    router.post('/exchange', () => {
+      throw new Error('secret detail');
+    });
+    router.post('/info', () => {
+      throw badRequest('no good');
+    });
+    listening = await listen(createApp({ routers: [router], logger: { info: record, error: record } }), 0, '127.0.0.1');
+  });
+
+  after(() => listening.close());
+
+  const get = (path: string, init?: RequestInit): Promise<Response> => fetch(`${listening.url}${path}`, init);
+
+  it('writes bigints as JSON integers of full precision', async () => {
+    const response = await get('/big');
+    expect(response.headers.get('content-type')).to.match(/^application\/json/);
+    expect(await response.text()).to.equal('{"units":1267650600228229401496703205376,"list":[1]}');
+  });
+
+  it('leaves text alone', async () => {
+    const response = await get('/text');
+    expect(response.headers.get('content-type')).to.match(/^text\/plain/);
+    expect(await response.text()).to.equal('plain');
+  });
+
+  it('answers refusals with the error envelope', async () => {
+    const response = await get('/bad');
+    expect(response.status).to.equal(400);
+    expect(await response.json()).to.deep.equal({ error: { code: 'BAD_REQUEST', message: 'no good' } });
+  });
+
+  it('hides unexpected errors from the caller and logs them', async () => {
+    logged.length = 0;
+    const response = await get('/boom');
+    expect(response.status).to.equal(500);
+    expect(await response.json()).to.deep.equal({ error: { code: 'INTERNAL_ERROR', message: 'Internal error' } });
+    expect(logged).to.have.length(1);
+    expect((logged[0]?.fields as { err: Error }).err.message).to.equal('secret detail');
+  });
+
+  it('answers the order interface in plain text', async () => {
+    const boom = await get('/exchange', { method: 'POST' });
+    expect([boom.status, await boom.text()]).to.deep.equal([500, 'Internal error']);
+    const bad = await get('/info', { method: 'POST' });
+    expect(bad.headers.get('content-type')).to.match(/^text\/plain/);
+    expect([bad.status, await bad.text()]).to.deep.equal([400, 'no good']);
+  });
+
+  it('tells an unknown path from a wrong method', async () => {
+    const unknown = await get('/nowhere');
+    expect(unknown.status).to.equal(404);
+    expect(((await unknown.json()) as { error: { code: string } }).error.code).to.equal('NOT_FOUND');
+    const wrong = await get('/big', { method: 'POST' });
+    expect(wrong.status).to.equal(405);
+    expect(wrong.headers.get('allow')).to.equal('HEAD, GET');
+    expect(((await wrong.json()) as { error: { code: string } }).error.code).to.equal('METHOD_NOT_ALLOWED');
+  });
+
+  it('lets other origins read answers, errors included, with the rate limit headers', async () => {
+    for (const path of ['/big', '/bad', '/boom', '/nowhere']) {
+      const response = await get(path, { headers: { origin: 'https://maker.example' } });
+      expect(response.headers.get('access-control-allow-origin'), path).to.equal('*');
+      expect(response.headers.get('access-control-expose-headers'), path).to.include('retry-after');
+    }
+  });
+
+  it('names the setting when the port is in use', async () => {
+    const second = createApp({ routers: [], logger: { info: record, error: record } });
+    const error: unknown = await listen(second, listening.port, '127.0.0.1', 'PORT').then(
+      async (taken) => taken.close(),
+      (reason: unknown) => reason,
+    );
+    expect(error).to.be.instanceOf(ListenError);
+    expect((error as ListenError).code).to.equal('PORT_IN_USE');
+    expect((error as ListenError).message)
+      .to.include(`Port ${listening.port}`)
+      .and.to.include('PORT');
+  });
+
+  it('closes twice without complaint and frees the port', async () => {
+    const app = createApp({ routers: [], logger: { info: record, error: record } });
+    const first = await listen(app, 0, '127.0.0.1');
+    await first.close();
+    await first.close();
+    const again = await listen(app, first.port, '127.0.0.1');
+    await again.close();
+  });
+});
