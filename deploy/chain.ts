@@ -1,0 +1,104 @@
+/**
+ * The sandbox's chain: Hardhat's simulated network behind HTTP and WebSocket JSON-RPC, a process of its own so that it outlives
+ * every role of the server. Run with `--port`, `--host`, `--block-time-ms`; prints one line of JSON, `{"rpcUrl": "…"}`, when it
+ * listens, and stops on SIGTERM or SIGINT.
+ */
+import { createServer } from 'node:net';
+import { pathToFileURL } from 'node:url';
+import { parseArgs } from 'node:util';
+import { createHardhatRuntimeEnvironment } from 'hardhat/hre';
+
+export const SANDBOX_CHAIN_ID = 8453;
+/** Well known, worthless anywhere else: the accounts of every Hardhat network. */
+export const SANDBOX_MNEMONIC = 'test test test test test test test test test test test junk';
+
+export interface ChainOptions {
+  host: string;
+  /** 0 takes a free one. */
+  port: number;
+  /** Time between two blocks. */
+  blockTimeMs: number;
+}
+
+/** Somebody else listens where we want to. */
+export class PortInUseError extends Error {
+  readonly code = 'PORT_IN_USE';
+  constructor(
+    readonly port: number,
+    setting: string,
+  ) {
+    super(`port ${port} is in use; stop what listens there or choose another by ${setting}`);
+    this.name = 'PortInUseError';
+  }
+}
+
+/**
+ * Resolves when `port` can be listened on (0 always can); else throws `PortInUseError`, which names `setting`, or the
+ * operating system's own error.
+ */
+export async function assertPortFree(host: string, port: number, setting: string): Promise<void> {
+  if (port === 0) return;
+  await new Promise<void>((resolve, reject) => {
+    const probe = createServer();
+    probe.once('error', (error: NodeJS.ErrnoException) =>
+      reject(error.code === 'EADDRINUSE' ? new PortInUseError(port, setting) : error),
+    );
+    probe.listen(port, host, () => probe.close(() => resolve()));
+  });
+}
+
+/**
+ * Starts the chain in this process. No project configuration is loaded, which makes it listen within a second. Blocks may share
+ * a timestamp, so that chain time follows the wall clock at any block time and whatever is mined in between.
+ */
+export async function startChain({ host, port, blockTimeMs }: ChainOptions): Promise<{ rpcUrl: string }> {
+  await assertPortFree(host, port, 'RPC_PORT');
+  const hre = await createHardhatRuntimeEnvironment({
+    networks: {
+      node: {
+        type: 'edr-simulated',
+        chainType: 'generic',
+        chainId: SANDBOX_CHAIN_ID,
+        hardfork: 'prague',
+        accounts: { mnemonic: SANDBOX_MNEMONIC },
+        allowBlocksWithSameTimestamp: true,
+        mining: { auto: false, interval: blockTimeMs },
+      },
+    },
+  });
+  const server = await hre.network.createServer('node', host, port);
+  const listening = await server.listen();
+  return { rpcUrl: `http://${host}:${listening.port}` };
+}
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: {
+      host: { type: 'string', default: '127.0.0.1' },
+      port: { type: 'string', default: '8545' },
+      'block-time-ms': { type: 'string', default: '2000' },
+    },
+  });
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(0));
+  const chain = await startChain({
+    host: values.host,
+    port: integer('--port', values.port, 0, 65_535),
+    blockTimeMs: integer('--block-time-ms', values['block-time-ms'], 10, 60_000),
+  });
+  console.log(JSON.stringify(chain));
+}
+
+function integer(option: string, text: string, minimum: number, maximum: number): number {
+  const value = /^\d+$/.test(text) ? Number(text) : NaN;
+  if (!(value >= minimum && value <= maximum)) throw new Error(`${option}: ${text} is not ${minimum}..${maximum}`);
+  return value;
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
+  try {
+    await main();
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : error);
+    process.exit(1);
+  }
+}
