@@ -12,39 +12,57 @@ export declare namespace ICustodian {
   
     }
 
-  export interface ICustodianInterface extends Interface {
-    getFunction(nameOrSignature: "availableLiquidity" | "claim" | "claimBasis" | "deposit" | "executeWithdraw" | "isPoster" | "payOut" | "requestWithdraw" | "setPoster" | "setWithdrawDelay" | "settleWithdraw" | "settleWithdrawBatch" | "totalClaims" | "withdrawDelay"): FunctionFragment;
+  export interface CustodianInterface extends Interface {
+    getFunction(nameOrSignature: "UPGRADE_INTERFACE_VERSION" | "acceptOwnership" | "availableLiquidity" | "claim" | "claimBasis" | "deposit" | "executeWithdraw" | "initialize" | "isPoster" | "owner" | "payOut" | "pendingOwner" | "proxiableUUID" | "renounceOwnership" | "requestWithdraw" | "setPoster" | "setWithdrawDelay" | "settleWithdraw" | "settleWithdrawBatch" | "totalClaims" | "transferOwnership" | "upgradeToAndCall" | "withdrawDelay"): FunctionFragment;
 
-    getEvent(nameOrSignatureOrTopic: "Deposited" | "PosterSet" | "SettlementSkipped" | "WithdrawDelaySet" | "WithdrawExecuted" | "WithdrawRequested" | "WithdrawSettled"): EventFragment;
+    getEvent(nameOrSignatureOrTopic: "Deposited" | "Initialized" | "OwnershipTransferStarted" | "OwnershipTransferred" | "PosterSet" | "SettlementSkipped" | "Upgraded" | "WithdrawDelaySet" | "WithdrawExecuted" | "WithdrawRequested" | "WithdrawSettled"): EventFragment;
 
-    encodeFunctionData(functionFragment: 'availableLiquidity', values: [AddressLike]): string;
+    encodeFunctionData(functionFragment: 'UPGRADE_INTERFACE_VERSION', values?: undefined): string;
+encodeFunctionData(functionFragment: 'acceptOwnership', values?: undefined): string;
+encodeFunctionData(functionFragment: 'availableLiquidity', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'claim', values: [AddressLike, AddressLike]): string;
 encodeFunctionData(functionFragment: 'claimBasis', values: [AddressLike, AddressLike]): string;
 encodeFunctionData(functionFragment: 'deposit', values: [AddressLike, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'executeWithdraw', values: [AddressLike]): string;
+encodeFunctionData(functionFragment: 'initialize', values: [AddressLike, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'isPoster', values: [AddressLike]): string;
+encodeFunctionData(functionFragment: 'owner', values?: undefined): string;
 encodeFunctionData(functionFragment: 'payOut', values: [AddressLike, AddressLike, BigNumberish]): string;
+encodeFunctionData(functionFragment: 'pendingOwner', values?: undefined): string;
+encodeFunctionData(functionFragment: 'proxiableUUID', values?: undefined): string;
+encodeFunctionData(functionFragment: 'renounceOwnership', values?: undefined): string;
 encodeFunctionData(functionFragment: 'requestWithdraw', values: [AddressLike, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'setPoster', values: [AddressLike, boolean]): string;
 encodeFunctionData(functionFragment: 'setWithdrawDelay', values: [BigNumberish]): string;
 encodeFunctionData(functionFragment: 'settleWithdraw', values: [AddressLike, AddressLike, BigNumberish, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'settleWithdrawBatch', values: [ICustodian.SettlementStruct[]]): string;
 encodeFunctionData(functionFragment: 'totalClaims', values: [AddressLike]): string;
+encodeFunctionData(functionFragment: 'transferOwnership', values: [AddressLike]): string;
+encodeFunctionData(functionFragment: 'upgradeToAndCall', values: [AddressLike, BytesLike]): string;
 encodeFunctionData(functionFragment: 'withdrawDelay', values?: undefined): string;
 
-    decodeFunctionResult(functionFragment: 'availableLiquidity', data: BytesLike): Result;
+    decodeFunctionResult(functionFragment: 'UPGRADE_INTERFACE_VERSION', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'acceptOwnership', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'availableLiquidity', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'claim', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'claimBasis', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'deposit', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'executeWithdraw', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'initialize', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'isPoster', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'owner', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'payOut', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'pendingOwner', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'proxiableUUID', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'renounceOwnership', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'requestWithdraw', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'setPoster', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'setWithdrawDelay', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'settleWithdraw', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'settleWithdrawBatch', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'totalClaims', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'transferOwnership', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'upgradeToAndCall', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'withdrawDelay', data: BytesLike): Result;
   }
 
@@ -53,6 +71,42 @@ decodeFunctionResult(functionFragment: 'withdrawDelay', data: BytesLike): Result
       export type InputTuple = [maker: AddressLike, token: AddressLike, amount: BigNumberish];
       export type OutputTuple = [maker: string, token: string, amount: bigint];
       export interface OutputObject {maker: string, token: string, amount: bigint };
+      export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>
+      export type Filter = TypedDeferredTopicFilter<Event>
+      export type Log = TypedEventLog<Event>
+      export type LogDescription = TypedLogDescription<Event>
+    }
+
+  
+
+    export namespace InitializedEvent {
+      export type InputTuple = [version: BigNumberish];
+      export type OutputTuple = [version: bigint];
+      export interface OutputObject {version: bigint };
+      export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>
+      export type Filter = TypedDeferredTopicFilter<Event>
+      export type Log = TypedEventLog<Event>
+      export type LogDescription = TypedLogDescription<Event>
+    }
+
+  
+
+    export namespace OwnershipTransferStartedEvent {
+      export type InputTuple = [previousOwner: AddressLike, newOwner: AddressLike];
+      export type OutputTuple = [previousOwner: string, newOwner: string];
+      export interface OutputObject {previousOwner: string, newOwner: string };
+      export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>
+      export type Filter = TypedDeferredTopicFilter<Event>
+      export type Log = TypedEventLog<Event>
+      export type LogDescription = TypedLogDescription<Event>
+    }
+
+  
+
+    export namespace OwnershipTransferredEvent {
+      export type InputTuple = [previousOwner: AddressLike, newOwner: AddressLike];
+      export type OutputTuple = [previousOwner: string, newOwner: string];
+      export interface OutputObject {previousOwner: string, newOwner: string };
       export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>
       export type Filter = TypedDeferredTopicFilter<Event>
       export type Log = TypedEventLog<Event>
@@ -77,6 +131,18 @@ decodeFunctionResult(functionFragment: 'withdrawDelay', data: BytesLike): Result
       export type InputTuple = [maker: AddressLike, token: AddressLike, amount: BigNumberish, basis: BigNumberish, reason: BytesLike];
       export type OutputTuple = [maker: string, token: string, amount: bigint, basis: bigint, reason: string];
       export interface OutputObject {maker: string, token: string, amount: bigint, basis: bigint, reason: string };
+      export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>
+      export type Filter = TypedDeferredTopicFilter<Event>
+      export type Log = TypedEventLog<Event>
+      export type LogDescription = TypedLogDescription<Event>
+    }
+
+  
+
+    export namespace UpgradedEvent {
+      export type InputTuple = [implementation: AddressLike];
+      export type OutputTuple = [implementation: string];
+      export interface OutputObject {implementation: string };
       export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>
       export type Filter = TypedDeferredTopicFilter<Event>
       export type Log = TypedEventLog<Event>
@@ -133,12 +199,12 @@ decodeFunctionResult(functionFragment: 'withdrawDelay', data: BytesLike): Result
 
   
 
-  export interface ICustodian extends BaseContract {
+  export interface Custodian extends BaseContract {
     
-    connect(runner?: ContractRunner | null): ICustodian;
+    connect(runner?: ContractRunner | null): Custodian;
     waitForDeployment(): Promise<this>;
 
-    interface: ICustodianInterface;
+    interface: CustodianInterface;
 
     
   queryFilter<TCEvent extends TypedContractEvent>(
@@ -166,6 +232,22 @@ decodeFunctionResult(functionFragment: 'withdrawDelay', data: BytesLike): Result
 
 
     
+    
+    UPGRADE_INTERFACE_VERSION: TypedContractMethod<
+      [],
+      [string],
+      'view'
+    >
+    
+
+    
+    acceptOwnership: TypedContractMethod<
+      [],
+      [void],
+      'nonpayable'
+    >
+    
+
     
     availableLiquidity: TypedContractMethod<
       [token: AddressLike, ],
@@ -207,6 +289,14 @@ decodeFunctionResult(functionFragment: 'withdrawDelay', data: BytesLike): Result
     
 
     
+    initialize: TypedContractMethod<
+      [owner: AddressLike, delaySec: BigNumberish, ],
+      [void],
+      'nonpayable'
+    >
+    
+
+    
     isPoster: TypedContractMethod<
       [account: AddressLike, ],
       [boolean],
@@ -215,8 +305,40 @@ decodeFunctionResult(functionFragment: 'withdrawDelay', data: BytesLike): Result
     
 
     
+    owner: TypedContractMethod<
+      [],
+      [string],
+      'view'
+    >
+    
+
+    
     payOut: TypedContractMethod<
       [token: AddressLike, to: AddressLike, amount: BigNumberish, ],
+      [void],
+      'nonpayable'
+    >
+    
+
+    
+    pendingOwner: TypedContractMethod<
+      [],
+      [string],
+      'view'
+    >
+    
+
+    
+    proxiableUUID: TypedContractMethod<
+      [],
+      [string],
+      'view'
+    >
+    
+
+    
+    renounceOwnership: TypedContractMethod<
+      [],
       [void],
       'nonpayable'
     >
@@ -271,6 +393,22 @@ decodeFunctionResult(functionFragment: 'withdrawDelay', data: BytesLike): Result
     
 
     
+    transferOwnership: TypedContractMethod<
+      [newOwner: AddressLike, ],
+      [void],
+      'nonpayable'
+    >
+    
+
+    
+    upgradeToAndCall: TypedContractMethod<
+      [newImplementation: AddressLike, data: BytesLike, ],
+      [void],
+      'payable'
+    >
+    
+
+    
     withdrawDelay: TypedContractMethod<
       [],
       [bigint],
@@ -281,7 +419,17 @@ decodeFunctionResult(functionFragment: 'withdrawDelay', data: BytesLike): Result
 
     getFunction<T extends ContractMethod = ContractMethod>(key: string | FunctionFragment): T;
 
-    getFunction(nameOrSignature: 'availableLiquidity'): TypedContractMethod<
+    getFunction(nameOrSignature: 'UPGRADE_INTERFACE_VERSION'): TypedContractMethod<
+      [],
+      [string],
+      'view'
+    >;
+getFunction(nameOrSignature: 'acceptOwnership'): TypedContractMethod<
+      [],
+      [void],
+      'nonpayable'
+    >;
+getFunction(nameOrSignature: 'availableLiquidity'): TypedContractMethod<
       [token: AddressLike, ],
       [bigint],
       'view'
@@ -306,13 +454,38 @@ getFunction(nameOrSignature: 'executeWithdraw'): TypedContractMethod<
       [void],
       'nonpayable'
     >;
+getFunction(nameOrSignature: 'initialize'): TypedContractMethod<
+      [owner: AddressLike, delaySec: BigNumberish, ],
+      [void],
+      'nonpayable'
+    >;
 getFunction(nameOrSignature: 'isPoster'): TypedContractMethod<
       [account: AddressLike, ],
       [boolean],
       'view'
     >;
+getFunction(nameOrSignature: 'owner'): TypedContractMethod<
+      [],
+      [string],
+      'view'
+    >;
 getFunction(nameOrSignature: 'payOut'): TypedContractMethod<
       [token: AddressLike, to: AddressLike, amount: BigNumberish, ],
+      [void],
+      'nonpayable'
+    >;
+getFunction(nameOrSignature: 'pendingOwner'): TypedContractMethod<
+      [],
+      [string],
+      'view'
+    >;
+getFunction(nameOrSignature: 'proxiableUUID'): TypedContractMethod<
+      [],
+      [string],
+      'view'
+    >;
+getFunction(nameOrSignature: 'renounceOwnership'): TypedContractMethod<
+      [],
       [void],
       'nonpayable'
     >;
@@ -346,6 +519,16 @@ getFunction(nameOrSignature: 'totalClaims'): TypedContractMethod<
       [bigint],
       'view'
     >;
+getFunction(nameOrSignature: 'transferOwnership'): TypedContractMethod<
+      [newOwner: AddressLike, ],
+      [void],
+      'nonpayable'
+    >;
+getFunction(nameOrSignature: 'upgradeToAndCall'): TypedContractMethod<
+      [newImplementation: AddressLike, data: BytesLike, ],
+      [void],
+      'payable'
+    >;
 getFunction(nameOrSignature: 'withdrawDelay'): TypedContractMethod<
       [],
       [bigint],
@@ -353,8 +536,12 @@ getFunction(nameOrSignature: 'withdrawDelay'): TypedContractMethod<
     >;
 
     getEvent(key: 'Deposited'): TypedContractEvent<DepositedEvent.InputTuple, DepositedEvent.OutputTuple, DepositedEvent.OutputObject>;
+getEvent(key: 'Initialized'): TypedContractEvent<InitializedEvent.InputTuple, InitializedEvent.OutputTuple, InitializedEvent.OutputObject>;
+getEvent(key: 'OwnershipTransferStarted'): TypedContractEvent<OwnershipTransferStartedEvent.InputTuple, OwnershipTransferStartedEvent.OutputTuple, OwnershipTransferStartedEvent.OutputObject>;
+getEvent(key: 'OwnershipTransferred'): TypedContractEvent<OwnershipTransferredEvent.InputTuple, OwnershipTransferredEvent.OutputTuple, OwnershipTransferredEvent.OutputObject>;
 getEvent(key: 'PosterSet'): TypedContractEvent<PosterSetEvent.InputTuple, PosterSetEvent.OutputTuple, PosterSetEvent.OutputObject>;
 getEvent(key: 'SettlementSkipped'): TypedContractEvent<SettlementSkippedEvent.InputTuple, SettlementSkippedEvent.OutputTuple, SettlementSkippedEvent.OutputObject>;
+getEvent(key: 'Upgraded'): TypedContractEvent<UpgradedEvent.InputTuple, UpgradedEvent.OutputTuple, UpgradedEvent.OutputObject>;
 getEvent(key: 'WithdrawDelaySet'): TypedContractEvent<WithdrawDelaySetEvent.InputTuple, WithdrawDelaySetEvent.OutputTuple, WithdrawDelaySetEvent.OutputObject>;
 getEvent(key: 'WithdrawExecuted'): TypedContractEvent<WithdrawExecutedEvent.InputTuple, WithdrawExecutedEvent.OutputTuple, WithdrawExecutedEvent.OutputObject>;
 getEvent(key: 'WithdrawRequested'): TypedContractEvent<WithdrawRequestedEvent.InputTuple, WithdrawRequestedEvent.OutputTuple, WithdrawRequestedEvent.OutputObject>;
@@ -366,12 +553,28 @@ getEvent(key: 'WithdrawSettled'): TypedContractEvent<WithdrawSettledEvent.InputT
       Deposited: TypedContractEvent<DepositedEvent.InputTuple, DepositedEvent.OutputTuple, DepositedEvent.OutputObject>;
     
 
+      'Initialized(uint64)': TypedContractEvent<InitializedEvent.InputTuple, InitializedEvent.OutputTuple, InitializedEvent.OutputObject>;
+      Initialized: TypedContractEvent<InitializedEvent.InputTuple, InitializedEvent.OutputTuple, InitializedEvent.OutputObject>;
+    
+
+      'OwnershipTransferStarted(address,address)': TypedContractEvent<OwnershipTransferStartedEvent.InputTuple, OwnershipTransferStartedEvent.OutputTuple, OwnershipTransferStartedEvent.OutputObject>;
+      OwnershipTransferStarted: TypedContractEvent<OwnershipTransferStartedEvent.InputTuple, OwnershipTransferStartedEvent.OutputTuple, OwnershipTransferStartedEvent.OutputObject>;
+    
+
+      'OwnershipTransferred(address,address)': TypedContractEvent<OwnershipTransferredEvent.InputTuple, OwnershipTransferredEvent.OutputTuple, OwnershipTransferredEvent.OutputObject>;
+      OwnershipTransferred: TypedContractEvent<OwnershipTransferredEvent.InputTuple, OwnershipTransferredEvent.OutputTuple, OwnershipTransferredEvent.OutputObject>;
+    
+
       'PosterSet(address,bool)': TypedContractEvent<PosterSetEvent.InputTuple, PosterSetEvent.OutputTuple, PosterSetEvent.OutputObject>;
       PosterSet: TypedContractEvent<PosterSetEvent.InputTuple, PosterSetEvent.OutputTuple, PosterSetEvent.OutputObject>;
     
 
       'SettlementSkipped(address,address,uint256,uint256,bytes4)': TypedContractEvent<SettlementSkippedEvent.InputTuple, SettlementSkippedEvent.OutputTuple, SettlementSkippedEvent.OutputObject>;
       SettlementSkipped: TypedContractEvent<SettlementSkippedEvent.InputTuple, SettlementSkippedEvent.OutputTuple, SettlementSkippedEvent.OutputObject>;
+    
+
+      'Upgraded(address)': TypedContractEvent<UpgradedEvent.InputTuple, UpgradedEvent.OutputTuple, UpgradedEvent.OutputObject>;
+      Upgraded: TypedContractEvent<UpgradedEvent.InputTuple, UpgradedEvent.OutputTuple, UpgradedEvent.OutputObject>;
     
 
       'WithdrawDelaySet(uint256)': TypedContractEvent<WithdrawDelaySetEvent.InputTuple, WithdrawDelaySetEvent.OutputTuple, WithdrawDelaySetEvent.OutputObject>;

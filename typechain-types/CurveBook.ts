@@ -17,36 +17,54 @@ export declare namespace ICurveBook {
   
     }
 
-  export interface ICurveBookInterface extends Interface {
-    getFunction(nameOrSignature: "consume" | "curveWords" | "isPoster" | "listMarket" | "marketAt" | "marketCount" | "marketState" | "post" | "postBatch" | "preview" | "setMaxTtl" | "setPoster"): FunctionFragment;
+  export interface CurveBookInterface extends Interface {
+    getFunction(nameOrSignature: "UPGRADE_INTERFACE_VERSION" | "acceptOwnership" | "consume" | "curveWords" | "initialize" | "isPoster" | "listMarket" | "marketAt" | "marketCount" | "marketState" | "owner" | "pendingOwner" | "post" | "postBatch" | "preview" | "proxiableUUID" | "renounceOwnership" | "setMaxTtl" | "setPoster" | "transferOwnership" | "upgradeToAndCall"): FunctionFragment;
 
-    getEvent(nameOrSignatureOrTopic: "CurvePosted" | "CurveTouched" | "MarketListed" | "MaxTtlSet" | "PostSkipped" | "PosterSet"): EventFragment;
+    getEvent(nameOrSignatureOrTopic: "CurvePosted" | "CurveTouched" | "Initialized" | "MarketListed" | "MaxTtlSet" | "OwnershipTransferStarted" | "OwnershipTransferred" | "PostSkipped" | "PosterSet" | "Upgraded"): EventFragment;
 
-    encodeFunctionData(functionFragment: 'consume', values: [AddressLike, AddressLike, BigNumberish, boolean]): string;
+    encodeFunctionData(functionFragment: 'UPGRADE_INTERFACE_VERSION', values?: undefined): string;
+encodeFunctionData(functionFragment: 'acceptOwnership', values?: undefined): string;
+encodeFunctionData(functionFragment: 'consume', values: [AddressLike, AddressLike, BigNumberish, boolean]): string;
 encodeFunctionData(functionFragment: 'curveWords', values: [BytesLike]): string;
+encodeFunctionData(functionFragment: 'initialize', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'isPoster', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'listMarket', values: [AddressLike, AddressLike, BigNumberish, BigNumberish, BigNumberish, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'marketAt', values: [BigNumberish]): string;
 encodeFunctionData(functionFragment: 'marketCount', values?: undefined): string;
 encodeFunctionData(functionFragment: 'marketState', values: [BytesLike]): string;
+encodeFunctionData(functionFragment: 'owner', values?: undefined): string;
+encodeFunctionData(functionFragment: 'pendingOwner', values?: undefined): string;
 encodeFunctionData(functionFragment: 'post', values: [BytesLike]): string;
 encodeFunctionData(functionFragment: 'postBatch', values: [BytesLike]): string;
 encodeFunctionData(functionFragment: 'preview', values: [AddressLike, AddressLike, BigNumberish, boolean]): string;
+encodeFunctionData(functionFragment: 'proxiableUUID', values?: undefined): string;
+encodeFunctionData(functionFragment: 'renounceOwnership', values?: undefined): string;
 encodeFunctionData(functionFragment: 'setMaxTtl', values: [BytesLike, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'setPoster', values: [AddressLike, boolean]): string;
+encodeFunctionData(functionFragment: 'transferOwnership', values: [AddressLike]): string;
+encodeFunctionData(functionFragment: 'upgradeToAndCall', values: [AddressLike, BytesLike]): string;
 
-    decodeFunctionResult(functionFragment: 'consume', data: BytesLike): Result;
+    decodeFunctionResult(functionFragment: 'UPGRADE_INTERFACE_VERSION', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'acceptOwnership', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'consume', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'curveWords', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'initialize', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'isPoster', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'listMarket', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'marketAt', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'marketCount', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'marketState', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'owner', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'pendingOwner', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'post', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'postBatch', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'preview', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'proxiableUUID', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'renounceOwnership', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'setMaxTtl', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'setPoster', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'transferOwnership', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'upgradeToAndCall', data: BytesLike): Result;
   }
 
   
@@ -66,6 +84,18 @@ decodeFunctionResult(functionFragment: 'setPoster', data: BytesLike): Result;
       export type InputTuple = [market: BytesLike, seq: BigNumberish, baseSeq: BigNumberish, deadline: BigNumberish];
       export type OutputTuple = [market: string, seq: bigint, baseSeq: bigint, deadline: bigint];
       export interface OutputObject {market: string, seq: bigint, baseSeq: bigint, deadline: bigint };
+      export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>
+      export type Filter = TypedDeferredTopicFilter<Event>
+      export type Log = TypedEventLog<Event>
+      export type LogDescription = TypedLogDescription<Event>
+    }
+
+  
+
+    export namespace InitializedEvent {
+      export type InputTuple = [version: BigNumberish];
+      export type OutputTuple = [version: bigint];
+      export interface OutputObject {version: bigint };
       export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>
       export type Filter = TypedDeferredTopicFilter<Event>
       export type Log = TypedEventLog<Event>
@@ -98,6 +128,30 @@ decodeFunctionResult(functionFragment: 'setPoster', data: BytesLike): Result;
 
   
 
+    export namespace OwnershipTransferStartedEvent {
+      export type InputTuple = [previousOwner: AddressLike, newOwner: AddressLike];
+      export type OutputTuple = [previousOwner: string, newOwner: string];
+      export interface OutputObject {previousOwner: string, newOwner: string };
+      export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>
+      export type Filter = TypedDeferredTopicFilter<Event>
+      export type Log = TypedEventLog<Event>
+      export type LogDescription = TypedLogDescription<Event>
+    }
+
+  
+
+    export namespace OwnershipTransferredEvent {
+      export type InputTuple = [previousOwner: AddressLike, newOwner: AddressLike];
+      export type OutputTuple = [previousOwner: string, newOwner: string];
+      export interface OutputObject {previousOwner: string, newOwner: string };
+      export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>
+      export type Filter = TypedDeferredTopicFilter<Event>
+      export type Log = TypedEventLog<Event>
+      export type LogDescription = TypedLogDescription<Event>
+    }
+
+  
+
     export namespace PostSkippedEvent {
       export type InputTuple = [market: BytesLike, seq: BigNumberish, liveSeq: BigNumberish];
       export type OutputTuple = [market: string, seq: bigint, liveSeq: bigint];
@@ -122,12 +176,24 @@ decodeFunctionResult(functionFragment: 'setPoster', data: BytesLike): Result;
 
   
 
-  export interface ICurveBook extends BaseContract {
+    export namespace UpgradedEvent {
+      export type InputTuple = [implementation: AddressLike];
+      export type OutputTuple = [implementation: string];
+      export interface OutputObject {implementation: string };
+      export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>
+      export type Filter = TypedDeferredTopicFilter<Event>
+      export type Log = TypedEventLog<Event>
+      export type LogDescription = TypedLogDescription<Event>
+    }
+
+  
+
+  export interface CurveBook extends BaseContract {
     
-    connect(runner?: ContractRunner | null): ICurveBook;
+    connect(runner?: ContractRunner | null): CurveBook;
     waitForDeployment(): Promise<this>;
 
-    interface: ICurveBookInterface;
+    interface: CurveBookInterface;
 
     
   queryFilter<TCEvent extends TypedContractEvent>(
@@ -156,6 +222,22 @@ decodeFunctionResult(functionFragment: 'setPoster', data: BytesLike): Result;
 
     
     
+    UPGRADE_INTERFACE_VERSION: TypedContractMethod<
+      [],
+      [string],
+      'view'
+    >
+    
+
+    
+    acceptOwnership: TypedContractMethod<
+      [],
+      [void],
+      'nonpayable'
+    >
+    
+
+    
     consume: TypedContractMethod<
       [tokenIn: AddressLike, tokenOut: AddressLike, amount: BigNumberish, exactOut: boolean, ],
       [ICurveBook.FillStructOutput],
@@ -168,6 +250,14 @@ decodeFunctionResult(functionFragment: 'setPoster', data: BytesLike): Result;
       [market: BytesLike, ],
       [[bigint[], bigint[]] & {askWords: bigint[], bidWords: bigint[] }],
       'view'
+    >
+    
+
+    
+    initialize: TypedContractMethod<
+      [owner: AddressLike, ],
+      [void],
+      'nonpayable'
     >
     
 
@@ -212,6 +302,22 @@ decodeFunctionResult(functionFragment: 'setPoster', data: BytesLike): Result;
     
 
     
+    owner: TypedContractMethod<
+      [],
+      [string],
+      'view'
+    >
+    
+
+    
+    pendingOwner: TypedContractMethod<
+      [],
+      [string],
+      'view'
+    >
+    
+
+    
     post: TypedContractMethod<
       [data: BytesLike, ],
       [void],
@@ -236,6 +342,22 @@ decodeFunctionResult(functionFragment: 'setPoster', data: BytesLike): Result;
     
 
     
+    proxiableUUID: TypedContractMethod<
+      [],
+      [string],
+      'view'
+    >
+    
+
+    
+    renounceOwnership: TypedContractMethod<
+      [],
+      [void],
+      'nonpayable'
+    >
+    
+
+    
     setMaxTtl: TypedContractMethod<
       [market: BytesLike, maxTtlSec: BigNumberish, ],
       [void],
@@ -251,10 +373,36 @@ decodeFunctionResult(functionFragment: 'setPoster', data: BytesLike): Result;
     >
     
 
+    
+    transferOwnership: TypedContractMethod<
+      [newOwner: AddressLike, ],
+      [void],
+      'nonpayable'
+    >
+    
+
+    
+    upgradeToAndCall: TypedContractMethod<
+      [newImplementation: AddressLike, data: BytesLike, ],
+      [void],
+      'payable'
+    >
+    
+
 
     getFunction<T extends ContractMethod = ContractMethod>(key: string | FunctionFragment): T;
 
-    getFunction(nameOrSignature: 'consume'): TypedContractMethod<
+    getFunction(nameOrSignature: 'UPGRADE_INTERFACE_VERSION'): TypedContractMethod<
+      [],
+      [string],
+      'view'
+    >;
+getFunction(nameOrSignature: 'acceptOwnership'): TypedContractMethod<
+      [],
+      [void],
+      'nonpayable'
+    >;
+getFunction(nameOrSignature: 'consume'): TypedContractMethod<
       [tokenIn: AddressLike, tokenOut: AddressLike, amount: BigNumberish, exactOut: boolean, ],
       [ICurveBook.FillStructOutput],
       'nonpayable'
@@ -263,6 +411,11 @@ getFunction(nameOrSignature: 'curveWords'): TypedContractMethod<
       [market: BytesLike, ],
       [[bigint[], bigint[]] & {askWords: bigint[], bidWords: bigint[] }],
       'view'
+    >;
+getFunction(nameOrSignature: 'initialize'): TypedContractMethod<
+      [owner: AddressLike, ],
+      [void],
+      'nonpayable'
     >;
 getFunction(nameOrSignature: 'isPoster'): TypedContractMethod<
       [account: AddressLike, ],
@@ -289,6 +442,16 @@ getFunction(nameOrSignature: 'marketState'): TypedContractMethod<
       [ICurveBook.MarketStateStructOutput],
       'view'
     >;
+getFunction(nameOrSignature: 'owner'): TypedContractMethod<
+      [],
+      [string],
+      'view'
+    >;
+getFunction(nameOrSignature: 'pendingOwner'): TypedContractMethod<
+      [],
+      [string],
+      'view'
+    >;
 getFunction(nameOrSignature: 'post'): TypedContractMethod<
       [data: BytesLike, ],
       [void],
@@ -304,6 +467,16 @@ getFunction(nameOrSignature: 'preview'): TypedContractMethod<
       [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
       'view'
     >;
+getFunction(nameOrSignature: 'proxiableUUID'): TypedContractMethod<
+      [],
+      [string],
+      'view'
+    >;
+getFunction(nameOrSignature: 'renounceOwnership'): TypedContractMethod<
+      [],
+      [void],
+      'nonpayable'
+    >;
 getFunction(nameOrSignature: 'setMaxTtl'): TypedContractMethod<
       [market: BytesLike, maxTtlSec: BigNumberish, ],
       [void],
@@ -314,13 +487,27 @@ getFunction(nameOrSignature: 'setPoster'): TypedContractMethod<
       [void],
       'nonpayable'
     >;
+getFunction(nameOrSignature: 'transferOwnership'): TypedContractMethod<
+      [newOwner: AddressLike, ],
+      [void],
+      'nonpayable'
+    >;
+getFunction(nameOrSignature: 'upgradeToAndCall'): TypedContractMethod<
+      [newImplementation: AddressLike, data: BytesLike, ],
+      [void],
+      'payable'
+    >;
 
     getEvent(key: 'CurvePosted'): TypedContractEvent<CurvePostedEvent.InputTuple, CurvePostedEvent.OutputTuple, CurvePostedEvent.OutputObject>;
 getEvent(key: 'CurveTouched'): TypedContractEvent<CurveTouchedEvent.InputTuple, CurveTouchedEvent.OutputTuple, CurveTouchedEvent.OutputObject>;
+getEvent(key: 'Initialized'): TypedContractEvent<InitializedEvent.InputTuple, InitializedEvent.OutputTuple, InitializedEvent.OutputObject>;
 getEvent(key: 'MarketListed'): TypedContractEvent<MarketListedEvent.InputTuple, MarketListedEvent.OutputTuple, MarketListedEvent.OutputObject>;
 getEvent(key: 'MaxTtlSet'): TypedContractEvent<MaxTtlSetEvent.InputTuple, MaxTtlSetEvent.OutputTuple, MaxTtlSetEvent.OutputObject>;
+getEvent(key: 'OwnershipTransferStarted'): TypedContractEvent<OwnershipTransferStartedEvent.InputTuple, OwnershipTransferStartedEvent.OutputTuple, OwnershipTransferStartedEvent.OutputObject>;
+getEvent(key: 'OwnershipTransferred'): TypedContractEvent<OwnershipTransferredEvent.InputTuple, OwnershipTransferredEvent.OutputTuple, OwnershipTransferredEvent.OutputObject>;
 getEvent(key: 'PostSkipped'): TypedContractEvent<PostSkippedEvent.InputTuple, PostSkippedEvent.OutputTuple, PostSkippedEvent.OutputObject>;
 getEvent(key: 'PosterSet'): TypedContractEvent<PosterSetEvent.InputTuple, PosterSetEvent.OutputTuple, PosterSetEvent.OutputObject>;
+getEvent(key: 'Upgraded'): TypedContractEvent<UpgradedEvent.InputTuple, UpgradedEvent.OutputTuple, UpgradedEvent.OutputObject>;
 
     filters: {
       
@@ -332,6 +519,10 @@ getEvent(key: 'PosterSet'): TypedContractEvent<PosterSetEvent.InputTuple, Poster
       CurveTouched: TypedContractEvent<CurveTouchedEvent.InputTuple, CurveTouchedEvent.OutputTuple, CurveTouchedEvent.OutputObject>;
     
 
+      'Initialized(uint64)': TypedContractEvent<InitializedEvent.InputTuple, InitializedEvent.OutputTuple, InitializedEvent.OutputObject>;
+      Initialized: TypedContractEvent<InitializedEvent.InputTuple, InitializedEvent.OutputTuple, InitializedEvent.OutputObject>;
+    
+
       'MarketListed(bytes32,address,address,uint256,uint256,uint256,uint256)': TypedContractEvent<MarketListedEvent.InputTuple, MarketListedEvent.OutputTuple, MarketListedEvent.OutputObject>;
       MarketListed: TypedContractEvent<MarketListedEvent.InputTuple, MarketListedEvent.OutputTuple, MarketListedEvent.OutputObject>;
     
@@ -340,12 +531,24 @@ getEvent(key: 'PosterSet'): TypedContractEvent<PosterSetEvent.InputTuple, Poster
       MaxTtlSet: TypedContractEvent<MaxTtlSetEvent.InputTuple, MaxTtlSetEvent.OutputTuple, MaxTtlSetEvent.OutputObject>;
     
 
+      'OwnershipTransferStarted(address,address)': TypedContractEvent<OwnershipTransferStartedEvent.InputTuple, OwnershipTransferStartedEvent.OutputTuple, OwnershipTransferStartedEvent.OutputObject>;
+      OwnershipTransferStarted: TypedContractEvent<OwnershipTransferStartedEvent.InputTuple, OwnershipTransferStartedEvent.OutputTuple, OwnershipTransferStartedEvent.OutputObject>;
+    
+
+      'OwnershipTransferred(address,address)': TypedContractEvent<OwnershipTransferredEvent.InputTuple, OwnershipTransferredEvent.OutputTuple, OwnershipTransferredEvent.OutputObject>;
+      OwnershipTransferred: TypedContractEvent<OwnershipTransferredEvent.InputTuple, OwnershipTransferredEvent.OutputTuple, OwnershipTransferredEvent.OutputObject>;
+    
+
       'PostSkipped(bytes32,uint32,uint32)': TypedContractEvent<PostSkippedEvent.InputTuple, PostSkippedEvent.OutputTuple, PostSkippedEvent.OutputObject>;
       PostSkipped: TypedContractEvent<PostSkippedEvent.InputTuple, PostSkippedEvent.OutputTuple, PostSkippedEvent.OutputObject>;
     
 
       'PosterSet(address,bool)': TypedContractEvent<PosterSetEvent.InputTuple, PosterSetEvent.OutputTuple, PosterSetEvent.OutputObject>;
       PosterSet: TypedContractEvent<PosterSetEvent.InputTuple, PosterSetEvent.OutputTuple, PosterSetEvent.OutputObject>;
+    
+
+      'Upgraded(address)': TypedContractEvent<UpgradedEvent.InputTuple, UpgradedEvent.OutputTuple, UpgradedEvent.OutputObject>;
+      Upgraded: TypedContractEvent<UpgradedEvent.InputTuple, UpgradedEvent.OutputTuple, UpgradedEvent.OutputObject>;
     
     };
   }

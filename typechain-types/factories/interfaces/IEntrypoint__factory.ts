@@ -3,7 +3,7 @@
 /* eslint-disable */
 
   import { Contract, Interface, type ContractRunner } from "ethers";
-  import type { IEntrypoint, IEntrypointInterface } from "../IEntrypoint.js";
+  import type { IEntrypoint, IEntrypointInterface } from "../../interfaces/IEntrypoint.js";
 
   const _abi = [
   {

@@ -3,7 +3,7 @@
 /* eslint-disable */
 
   import { Contract, Interface, type ContractRunner } from "ethers";
-  import type { ICurveBook, ICurveBookInterface } from "../ICurveBook.js";
+  import type { ICurveBook, ICurveBookInterface } from "../../interfaces/ICurveBook.js";
 
   const _abi = [
   {

@@ -3,7 +3,7 @@
 /* eslint-disable */
 
   import { Contract, Interface, type ContractRunner } from "ethers";
-  import type { ICustodian, ICustodianInterface } from "../ICustodian.js";
+  import type { ICustodian, ICustodianInterface } from "../../interfaces/ICustodian.js";
 
   const _abi = [
   {

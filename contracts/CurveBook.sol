@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.28;
+
+import {UUPSUpgradeable} from "@openzeppelin/contracts/proxy/utils/UUPSUpgradeable.sol";
+import {Ownable2StepUpgradeable} from "@openzeppelin/contracts-upgradeable/access/Ownable2StepUpgradeable.sol";
+import {ICurveBook} from "./interfaces/ICurveBook.sol";
+import {CurveMath} from "./libraries/CurveMath.sol";
+import {MarketIds} from "./libraries/MarketIds.sol";
+import {PostCodec} from "./libraries/PostCodec.sol";
+import {MarketScale, MarketScaleLibrary} from "./types/MarketScale.sol";
+import {PostWord} from "./types/PostWord.sol";
+import {SideHead, SideHeadLibrary} from "./types/SideHead.sol";
+import {SwapWord} from "./types/SwapWord.sol";
+
+/// @title CurveBook
+/// @notice The documentation is in {ICurveBook}.
+contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
+    using PostCodec for bytes;
+
+    /* STORAGE */
+
+    /// @dev The words of a side beyond those that its first word counts are leftovers and are never read.
+    struct Market {
+        SwapWord swapWord;
+        PostWord postWord;
+        uint256[4] askWords;
+        uint256[4] bidWords;
+        address base;
+        address quote;
+        uint256 index;
+    }
+
+    /// @custom:storage-location erc7201:curvebook.storage.CurveBook
+    struct CurveBookStorage {
+        mapping(bytes32 market => Market) markets;
+        mapping(address account => bool) posters;
+        bytes32[] ids;
+    }
+
+    // keccak256(abi.encode(uint256(keccak256("curvebook.storage.CurveBook")) - 1)) & ~bytes32(uint256(0xff))
+    bytes32 private constant STORAGE_LOCATION = 0xa38d78212eb18d6bb0d38624cf847896232e7de10c47b7a18de50988a9912d00;
+
+    uint256 private constant MAX_TTL_SEC = type(uint8).max;
+    uint256 private constant MAX_BATCH = 256;
+
+    /// @custom:oz-upgrades-unsafe-allow state-variable-immutable
+    address private immutable ENTRYPOINT;
+
+    /* SETUP */
+
+    /// @param entrypoint The only caller of `consume`.
+    /// @custom:oz-upgrades-unsafe-allow constructor
+    constructor(address entrypoint) {
+        ENTRYPOINT = entrypoint;
+        _disableInitializers();
+    }
+
+    function initialize(address owner) external initializer {
+        __Ownable_init(owner);
+    }
+
+    function _authorizeUpgrade(address) internal override onlyOwner {}
+
+    /* ONLY OWNER FUNCTIONS */
+
+    /// @inheritdoc ICurveBook
+    function listMarket(
+        address base,
+        address quote,
+        uint256 lotExponent,
+        uint256 tickLotMantissa,
+        uint256 tickLotExponent,
+        uint256 maxTtlSec
+    ) external onlyOwner returns (bytes32 market) {
+        bool tokensOk = base != quote && base.code.length != 0 && quote.code.length != 0;
+        bool gridOk = lotExponent <= MarketScaleLibrary.MAX_LOT_EXPONENT && tickLotMantissa != 0
+            && tickLotMantissa <= MarketScaleLibrary.MAX_TICK_LOT_MANTISSA
+            && tickLotExponent <= MarketScaleLibrary.MAX_TICK_LOT_EXPONENT;
+        if (!tokensOk || !gridOk) revert BadMarketConfig();
+        _checkMaxTtl(maxTtlSec);
+
+        CurveBookStorage storage $ = _storage();
+        market = MarketIds.idOf(base, quote);
+        Market storage m = $.markets[market];
+        if (m.swapWord.scale().isListed()) revert MarketExists(market);
+
+        MarketScale scale = MarketScaleLibrary.pack(lotExponent, tickLotMantissa, tickLotExponent, base < quote);
+        m.swapWord = m.swapWord.setScale(scale);
+        m.postWord = m.postWord.setMaxTtlSec(maxTtlSec);
+        (m.base, m.quote, m.index) = (base, quote, $.ids.length);
+        $.ids.push(market);
+        emit MarketListed(market, base, quote, m.index, scale.lotUnits(), scale.tickLotUnits(), maxTtlSec);
+    }
+
+    /// @inheritdoc ICurveBook
+    function setMaxTtl(bytes32 market, uint256 maxTtlSec) external onlyOwner {
+        Market storage m = _listed(market);
+        _checkMaxTtl(maxTtlSec);
+        m.postWord = m.postWord.setMaxTtlSec(maxTtlSec);
+        emit MaxTtlSet(market, maxTtlSec);
+    }
+
+    /// @inheritdoc ICurveBook
+    function setPoster(address poster, bool allowed) external onlyOwner {
+        _storage().posters[poster] = allowed;
+        emit PosterSet(poster, allowed);
+    }
+
+    /* POSTS */
+
+    modifier onlyPoster() {
+        if (!_storage().posters[msg.sender]) revert NotPoster(msg.sender);
+        _;
+    }
+
+    /// @inheritdoc ICurveBook
+    function post(bytes calldata data) external onlyPoster {
+        _checkBlock(data);
+        PostCodec.Record memory record = data.read(PostCodec.BLOCK_REF_BYTES);
+        if (record.end != data.length) revert MalformedPost(record.end);
+        (bool applied, uint256 liveSeq) = _apply(data, record);
+        if (!applied) revert StaleSeq(record.market, uint32(record.seq), uint32(liveSeq));
+    }
+
+    /// @inheritdoc ICurveBook
+    function postBatch(bytes calldata data) external onlyPoster returns (uint256 applied) {
+        _checkBlock(data);
+        uint256 offset = PostCodec.BLOCK_REF_BYTES;
+        for (uint256 i = 0; offset < data.length; ++i) {
+            if (i == MAX_BATCH) revert MalformedPost(offset);
+            PostCodec.Record memory record = data.read(offset);
+            (bool done, uint256 liveSeq) = _apply(data, record);
+            if (done) applied |= 1 << i;
+            else emit PostSkipped(record.market, uint32(record.seq), uint32(liveSeq));
+            offset = record.end;
+        }
+    }
+
+    /// @dev A curve computed from a block that the chain dropped must never land. blockhash is zero for blocks older than 256 and for those
+    /// to come, which never counts as agreement.
+    function _checkBlock(bytes calldata data) private view {
+        (uint256 number, bytes12 expected) = data.blockRef();
+        bytes12 actual = bytes12(blockhash(number));
+        if (actual != expected || actual == 0) revert OrphanedBlock(number, expected, actual);
+    }
+
+    /// @return applied False for a record that is out of date; nothing was written then.
+    function _apply(bytes calldata data, PostCodec.Record memory record)
+        private
+        returns (bool applied, uint256 liveSeq)
+    {
+        Market storage m = _storage().markets[record.market];
+        PostWord live = m.postWord;
+        liveSeq = live.seq();
+        uint256 maxTtlSec = live.maxTtlSec();
+        if (maxTtlSec == 0) revert UnknownMarket(record.market);
+        if (record.seq <= liveSeq) return (false, liveSeq);
+
+        bool isTouch = record.kind == PostCodec.KIND_TOUCH;
+        if (isTouch) {
+            if (record.baseSeq != liveSeq) return (false, liveSeq);
+            if (block.timestamp >= live.deadline()) revert CurveExpired(record.market, live.deadline());
+        }
+        if (record.deadline <= block.timestamp || record.deadline > block.timestamp + maxTtlSec) {
+            revert DeadlineOutOfRange(
+                record.market, record.deadline, block.timestamp + 1, block.timestamp + maxTtlSec
+            );
+        }
+        if (isTouch) _touch(m, live, record);
+        else _replace(m, live, data, record);
+        return (true, liveSeq);
+    }
+
+    function _touch(Market storage m, PostWord live, PostCodec.Record memory record) private {
+        m.postWord = live.setDeadline(record.deadline).setSeq(record.seq);
+        emit CurveTouched(record.market, uint32(record.seq), uint32(record.baseSeq), uint32(record.deadline));
+    }
+
+    /// @dev Never reads or writes the swap word: what was taken in the meantime stays consumed, and no swap can make a post fail.
+    function _replace(Market storage m, PostWord live, bytes calldata data, PostCodec.Record memory record) private {
+        uint256 bidsAt = record.wordsAt + 32 * record.askCount;
+        uint256 firstAsk = _storeSide(m.askWords, data, record.wordsAt, record.askCount);
+        uint256 firstBid = _storeSide(m.bidWords, data, bidsAt, record.bidCount);
+        if (_crossed(firstAsk, firstBid, m)) revert CrossedCurve(record.market);
+
+        PostWord next = live.setSnapAsk(record.snapAsk).setSnapBid(record.snapBid).setDeadline(record.deadline)
+            .setSeq(record.seq);
+        m.postWord = next;
+        emit CurvePosted(
+            record.market,
+            uint32(record.seq),
+            uint32(record.deadline),
+            uint96(next.snapAsk()),
+            uint96(next.snapBid()),
+            keccak256(data[record.wordsAt:record.end])
+        );
+    }
+
+    /// @dev An empty side is one zero word. Otherwise the first word must count the words, since a walk believes it.
+    function _storeSide(uint256[4] storage words, bytes calldata data, uint256 offset, uint256 count)
+        private
+        returns (uint256 first)
+    {
+        if (count == 0) {
+            words[0] = 0;
+            return 0;
+        }
+        first = data.word(offset);
+        if (SideHeadLibrary.headOf(first).wordsUsed() != count) revert MalformedPost(offset);
+        words[0] = first;
+        for (uint256 i = 1; i < count; ++i) {
+            words[i] = data.word(offset + 32 * i);
+        }
+    }
+
+    /// @dev Guards that no sequence of swaps on one curve can gain. No ask is below its side's base and no bid above it, so comparing the
+    /// bases settles nearly every post; only if they touch, the knots are looked at.
+    function _crossed(uint256 firstAsk, uint256 firstBid, Market storage m) private view returns (bool) {
+        SideHead ask = SideHeadLibrary.headOf(firstAsk);
+        SideHead bid = SideHeadLibrary.headOf(firstBid);
+        if (ask.basePrice() << ask.shift() > bid.basePrice() << bid.shift()) return false;
+        uint256 bestAsk = CurveMath.bestSubticks(_words(m.askWords), true);
+        return bestAsk != 0 && bestAsk <= CurveMath.bestSubticks(_words(m.bidWords), false);
+    }
+
+    /* TRADES */
+
+    /// @inheritdoc ICurveBook
+    function consume(address tokenIn, address tokenOut, uint256 amount, bool exactOut)
+        external
+        returns (Fill memory fill)
+    {
+        if (msg.sender != ENTRYPOINT) revert NotEntrypoint(msg.sender);
+        fill.market = MarketIds.idOf(tokenIn, tokenOut);
+        Market storage m = _storage().markets[fill.market];
+        SwapWord swapWord = m.swapWord;
+        if (!swapWord.scale().isListed()) revert UnknownMarket(fill.market);
+        PostWord postWord = m.postWord;
+        if (block.timestamp >= postWord.deadline()) revert CurveExpired(fill.market, postWord.deadline());
+
+        CurveMath.Request memory request = _request(swapWord, postWord, tokenIn < tokenOut, amount, exactOut);
+        CurveMath.Trade memory trade = CurveMath.tradeStored(request.isBuy ? m.askWords : m.bidWords, request);
+        if (trade.outcome != CurveMath.Outcome.Filled) _revertUnfilled(trade, amount);
+
+        swapWord = swapWord.take(request.isBuy, trade.baseAmount);
+        m.swapWord = swapWord;
+        fill.fillSeq = swapWord.fillSeq();
+        fill.curveSeq = postWord.seq();
+        fill.isBuy = request.isBuy;
+        fill.baseAmount = trade.baseAmount;
+        fill.quoteAmount = trade.quoteAmount;
+        fill.consumedBefore = request.consumed;
+    }
+
+    /// @inheritdoc ICurveBook
+    function preview(address tokenIn, address tokenOut, uint256 amount, bool exactOut)
+        external
+        view
+        returns (uint256 amountIn, uint256 amountOut)
+    {
+        Market storage m = _storage().markets[MarketIds.idOf(tokenIn, tokenOut)];
+        PostWord postWord = m.postWord;
+        // A market that is not listed has no deadline.
+        if (block.timestamp >= postWord.deadline()) return (0, 0);
+
+        CurveMath.Request memory request = _request(m.swapWord, postWord, tokenIn < tokenOut, amount, exactOut);
+        CurveMath.Trade memory trade = CurveMath.tradeStored(request.isBuy ? m.askWords : m.bidWords, request);
+        return request.isBuy ? (trade.quoteAmount, trade.baseAmount) : (trade.baseAmount, trade.quoteAmount);
+    }
+
+    /// @param inIsToken0 The taker pays with the token of lower address.
+    function _request(SwapWord swapWord, PostWord postWord, bool inIsToken0, uint256 amount, bool exactOut)
+        private
+        pure
+        returns (CurveMath.Request memory request)
+    {
+        MarketScale scale = swapWord.scale();
+        bool isBuy = inIsToken0 != scale.baseIsToken0();
+        request.isBuy = isBuy;
+        request.exactOut = exactOut;
+        request.amount = amount;
+        request.consumed = postWord.consumed(isBuy, isBuy ? swapWord.cumAsk() : swapWord.cumBid());
+        request.lotUnits = scale.lotUnits();
+        request.tickLotUnits = scale.tickLotUnits();
+    }
+
+    function _revertUnfilled(CurveMath.Trade memory trade, uint256 amount) private pure {
+        if (trade.outcome == CurveMath.Outcome.ZeroAmount) revert ZeroAmount();
+        if (trade.outcome == CurveMath.Outcome.AmountTooLarge) revert AmountTooLarge(amount, CurveMath.MAX_AMOUNT);
+        if (trade.outcome == CurveMath.Outcome.ZeroOutput) revert ZeroOutput();
+        revert InsufficientDepth(amount, trade.available);
+    }
+
+    /* VIEWS */
+
+    /// @inheritdoc ICurveBook
+    function isPoster(address account) external view returns (bool) {
+        return _storage().posters[account];
+    }
+
+    /// @inheritdoc ICurveBook
+    function marketCount() external view returns (uint256) {
+        return _storage().ids.length;
+    }
+
+    /// @inheritdoc ICurveBook
+    function marketAt(uint256 index) external view returns (bytes32 market) {
+        return _storage().ids[index];
+    }
+
+    /// @inheritdoc ICurveBook
+    function marketState(bytes32 market) external view returns (MarketState memory state) {
+        Market storage m = _listed(market);
+        SwapWord swapWord = m.swapWord;
+        PostWord postWord = m.postWord;
+        state.base = m.base;
+        state.quote = m.quote;
+        state.index = m.index;
+        state.lotUnits = swapWord.scale().lotUnits();
+        state.tickLotUnits = swapWord.scale().tickLotUnits();
+        state.maxTtlSec = postWord.maxTtlSec();
+        state.cumAsk = swapWord.cumAsk();
+        state.cumBid = swapWord.cumBid();
+        state.fillSeq = swapWord.fillSeq();
+        state.snapAsk = postWord.snapAsk();
+        state.snapBid = postWord.snapBid();
+        state.deadline = postWord.deadline();
+        state.seq = postWord.seq();
+    }
+
+    /// @inheritdoc ICurveBook
+    function curveWords(bytes32 market)
+        external
+        view
+        returns (uint256[] memory askWords, uint256[] memory bidWords)
+    {
+        Market storage m = _listed(market);
+        return (_words(m.askWords), _words(m.bidWords));
+    }
+
+    /* INTERNAL */
+
+    function _words(uint256[4] storage side) private view returns (uint256[] memory words) {
+        words = new uint256[](SideHeadLibrary.headOf(side[0]).wordsUsed());
+        for (uint256 i = 0; i < words.length; ++i) {
+            words[i] = side[i];
+        }
+    }
+
+    function _listed(bytes32 market) private view returns (Market storage m) {
+        m = _storage().markets[market];
+        if (!m.swapWord.scale().isListed()) revert UnknownMarket(market);
+    }
+
+    function _checkMaxTtl(uint256 maxTtlSec) private pure {
+        if (maxTtlSec == 0 || maxTtlSec > MAX_TTL_SEC) revert BadMarketConfig();
+    }
+
+    function _storage() private pure returns (CurveBookStorage storage $) {
+        assembly ("memory-safe") {
+            $.slot := STORAGE_LOCATION
+        }
+    }
+}

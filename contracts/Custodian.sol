@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.28;
+
+import {UUPSUpgradeable} from "@openzeppelin/contracts/proxy/utils/UUPSUpgradeable.sol";
+import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
+import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
+import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
+import {Ownable2StepUpgradeable} from "@openzeppelin/contracts-upgradeable/access/Ownable2StepUpgradeable.sol";
+import {ICustodian} from "./interfaces/ICustodian.sol";
+import {ClaimWord, ClaimWordLibrary} from "./types/ClaimWord.sol";
+
+/// @title Custodian
+/// @notice The documentation is in {ICustodian}.
+///
+/// Every function that moves tokens or claims holds one transient lock. So a token's hook can't finish a swap inside a deposit and have
+/// its payment counted as part of what the deposit brought.
+contract Custodian is ICustodian, Ownable2StepUpgradeable, UUPSUpgradeable, ReentrancyGuardTransient {
+    using SafeERC20 for IERC20;
+
+    /* STORAGE */
+
+    /// @custom:storage-location erc7201:curvebook.storage.Custodian
+    struct CustodianStorage {
+        mapping(address token => uint256) totalClaims;
+        mapping(address maker => mapping(address token => ClaimWord)) claims;
+        mapping(address account => bool) posters;
+        uint256 withdrawDelaySec;
+    }
+
+    // keccak256(abi.encode(uint256(keccak256("curvebook.storage.Custodian")) - 1)) & ~bytes32(uint256(0xff))
+    bytes32 private constant STORAGE_LOCATION = 0x9295d08effc37f85f799cc64c660d358a5270cc216b631af1e4fcbfade497100;
+
+    /// @custom:oz-upgrades-unsafe-allow state-variable-immutable
+    address private immutable ENTRYPOINT;
+    /// @custom:oz-upgrades-unsafe-allow state-variable-immutable
+    address private immutable CURVE_BOOK;
+
+    /* SETUP */
+
+    /// @param entrypoint The only caller of `payOut`.
+    /// @param curveBook Never a recipient.
+    /// @custom:oz-upgrades-unsafe-allow constructor
+    constructor(address entrypoint, address curveBook) {
+        ENTRYPOINT = entrypoint;
+        CURVE_BOOK = curveBook;
+        _disableInitializers();
+    }
+
+    function initialize(address owner, uint256 delaySec) external initializer {
+        __Ownable_init(owner);
+        _setWithdrawDelay(delaySec);
+    }
+
+    function _authorizeUpgrade(address) internal override onlyOwner {}
+
+    /* ONLY OWNER FUNCTIONS */
+
+    /// @inheritdoc ICustodian
+    function setWithdrawDelay(uint256 delaySec) external onlyOwner {
+        _setWithdrawDelay(delaySec);
+    }
+
+    /// @inheritdoc ICustodian
+    function setPoster(address poster, bool allowed) external onlyOwner {
+        _storage().posters[poster] = allowed;
+        emit PosterSet(poster, allowed);
+    }
+
+    /* MAKERS */
+
+    /// @inheritdoc ICustodian
+    function deposit(address token, uint256 amount) external nonReentrant {
+        if (amount == 0) revert ZeroAmount();
+        uint256 held = IERC20(token).balanceOf(address(this));
+        IERC20(token).safeTransferFrom(msg.sender, address(this), amount);
+        uint256 holds = IERC20(token).balanceOf(address(this));
+        if (holds <= held) revert NothingReceived(token);
+        emit Deposited(msg.sender, token, holds - held);
+    }
+
+    /// @inheritdoc ICustodian
+    function requestWithdraw(address token, uint256 amount) external {
+        if (amount == 0) revert ZeroAmount();
+        emit WithdrawRequested(msg.sender, token, amount);
+    }
+
+    /// @inheritdoc ICustodian
+    function executeWithdraw(address token) external nonReentrant {
+        CustodianStorage storage $ = _storage();
+        ClaimWord current = $.claims[msg.sender][token];
+        uint256 amount = current.amount();
+        if (amount == 0) revert NoClaim();
+        if (block.timestamp < current.readyAt()) revert ClaimNotReady(current.readyAt());
+        $.claims[msg.sender][token] = current.setAmount(0).setReadyAt(0).bump();
+        $.totalClaims[token] -= amount;
+        IERC20(token).safeTransfer(msg.sender, amount);
+        emit WithdrawExecuted(msg.sender, token, amount);
+    }
+
+    /* SETTLEMENT */
+
+    modifier onlyPoster() {
+        if (!_storage().posters[msg.sender]) revert NotPoster(msg.sender);
+        _;
+    }
+
+    /// @inheritdoc ICustodian
+    function settleWithdraw(address maker, address token, uint256 amount, uint256 basis)
+        external
+        onlyPoster
+        nonReentrant
+    {
+        ClaimWord current = _storage().claims[maker][token];
+        bytes4 refusal = _refusal(current, token, amount, basis);
+        if (refusal == StaleBasis.selector) revert StaleBasis(basis, current.basis());
+        if (refusal == InsufficientLiquidity.selector) {
+            revert InsufficientLiquidity(token, amount - current.amount(), availableLiquidity(token));
+        }
+        _settle(current, maker, token, amount, basis);
+    }
+
+    /// @inheritdoc ICustodian
+    function settleWithdrawBatch(Settlement[] calldata settlements) external onlyPoster nonReentrant {
+        for (uint256 i = 0; i < settlements.length; ++i) {
+            Settlement calldata s = settlements[i];
+            ClaimWord current = _storage().claims[s.maker][s.token];
+            bytes4 refusal = _refusal(current, s.token, s.amount, s.basis);
+            if (refusal == 0) _settle(current, s.maker, s.token, s.amount, s.basis);
+            else emit SettlementSkipped(s.maker, s.token, s.amount, s.basis, refusal);
+        }
+    }
+
+    /// @dev Only a raise can be refused: it must be computed on the present version of the claim, and be covered by free liquidity.
+    /// @return selector Of the error that the settlement deserves, zero for none.
+    function _refusal(ClaimWord current, address token, uint256 amount, uint256 basis)
+        private
+        view
+        returns (bytes4 selector)
+    {
+        if (amount > ClaimWordLibrary.MAX_AMOUNT) revert AmountTooLarge(amount, ClaimWordLibrary.MAX_AMOUNT);
+        if (amount <= current.amount()) return 0;
+        if (basis != current.basis()) return StaleBasis.selector;
+        if (amount - current.amount() > availableLiquidity(token)) return InsufficientLiquidity.selector;
+    }
+
+    function _settle(ClaimWord current, address maker, address token, uint256 amount, uint256 basis) private {
+        CustodianStorage storage $ = _storage();
+        uint256 previous = current.amount();
+        if (amount != previous) {
+            ClaimWord next = current.setAmount(amount).bump();
+            if (amount > previous) {
+                next = next.setReadyAt(_readyAt($.withdrawDelaySec));
+                $.totalClaims[token] += amount - previous;
+            } else {
+                $.totalClaims[token] -= previous - amount;
+            }
+            $.claims[maker][token] = next;
+            current = next;
+        }
+        emit WithdrawSettled(maker, token, amount, basis, current.readyAt());
+    }
+
+    /* ENTRYPOINT */
+
+    /// @inheritdoc ICustodian
+    function payOut(address token, address to, uint256 amount) external nonReentrant {
+        if (msg.sender != ENTRYPOINT) revert NotEntrypoint(msg.sender);
+        if (to == address(0) || to == address(this) || to == ENTRYPOINT || to == CURVE_BOOK) {
+            revert ForbiddenRecipient(to);
+        }
+        uint256 available = availableLiquidity(token);
+        if (amount > available) revert InsufficientLiquidity(token, amount, available);
+        IERC20(token).safeTransfer(to, amount);
+    }
+
+    /* VIEWS */
+
+    /// @inheritdoc ICustodian
+    function availableLiquidity(address token) public view returns (uint256) {
+        uint256 held = IERC20(token).balanceOf(address(this));
+        uint256 claimed = _storage().totalClaims[token];
+        unchecked {
+            return held > claimed ? held - claimed : 0;
+        }
+    }
+
+    /// @inheritdoc ICustodian
+    function claim(address maker, address token) external view returns (uint256 amount, uint64 readyAt) {
+        ClaimWord current = _storage().claims[maker][token];
+        return (current.amount(), current.readyAt());
+    }
+
+    /// @inheritdoc ICustodian
+    function claimBasis(address maker, address token) external view returns (uint256 basis) {
+        return _storage().claims[maker][token].basis();
+    }
+
+    /// @inheritdoc ICustodian
+    function totalClaims(address token) external view returns (uint256) {
+        return _storage().totalClaims[token];
+    }
+
+    /// @inheritdoc ICustodian
+    function withdrawDelay() external view returns (uint256 delaySec) {
+        return _storage().withdrawDelaySec;
+    }
+
+    /// @inheritdoc ICustodian
+    function isPoster(address account) external view returns (bool) {
+        return _storage().posters[account];
+    }
+
+    /* INTERNAL */
+
+    function _setWithdrawDelay(uint256 delaySec) private {
+        _storage().withdrawDelaySec = delaySec;
+        emit WithdrawDelaySet(delaySec);
+    }
+
+    /// @dev Saturates: a delay beyond the range of readyAt means never, not soon.
+    function _readyAt(uint256 delaySec) private view returns (uint256) {
+        uint256 longest = type(uint64).max - block.timestamp;
+        return delaySec < longest ? block.timestamp + delaySec : type(uint64).max;
+    }
+
+    function _storage() private pure returns (CustodianStorage storage $) {
+        assembly ("memory-safe") {
+            $.slot := STORAGE_LOCATION
+        }
+    }
+}

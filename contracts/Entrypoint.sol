@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.28;
+
+import {UUPSUpgradeable} from "@openzeppelin/contracts/proxy/utils/UUPSUpgradeable.sol";
+import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
+import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
+import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
+import {Ownable2StepUpgradeable} from "@openzeppelin/contracts-upgradeable/access/Ownable2StepUpgradeable.sol";
+import {ICurveBook} from "./interfaces/ICurveBook.sol";
+import {ICustodian} from "./interfaces/ICustodian.sol";
+import {IEntrypoint} from "./interfaces/IEntrypoint.sol";
+import {TakerFees} from "./libraries/TakerFees.sol";
+
+/// @title Entrypoint
+/// @notice The documentation is in {IEntrypoint}.
+///
+/// Order within a swap: the curve's counter is written first, then the input is pulled, then the output paid. So a token's hook that
+/// looks at the market in between sees the depth already taken, and nothing is paid before the vault has what it sold it for.
+contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, ReentrancyGuardTransient {
+    using SafeERC20 for IERC20;
+
+    /* STORAGE */
+
+    /// @custom:storage-location erc7201:curvebook.storage.Entrypoint
+    struct EntrypointStorage {
+        mapping(address taker => uint256) ratePpm;
+    }
+
+    // keccak256(abi.encode(uint256(keccak256("curvebook.storage.Entrypoint")) - 1)) & ~bytes32(uint256(0xff))
+    bytes32 private constant STORAGE_LOCATION = 0x3d109e3f307c2d96a64ade1560fe3ad2e3553f2ee0068c22e5d51184cab76100;
+
+    /// @custom:oz-upgrades-unsafe-allow state-variable-immutable
+    ICurveBook private immutable CURVE_BOOK;
+    /// @custom:oz-upgrades-unsafe-allow state-variable-immutable
+    ICustodian private immutable CUSTODIAN;
+
+    /// @dev What a swap is about, as the caller put it.
+    struct Route {
+        address tokenIn;
+        address tokenOut;
+        address recipient;
+    }
+
+    /* SETUP */
+
+    /// @custom:oz-upgrades-unsafe-allow constructor
+    constructor(address curveBook, address custodian) {
+        CURVE_BOOK = ICurveBook(curveBook);
+        CUSTODIAN = ICustodian(custodian);
+        _disableInitializers();
+    }
+
+    function initialize(address owner) external initializer {
+        __Ownable_init(owner);
+    }
+
+    function _authorizeUpgrade(address) internal override onlyOwner {}
+
+    /* ONLY OWNER FUNCTIONS */
+
+    /// @inheritdoc IEntrypoint
+    function setTakerFee(address taker, uint256 ratePpm) external onlyOwner {
+        if (ratePpm > TakerFees.MAX_RATE_PPM) revert FeeTooHigh(ratePpm, TakerFees.MAX_RATE_PPM);
+        _storage().ratePpm[taker] = ratePpm;
+        emit TakerFeeSet(taker, ratePpm);
+    }
+
+    /* SWAPS */
+
+    modifier before(uint256 deadline) {
+        if (block.timestamp > deadline) revert DeadlinePassed(deadline);
+        _;
+    }
+
+    /// @inheritdoc IEntrypoint
+    function swap(
+        address tokenIn,
+        address tokenOut,
+        uint256 amountIn,
+        uint256 minAmountOut,
+        address recipient,
+        uint256 deadline
+    ) external before(deadline) nonReentrant returns (uint256 amountOut) {
+        ICurveBook.Fill memory fill = CURVE_BOOK.consume(tokenIn, tokenOut, amountIn, false);
+        uint256 gross = fill.isBuy ? fill.baseAmount : fill.quoteAmount;
+        uint256 fee = TakerFees.feeOf(gross, _storage().ratePpm[msg.sender]);
+        amountOut = gross - fee;
+        if (amountOut < minAmountOut) revert InsufficientOutput(amountOut, minAmountOut);
+        _exchange(Route(tokenIn, tokenOut, recipient), fill, amountIn, gross, fee);
+    }
+
+    /// @inheritdoc IEntrypoint
+    function swapExactOutput(
+        address tokenIn,
+        address tokenOut,
+        uint256 amountOut,
+        uint256 maxAmountIn,
+        address recipient,
+        uint256 deadline
+    ) external before(deadline) nonReentrant returns (uint256 amountIn) {
+        uint256 gross = amountOut;
+        uint256 ratePpm = _storage().ratePpm[msg.sender];
+        // Amounts that a fee could overflow are far beyond what the curve accepts; it refuses them as they are.
+        if (ratePpm != 0 && amountOut <= type(uint128).max) gross = TakerFees.grossFor(amountOut, ratePpm);
+        ICurveBook.Fill memory fill = CURVE_BOOK.consume(tokenIn, tokenOut, gross, true);
+        amountIn = fill.isBuy ? fill.quoteAmount : fill.baseAmount;
+        if (amountIn > maxAmountIn) revert ExcessiveInput(amountIn, maxAmountIn);
+        _exchange(Route(tokenIn, tokenOut, recipient), fill, amountIn, gross, gross - amountOut);
+    }
+
+    /// @dev The vault gets at least `amountIn`, measured by its balance, or nothing happens.
+    function _exchange(Route memory route, ICurveBook.Fill memory fill, uint256 amountIn, uint256 gross, uint256 fee)
+        private
+    {
+        IERC20 tokenIn = IERC20(route.tokenIn);
+        uint256 held = tokenIn.balanceOf(address(CUSTODIAN));
+        tokenIn.safeTransferFrom(msg.sender, address(CUSTODIAN), amountIn);
+        uint256 holds = tokenIn.balanceOf(address(CUSTODIAN));
+        uint256 received = holds > held ? holds - held : 0;
+        if (received < amountIn) revert InsufficientReceived(route.tokenIn, received, amountIn);
+
+        // Without a fee, paying out checks the whole gross output by itself.
+        if (fee != 0) _requireLiquidity(route.tokenOut, gross);
+        CUSTODIAN.payOut(route.tokenOut, route.recipient, gross - fee);
+        emit Swap(
+            fill.market,
+            msg.sender,
+            route.recipient,
+            fill.fillSeq,
+            fill.curveSeq,
+            fill.isBuy,
+            fill.baseAmount,
+            fill.quoteAmount,
+            fee,
+            0,
+            fill.consumedBefore
+        );
+    }
+
+    /// @dev The fee stays in the vault but is sold by makers like the rest, so settled claims must not have to back it.
+    function _requireLiquidity(address token, uint256 gross) private view {
+        uint256 available = CUSTODIAN.availableLiquidity(token);
+        if (gross > available) revert ICustodian.InsufficientLiquidity(token, gross, available);
+    }
+
+    /* VIEWS */
+
+    /// @inheritdoc IEntrypoint
+    function quote(address tokenIn, address tokenOut, uint256 amountIn) external view returns (uint256 amountOut) {
+        (, amountOut) = _preview(tokenIn, tokenOut, amountIn, false);
+    }
+
+    /// @inheritdoc IEntrypoint
+    function quoteExactOutput(address tokenIn, address tokenOut, uint256 amountOut)
+        external
+        view
+        returns (uint256 amountIn)
+    {
+        (amountIn,) = _preview(tokenIn, tokenOut, amountOut, true);
+    }
+
+    /// @inheritdoc IEntrypoint
+    function quoteFor(address taker, address tokenIn, address tokenOut, uint256 amountIn)
+        external
+        view
+        returns (uint256 amountOut)
+    {
+        (, uint256 gross) = _preview(tokenIn, tokenOut, amountIn, false);
+        return gross - TakerFees.feeOf(gross, _storage().ratePpm[taker]);
+    }
+
+    /// @inheritdoc IEntrypoint
+    function takerFee(address taker) external view returns (uint256 ratePpm) {
+        return _storage().ratePpm[taker];
+    }
+
+    /* INTERNAL */
+
+    function _preview(address tokenIn, address tokenOut, uint256 amount, bool exactOut)
+        private
+        view
+        returns (uint256 amountIn, uint256 amountOut)
+    {
+        (amountIn, amountOut) = CURVE_BOOK.preview(tokenIn, tokenOut, amount, exactOut);
+        if (amountOut != 0 && amountOut > CUSTODIAN.availableLiquidity(tokenOut)) return (0, 0);
+    }
+
+    function _storage() private pure returns (EntrypointStorage storage $) {
+        assembly ("memory-safe") {
+            $.slot := STORAGE_LOCATION
+        }
+    }
+}

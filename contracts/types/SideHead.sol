@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.28;
+
+import {Knot} from "./Knot.sol";
+
+/// @dev The 32 highest bits of the first word of a side; seven knots follow in that word, eight in each further word.
+///
+///      31     28 27         25 24             0
+///     +---------+-------------+----------------+
+///     |    g    | words used  |   base price   |
+///     |    4    |      3      |       25       |
+///     +---------+-------------+----------------+
+///
+/// The price of a segment in subticks (1/256 tick) is (base + offset) << g on asks and (base - offset) << g on bids. So no ask is below
+/// base << g and no bid above it. Words beyond those used may hold anything; they are never read.
+type SideHead is uint32;
+
+using SideHeadLibrary for SideHead global;
+
+library SideHeadLibrary {
+    uint256 private constant MASK_25 = (1 << 25) - 1;
+    uint256 private constant MASK_4 = (1 << 4) - 1;
+    uint256 private constant MASK_3 = (1 << 3) - 1;
+
+    /// @param firstWord The first word of a side; zero for an empty side.
+    function headOf(uint256 firstWord) internal pure returns (SideHead) {
+        return SideHead.wrap(uint32(firstWord >> 224));
+    }
+
+    function shift(SideHead self) internal pure returns (uint256) {
+        return SideHead.unwrap(self) >> 28;
+    }
+
+    function wordsUsed(SideHead self) internal pure returns (uint256) {
+        return (SideHead.unwrap(self) >> 25) & MASK_3;
+    }
+
+    function basePrice(SideHead self) internal pure returns (uint256) {
+        return SideHead.unwrap(self) & MASK_25;
+    }
+
+    /// @return subticks Below 2^41; zero when the price would not be positive, which ends the side.
+    function priceOf(SideHead self, Knot knot, bool ask) internal pure returns (uint256 subticks) {
+        uint256 base = basePrice(self);
+        uint256 offset = knot.priceOffset();
+        unchecked {
+            if (ask) return (base + offset) << shift(self);
+            return offset < base ? (base - offset) << shift(self) : 0;
+        }
+    }
+
+    /// @dev Values are reduced to the width of their field.
+    function setShift(SideHead self, uint256 value) internal pure returns (SideHead) {
+        return _set(self, 28, MASK_4, value);
+    }
+
+    function setWordsUsed(SideHead self, uint256 value) internal pure returns (SideHead) {
+        return _set(self, 25, MASK_3, value);
+    }
+
+    function setBasePrice(SideHead self, uint256 value) internal pure returns (SideHead) {
+        return _set(self, 0, MASK_25, value);
+    }
+
+    function _set(SideHead self, uint256 offset, uint256 mask, uint256 value) private pure returns (SideHead) {
+        return SideHead.wrap(uint32((SideHead.unwrap(self) & ~(mask << offset)) | ((value & mask) << offset)));
+    }
+}

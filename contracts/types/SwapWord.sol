@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.28;
+
+import {MarketScale} from "./MarketScale.sol";
+
+/// @dev The word of a market that swaps write, and nobody else.
+///
+///      255      160 159       64 63      24 23      0
+///     +------------+------------+----------+---------+
+///     |   cumAsk   |   cumBid   | fillSeq  |  scale  |
+///     |     96     |     96     |    40    |   24    |
+///     +------------+------------+----------+---------+
+///
+/// cumAsk and cumBid are the base units ever taken from each side, modulo 2^96. fillSeq counts the fills of both sides.
+type SwapWord is uint256;
+
+using SwapWordLibrary for SwapWord global;
+
+library SwapWordLibrary {
+    uint256 private constant CUM_ASK_OFFSET = 160;
+    uint256 private constant CUM_BID_OFFSET = 64;
+    uint256 private constant FILL_SEQ_OFFSET = 24;
+    uint256 private constant MASK_96 = (1 << 96) - 1;
+    uint256 private constant MASK_40 = (1 << 40) - 1;
+    uint256 private constant MASK_24 = (1 << 24) - 1;
+
+    function cumAsk(SwapWord self) internal pure returns (uint256) {
+        return SwapWord.unwrap(self) >> CUM_ASK_OFFSET;
+    }
+
+    function cumBid(SwapWord self) internal pure returns (uint256) {
+        return (SwapWord.unwrap(self) >> CUM_BID_OFFSET) & MASK_96;
+    }
+
+    function fillSeq(SwapWord self) internal pure returns (uint256) {
+        return (SwapWord.unwrap(self) >> FILL_SEQ_OFFSET) & MASK_40;
+    }
+
+    function scale(SwapWord self) internal pure returns (MarketScale) {
+        return MarketScale.wrap(uint24(SwapWord.unwrap(self) & MASK_24));
+    }
+
+    /// @dev Values are reduced to the width of their field.
+    function setCumAsk(SwapWord self, uint256 value) internal pure returns (SwapWord) {
+        return _set(self, CUM_ASK_OFFSET, MASK_96, value);
+    }
+
+    function setCumBid(SwapWord self, uint256 value) internal pure returns (SwapWord) {
+        return _set(self, CUM_BID_OFFSET, MASK_96, value);
+    }
+
+    function setFillSeq(SwapWord self, uint256 value) internal pure returns (SwapWord) {
+        return _set(self, FILL_SEQ_OFFSET, MASK_40, value);
+    }
+
+    function setScale(SwapWord self, MarketScale value) internal pure returns (SwapWord) {
+        return _set(self, 0, MASK_24, MarketScale.unwrap(value));
+    }
+
+    /// @dev Counts one fill of `baseUnits` on one side.
+    function take(SwapWord self, bool ask, uint256 baseUnits) internal pure returns (SwapWord) {
+        unchecked {
+            SwapWord taken =
+                ask ? setCumAsk(self, cumAsk(self) + baseUnits) : setCumBid(self, cumBid(self) + baseUnits);
+            return setFillSeq(taken, fillSeq(self) + 1);
+        }
+    }
+
+    function _set(SwapWord self, uint256 offset, uint256 mask, uint256 value) private pure returns (SwapWord) {
+        return SwapWord.wrap((SwapWord.unwrap(self) & ~(mask << offset)) | ((value & mask) << offset));
+    }
+}
