@@ -1,0 +1,151 @@
+import { canonicalDecimal } from './decimal.js';
+import { WireError } from './errors.js';
+import { asAddress, asArray, asBoolean, asCloid, asObject, asOneOf, asText, asUint, onlyKeys } from './shape.js';
+import type { JsonObject } from './shape.js';
+import { TIFS } from './types.js';
+import type { WireAction, WireActionType, WireGrouping, WireOrder, WireOrderType } from './types.js';
+
+/**
+ * How strings of an action are rebuilt: `canonical` normalises decimals and lower-cases client order ids, as the signer most
+ * likely did; `received` keeps them, for signers that sign what they send. Both forms mean the same orders.
+ */
+export type StringForm = 'canonical' | 'received';
+
+type Reader = (action: JsonObject, form: StringForm) => WireAction;
+
+const READERS: Readonly<Record<WireActionType, Reader>> = {
+  order: readOrderAction,
+  modify: (action, form) => {
+    onlyKeys(action, 'action', ['type', 'oid', 'order', 'a']);
+    const oid = readOid(action.oid, 'action.oid', form);
+    return { type: 'modify', oid, order: readOrder(action.order, 'action.order', form), ...readFlag(action, 'a') };
+  },
+  batchModify: (action, form) => {
+    onlyKeys(action, 'action', ['type', 'modifies', 'a']);
+    const modifies = asArray(action.modifies, 'action.modifies', (item, field) => {
+      const entry = asObject(item, field);
+      return { oid: readOid(entry.oid, `${field}.oid`, form), order: readOrder(entry.order, `${field}.order`, form) };
+    });
+    return { type: 'batchModify', modifies, ...readFlag(action, 'a') };
+  },
+  cancel: (action) => {
+    onlyKeys(action, 'action', ['type', 'cancels', 'f']);
+    const cancels = asArray(action.cancels, 'action.cancels', (item, field) => {
+      const entry = asObject(item, field);
+      return { a: asUint(entry.a, `${field}.a`), o: asUint(entry.o, `${field}.o`) };
+    });
+    return { type: 'cancel', cancels, ...readFlag(action, 'f') };
+  },
+  cancelByCloid: (action, form) => {
+    onlyKeys(action, 'action', ['type', 'cancels', 'f']);
+    const cancels = asArray(action.cancels, 'action.cancels', (item, field) => {
+      const entry = asObject(item, field);
+      return { asset: asUint(entry.asset, `${field}.asset`), cloid: readCloid(entry.cloid, `${field}.cloid`, form) };
+    });
+    return { type: 'cancelByCloid', cancels, ...readFlag(action, 'f') };
+  },
+  scheduleCancel: (action) => {
+    onlyKeys(action, 'action', ['type', 'time']);
+    const { time } = action;
+    if (time === undefined || time === null) return { type: 'scheduleCancel' };
+    return { type: 'scheduleCancel', time: asUint(time, 'action.time') };
+  },
+  noop: (action) => {
+    onlyKeys(action, 'action', ['type']);
+    return { type: 'noop' };
+  },
+  setReferrer: (action) => {
+    onlyKeys(action, 'action', ['type', 'code']);
+    return { type: 'setReferrer', code: asText(action.code, 'action.code') };
+  },
+  evmUserModify: (action) => {
+    onlyKeys(action, 'action', ['type', 'usingBigBlocks']);
+    return { type: 'evmUserModify', usingBigBlocks: asBoolean(action.usingBigBlocks, 'action.usingBigBlocks') };
+  },
+};
+
+/**
+ * Rebuilds an action in the key order of signing, whatever order it came in. Fields that are false or null where clients leave
+ * them out are left out. Throws WireError for another shape, an unknown type or an unknown key of the action; unknown keys of an
+ * order entry are ignored.
+ */
+export function readAction(value: unknown, form: StringForm = 'canonical'): WireAction {
+  const action = asObject(value, 'action');
+  const type = asText(action.type, 'action.type', 64);
+  if (!Object.hasOwn(READERS, type)) throw new WireError('action.type', 'is not a known action');
+  return READERS[type as WireActionType](action, form);
+}
+
+function readOrderAction(action: JsonObject, form: StringForm): WireAction {
+  onlyKeys(action, 'action', ['type', 'orders', 'grouping', 'builder']);
+  const orders = asArray(action.orders, 'action.orders', (item, field) => readOrder(item, field, form));
+  const grouping = readGrouping(action.grouping);
+  if (action.builder === undefined || action.builder === null) return { type: 'order', orders, grouping };
+  const builder = asObject(action.builder, 'action.builder');
+  const b = asAddress(builder.b, 'action.builder.b');
+  return { type: 'order', orders, grouping, builder: { b, f: asUint(builder.f, 'action.builder.f') } };
+}
+
+function readOrder(value: unknown, field: string, form: StringForm): WireOrder {
+  const entry = asObject(value, field);
+  const order = {
+    a: asUint(entry.a, `${field}.a`),
+    b: asBoolean(entry.b, `${field}.b`),
+    p: readDecimal(entry.p, `${field}.p`, form),
+    s: readDecimal(entry.s, `${field}.s`, form),
+    r: asBoolean(entry.r, `${field}.r`),
+    t: readOrderType(entry.t, `${field}.t`, form),
+  };
+  return entry.c === undefined || entry.c === null ? order : { ...order, c: readCloid(entry.c, `${field}.c`, form) };
+}
+
+function readOrderType(value: unknown, field: string, form: StringForm): WireOrderType {
+  const type = asObject(value, field);
+  onlyKeys(type, field, ['limit', 'trigger']);
+  if (type.limit !== undefined && type.trigger === undefined) {
+    return { limit: { tif: asOneOf(asObject(type.limit, `${field}.limit`).tif, `${field}.limit.tif`, TIFS) } };
+  }
+  if (type.trigger === undefined || type.limit !== undefined) throw new WireError(field, 'must have limit or trigger');
+  const trigger = asObject(type.trigger, `${field}.trigger`);
+  return {
+    trigger: {
+      isMarket: asBoolean(trigger.isMarket, `${field}.trigger.isMarket`),
+      triggerPx: readDecimal(trigger.triggerPx, `${field}.trigger.triggerPx`, form),
+      tpsl: asOneOf(trigger.tpsl, `${field}.trigger.tpsl`, ['tp', 'sl']),
+    },
+  };
+}
+
+function readGrouping(value: unknown): WireGrouping {
+  if (typeof value === 'string')
+    return asOneOf<'na' | 'normalTpsl' | 'positionTpsl'>(value, 'action.grouping', [
+      'na',
+      'normalTpsl',
+      'positionTpsl',
+    ]);
+  const grouping = asObject(value, 'action.grouping');
+  onlyKeys(grouping, 'action.grouping', ['p']);
+  return { p: asUint(grouping.p, 'action.grouping.p') };
+}
+
+function readDecimal(value: unknown, field: string, form: StringForm): string {
+  const canonical = typeof value === 'string' ? canonicalDecimal(value) : null;
+  if (canonical === null) throw new WireError(field, 'must be a string with a plain decimal of at most 8 decimals');
+  return form === 'canonical' ? canonical : (value as string);
+}
+
+function readCloid(value: unknown, field: string, form: StringForm): string {
+  const cloid = asCloid(value, field);
+  return form === 'canonical' ? cloid.toLowerCase() : cloid;
+}
+
+function readOid(value: unknown, field: string, form: StringForm): number | string {
+  return typeof value === 'string' ? readCloid(value, field, form) : asUint(value, field);
+}
+
+/** A flag that clients write only when it is true. */
+function readFlag<K extends string>(action: JsonObject, key: K): Partial<Record<K, true>> {
+  const value = action[key];
+  if (value === undefined || value === null) return {};
+  return asBoolean(value, `action.${key}`) ? ({ [key]: true } as Partial<Record<K, true>>) : {};
+}
