@@ -1,0 +1,33 @@
+import type { Address } from '../types.js';
+
+/** What one maker has at a price, or gets of a fill there. */
+export interface MakerUnits {
+  maker: Address;
+  units: bigint;
+}
+
+/**
+ * Splits `takeUnits` among makers in proportion to what each has, in whole base units: shares are floored, and the units left over
+ * go one each to the largest remainders, ties to the lower maker address. `has` names each maker once, lower address first, all
+ * above zero, and `takeUnits` is at most their sum; so is the result, and nobody gets more than it has.
+ */
+export function splitProRata(takeUnits: bigint, has: readonly MakerUnits[]): bigint[] {
+  const totalUnits = has.reduce((sum, { units }) => sum + units, 0n);
+  const shares = has.map(({ units }) => (takeUnits * units) / totalUnits);
+  const remainders = has.map(({ units }) => (takeUnits * units) % totalUnits);
+  let leftUnits = takeUnits - shares.reduce((sum, share) => sum + share, 0n);
+  if (leftUnits === 0n) return shares;
+  // The sort is stable, so equal remainders stay in address order.
+  const byRemainder = has.map((_, index) => index).sort((a, b) => compareDescending(remainders[a]!, remainders[b]!));
+  for (const index of byRemainder) {
+    if (leftUnits === 0n) break;
+    shares[index]! += 1n;
+    leftUnits -= 1n;
+  }
+  return shares;
+}
+
+function compareDescending(a: bigint, b: bigint): number {
+  if (a === b) return 0;
+  return a > b ? -1 : 1;
+}

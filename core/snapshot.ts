@@ -1,0 +1,102 @@
+/** The exact book behind a curve: made from the open orders at a cut, written in one canonical text, hashed and compared. */
+import type { Book } from './book.js';
+import { remainingLots } from './book/side-book.js';
+import { keccak256 } from './hash.js';
+import type { Address, Hex, Market, MarketSnapshot, Side, SnapshotOrder, Trim } from './types.js';
+
+/** The last fill removed from the book, and the base units taken per side since genesis after that fill. */
+export interface SnapshotProgress {
+  fillSeq: number;
+  askVolumeUnits: bigint;
+  bidVolumeUnits: bigint;
+}
+
+/**
+ * The snapshot of one market. `book` must include exactly the fills up to `progress`. Remaining sizes are floored to whole lots, then
+ * lowered by the trims, never below zero; orders without a lot left, and those of excluded makers, are left out.
+ */
+export function snapshotOf(
+  book: Book,
+  market: Market,
+  progress: SnapshotProgress,
+  trims: readonly Trim[] = [],
+  exclude: ReadonlySet<Address> = new Set(),
+): MarketSnapshot {
+  const trimmedLots = trimsByOid(trims);
+  const side = (name: Side): SnapshotOrder[] =>
+    book
+      .sideOrders(market.index, name)
+      .filter((order) => !exclude.has(order.maker))
+      .map((order) => {
+        const { oid, maker, priceTicks } = order;
+        return { oid, maker, priceTicks, sizeLots: remainingLots(order, market.lotUnits) - (trimmedLots.get(oid) ?? 0n) };
+      })
+      .filter((order) => order.sizeLots > 0n);
+  const { fillSeq, askVolumeUnits, bidVolumeUnits } = progress;
+  return { market: market.index, fillSeq, askVolumeUnits, bidVolumeUnits, asks: side('ask'), bids: side('bid') };
+}
+
+/** The snapshot with trims taken off, by the same rule as `snapshotOf`. */
+export function trimSnapshot(snapshot: MarketSnapshot, trims: readonly Trim[]): MarketSnapshot {
+  if (trims.length === 0) return snapshot;
+  const trimmedLots = trimsByOid(trims);
+  const trimmed = (orders: readonly SnapshotOrder[]): SnapshotOrder[] =>
+    orders
+      .map((order) => ({ ...order, sizeLots: order.sizeLots - (trimmedLots.get(order.oid) ?? 0n) }))
+      .filter((order) => order.sizeLots > 0n);
+  return { ...snapshot, asks: trimmed(snapshot.asks), bids: trimmed(snapshot.bids) };
+}
+
+function trimsByOid(trims: readonly Trim[]): Map<number, bigint> {
+  return new Map(trims.map((trim) => [trim.oid, trim.lots]));
+}
+
+/** The orders of one side. */
+export function snapshotSide(snapshot: MarketSnapshot, side: Side): SnapshotOrder[] {
+  return side === 'ask' ? snapshot.asks : snapshot.bids;
+}
+
+/**
+ * The one text of a snapshot: a line `snapshot 1 <market> <fillSeq> <askVolume> <bidVolume>`, then a line
+ * `ask|bid <oid> <maker> <ticks> <lots>` per order in snapshot order, asks first; each line ends with a newline.
+ */
+export function canonicalSnapshot(snapshot: MarketSnapshot): string {
+  const { market, fillSeq, askVolumeUnits, bidVolumeUnits, asks, bids } = snapshot;
+  const line = (side: Side) => (order: SnapshotOrder) =>
+    `${side} ${order.oid} ${order.maker} ${order.priceTicks} ${order.sizeLots}\n`;
+  const head = `snapshot 1 ${market} ${fillSeq} ${askVolumeUnits} ${bidVolumeUnits}\n`;
+  return head + asks.map(line('ask')).join('') + bids.map(line('bid')).join('');
+}
+
+/** keccak256 of the canonical text in UTF-8. */
+export function snapshotHash(snapshot: MarketSnapshot): Hex {
+  return keccak256(Buffer.from(canonicalSnapshot(snapshot)));
+}
+
+/**
+ * True when any order, its size, its price, or a reflected volume differs, so that a new sequence number is due even if the curve
+ * would have the same words: fills of the old one are booked to the orders of its own snapshot.
+ */
+export function snapshotChanged(live: MarketSnapshot, next: MarketSnapshot): boolean {
+  return (
+    live.market !== next.market ||
+    live.fillSeq !== next.fillSeq ||
+    live.askVolumeUnits !== next.askVolumeUnits ||
+    live.bidVolumeUnits !== next.bidVolumeUnits ||
+    ordersDiffer(live.asks, next.asks) ||
+    ordersDiffer(live.bids, next.bids)
+  );
+}
+
+function ordersDiffer(a: readonly SnapshotOrder[], b: readonly SnapshotOrder[]): boolean {
+  if (a.length !== b.length) return true;
+  return a.some((order, index) => {
+    const other = b[index]!;
+    return (
+      order.oid !== other.oid ||
+      order.sizeLots !== other.sizeLots ||
+      order.priceTicks !== other.priceTicks ||
+      order.maker !== other.maker
+    );
+  });
+}
