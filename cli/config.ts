@@ -1,0 +1,139 @@
+import { readFileSync } from 'node:fs';
+import { z } from 'zod';
+import type { Address, Hex } from '../core/types.js';
+
+/** What one process may do. On SQLite one process plays all of them. */
+export const ROLES = ['gateway', 'watcher', 'poster', 'read'] as const;
+export type Role = (typeof ROLES)[number];
+
+/** Startup failed because of what the operator gave us; restarting won't help. */
+export class ConfigError extends Error {
+  readonly problems: readonly string[];
+  constructor(problems: readonly string[]) {
+    super(`invalid configuration:\n${problems.map((problem) => `  - ${problem}`).join('\n')}`);
+    this.name = 'ConfigError';
+    this.problems = problems;
+  }
+}
+
+const address = z
+  .string()
+  .regex(/^0x[0-9a-fA-F]{40}$/, 'must be a 20-byte address')
+  .transform((value) => value.toLowerCase() as Address);
+const privateKey = z
+  .string()
+  .regex(/^0x[0-9a-fA-F]{64}$/, 'must be a 32-byte hex key')
+  .transform((value) => value as Hex);
+/** An integer setting; the bounds keep it far inside what a double holds exactly. */
+const integer = (minimum: number, maximum: number, fallback: number) =>
+  z.coerce.number().int().min(minimum).max(maximum).default(fallback);
+
+/** Every setting, read from the environment. Absent means the default; present but invalid stops the start. */
+export const settingsSchema = z.object({
+  PORT: integer(0, 65_535, 8080).describe('HTTP port of the server; 0 takes a free one'),
+  HOST: z.string().min(1).default('127.0.0.1').describe('address the server listens on'),
+  DATABASE_URL: z
+    .string()
+    .regex(/^(sqlite:|postgres(ql)?:\/\/)/, 'must begin with sqlite: or postgres://')
+    .default('sqlite:.curvebook/curvebook.sqlite')
+    .describe('sqlite:<path> or postgres://…'),
+  MANIFEST: z.string().min(1).default('.curvebook/sandbox.json').describe('deployment manifest, a JSON file'),
+  RPC_URL: z.url().optional().describe('JSON-RPC endpoint; default: rpcUrl of the manifest'),
+  ROLES: z
+    .string()
+    .default(ROLES.join(','))
+    .transform((list) => list.split(',').map((role) => role.trim()))
+    .pipe(z.array(z.enum(ROLES)).min(1))
+    .describe('comma-separated roles of this process'),
+  OPERATOR_ADDRESS: address.optional().describe("ledger row of the operator's residual; default: the manifest's owner"),
+  POSTER_PRIVATE_KEY: privateKey.optional().describe("signs posts; default: the manifest's poster account"),
+  POLL_INTERVAL_MS: integer(20, 10_000, 500).describe('pause between two scans of the chain'),
+  SCAN_MAX_BLOCKS: integer(1, 2_000, 200).describe('most blocks in one scan'),
+  CURVE_TTL_SEC: integer(2, 60, 12).describe('time from the head block to the deadline of a post'),
+  TOUCH_BEFORE_SEC: integer(1, 59, 6).describe('an unchanged curve is touched when less than this remains'),
+  MAX_KNOTS: z.coerce
+    .number()
+    .pipe(z.union([z.literal(7), z.literal(15), z.literal(31)]))
+    .default(15)
+    .describe('most knots per side of a posted curve'),
+  ORDER_SOURCES: z
+    .string()
+    .default('a,b')
+    .transform((list) => list.split(',').map((source) => source.trim()))
+    .pipe(z.array(z.enum(['a', 'b'])).min(1))
+    .describe('accepted source letters of signed actions'),
+  LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info').describe('least level that is logged'),
+});
+
+export type Settings = z.output<typeof settingsSchema>;
+
+const manifestSchema = z.object({
+  chainId: z.number().int().positive(),
+  deploymentId: z.string().regex(/^[0-9a-f]{16}$/, 'must be 16 hex digits'),
+  rpcUrl: z.url().optional(),
+  deploymentBlock: z.number().int().nonnegative(),
+  contracts: z.looseObject({ custodian: address, curveBook: address, entrypoint: address }),
+  accounts: z.array(z.object({ role: z.string(), address, privateKey })).default([]),
+});
+
+export type Manifest = z.output<typeof manifestSchema>;
+
+export interface Config extends Omit<Settings, 'RPC_URL' | 'OPERATOR_ADDRESS' | 'POSTER_PRIVATE_KEY'> {
+  rpcUrl: string;
+  manifest: Manifest;
+  operator: Address;
+  /** Null when this process does not post. */
+  posterPrivateKey: Hex | null;
+}
+
+/**
+ * Reads and validates everything once. `overrides` (command-line options) win over `env`.
+ * Throws `ConfigError` with all problems at once.
+ */
+export function loadConfig(env: NodeJS.ProcessEnv, overrides: Partial<Record<keyof Settings, string>> = {}): Config {
+  const problems: string[] = [];
+  const given = Object.fromEntries(
+    Object.entries({ ...env, ...overrides }).filter(([, value]) => value !== undefined && value !== ''),
+  );
+  const settings = settingsSchema.safeParse(given);
+  if (!settings.success) problems.push(...describeIssues(settings.error));
+  const manifestPath = settings.success ? settings.data.MANIFEST : String(given['MANIFEST'] ?? '');
+  const manifest = manifestPath === '' ? null : readManifest(manifestPath, problems);
+  if (!settings.success || manifest === null) throw new ConfigError(problems);
+
+  const { RPC_URL, OPERATOR_ADDRESS, POSTER_PRIVATE_KEY, ...rest } = settings.data;
+  const account = (role: string) => manifest.accounts.find((one) => one.role === role);
+  const rpcUrl = RPC_URL ?? manifest.rpcUrl;
+  const operator = OPERATOR_ADDRESS ?? account('owner')?.address;
+  const posterPrivateKey = POSTER_PRIVATE_KEY ?? account('poster')?.privateKey ?? null;
+  if (rpcUrl === undefined) problems.push('RPC_URL: required, the manifest names none');
+  if (operator === undefined) problems.push('OPERATOR_ADDRESS: required, the manifest names no owner account');
+  if (rest.ROLES.includes('poster') && posterPrivateKey === null) {
+    problems.push('POSTER_PRIVATE_KEY: required for the poster role, the manifest names no poster account');
+  }
+  if (rest.TOUCH_BEFORE_SEC >= rest.CURVE_TTL_SEC) problems.push('TOUCH_BEFORE_SEC: must be less than CURVE_TTL_SEC');
+  if (rpcUrl === undefined || operator === undefined || problems.length > 0) throw new ConfigError(problems);
+  return { ...rest, rpcUrl, manifest, operator, posterPrivateKey };
+}
+
+function readManifest(path: string, problems: string[]): Manifest | null {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch {
+    problems.push(`MANIFEST: can't read ${path}; start the sandbox or name a deployment manifest`);
+    return null;
+  }
+  try {
+    const parsed = manifestSchema.safeParse(JSON.parse(text));
+    if (parsed.success) return parsed.data;
+    problems.push(...describeIssues(parsed.error).map((problem) => `MANIFEST ${path}: ${problem}`));
+  } catch (error) {
+    problems.push(`MANIFEST: ${path} is not JSON (${String(error)})`);
+  }
+  return null;
+}
+
+function describeIssues(error: z.ZodError): string[] {
+  return error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`);
+}

@@ -1,0 +1,95 @@
+import type { Hex } from '../../core/types.js';
+
+/** The node answered, and its answer is an error. `code` is the JSON-RPC code, `data` whatever the node attached. */
+export class RpcResponseError extends Error {
+  readonly code: number;
+  readonly data: unknown;
+  constructor(method: string, code: number, message: string, data: unknown) {
+    super(`${method}: ${message}`);
+    this.name = 'RpcResponseError';
+    this.code = code;
+    this.data = data;
+  }
+}
+
+/** No usable answer: the node is unreachable, too slow, or not speaking JSON-RPC. Always worth another try. */
+export class RpcUnavailableError extends Error {
+  constructor(message: string, cause?: unknown) {
+    super(message, { cause });
+    this.name = 'RpcUnavailableError';
+  }
+}
+
+export interface RpcRequest {
+  method: string;
+  params: unknown[];
+}
+
+export interface Rpc {
+  readonly url: string;
+  /** One request. Throws `RpcResponseError` or `RpcUnavailableError`. */
+  call(method: string, params?: unknown[]): Promise<unknown>;
+  /** Several requests in one round trip, answers in the order asked; the first error among them is thrown. */
+  batch(requests: readonly RpcRequest[]): Promise<unknown[]>;
+}
+
+interface RpcAnswer {
+  id: number;
+  result?: unknown;
+  error?: { code: number; message: string; data?: unknown };
+}
+
+/** A JSON-RPC client over HTTP. Every request is bounded by `timeoutMs`. */
+export function createRpc(url: string, timeoutMs = 5_000): Rpc {
+  async function send(body: unknown): Promise<unknown> {
+    try {
+      const response = await fetch(url, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+        signal: AbortSignal.timeout(timeoutMs),
+      });
+      if (!response.ok) throw new Error(`HTTP ${response.status}`);
+      return await response.json();
+    } catch (error) {
+      throw new RpcUnavailableError(`no answer from ${url}: ${describe(error)}`, error);
+    }
+  }
+
+  function unwrap(method: string, answer: RpcAnswer | undefined): unknown {
+    if (answer === undefined) throw new RpcUnavailableError(`${url} left ${method} unanswered`);
+    if (answer.error !== undefined) {
+      throw new RpcResponseError(method, answer.error.code, answer.error.message, answer.error.data);
+    }
+    return answer.result;
+  }
+
+  async function batch(requests: readonly RpcRequest[]): Promise<unknown[]> {
+    if (requests.length === 0) return [];
+    const answer = await send(
+      requests.map(({ method, params }, id) => ({ jsonrpc: '2.0', id, method, params })),
+    );
+    if (!Array.isArray(answer)) throw new RpcUnavailableError(`${url} did not answer the batch`);
+    const byId = new Map((answer as RpcAnswer[]).map((one) => [one.id, one]));
+    return requests.map(({ method }, id) => unwrap(method, byId.get(id)));
+  }
+
+  return {
+    url,
+    batch,
+    async call(method, params = []) {
+      const answer = await send({ jsonrpc: '2.0', id: 1, method, params });
+      return unwrap(method, answer as RpcAnswer);
+    },
+  };
+}
+
+function describe(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause instanceof Error ? `${error.message} (${error.cause.message})` : error.message;
+}
+
+/** A quantity as JSON-RPC writes it. */
+export function toQuantity(value: number | bigint): Hex {
+  return `0x${value.toString(16)}`;
+}

@@ -1,0 +1,45 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from 'pino';
+
+export interface Loop {
+  /** Cuts the current pause short. */
+  wake(): void;
+  /** Resolves when the loop has ended, after `signal` was aborted or a step asked for it. */
+  readonly done: Promise<void>;
+}
+
+export interface LoopOptions {
+  name: string;
+  intervalMs: number;
+  signal: AbortSignal;
+  logger: Logger;
+  /** Called for an error that a step did not handle; the loop goes on. */
+  onError?(error: unknown): void;
+}
+
+/** Runs `step` again and again, never two at a time, with a pause in between that `wake` cuts short. */
+export function startLoop(step: (signal: AbortSignal) => Promise<void>, options: LoopOptions): Loop {
+  const { name, intervalMs, signal, logger } = options;
+  let wakeUp = new AbortController();
+
+  async function pause(): Promise<void> {
+    const either = AbortSignal.any([signal, wakeUp.signal]);
+    await delay(intervalMs, undefined, { signal: either }).catch(() => undefined);
+    if (wakeUp.signal.aborted) wakeUp = new AbortController();
+  }
+
+  async function run(): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        await step(signal);
+      } catch (error) {
+        if (signal.aborted) return;
+        logger.warn({ keeper: name, err: error }, 'a step failed');
+        options.onError?.(error);
+      }
+      if (!signal.aborted) await pause();
+    }
+  }
+
+  return { wake: () => wakeUp.abort(), done: run() };
+}

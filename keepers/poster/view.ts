@@ -1,0 +1,99 @@
+import { executablePublication, type ExecutablePublication } from '../../core/exposure.js';
+import type { Address, Cut, Market, MarketSnapshot } from '../../core/types.js';
+import { readTx } from '../../ledger/db.js';
+import type { Follower } from '../../ledger/follower.js';
+import { loadLedgerHead, readBalances } from '../../ledger/ledger-log.js';
+import { lastOrderSeq } from '../../ledger/order-log.js';
+import { readFillsAfter } from '../../ledger/past-fills.js';
+import { executablePublications, landedSeq, lastPublication } from '../../ledger/publication-log.js';
+import type { SnapshotStore } from '../../ledger/snapshots.js';
+import type { Db, GenerationRow, Publication, Queryable } from '../../ledger/types.js';
+import type { LastPublication } from './plan.js';
+
+/** One market as the poster finds it at a cut. */
+export interface MarketView {
+  market: Market;
+  last: LastPublication | null;
+  /** What takers may still execute of what was published before. */
+  older: ExecutablePublication[];
+}
+
+/** Everything a round of publishing is computed from, read in one transaction. */
+export interface PosterView {
+  cut: Cut;
+  head: GenerationRow;
+  markets: MarketView[];
+  /** Balance less reservation, never below zero. */
+  availableUnits(maker: Address, token: Address): bigint;
+}
+
+/** Reads the logs up to now and moves the follower to the same cut. Null before the first generation. */
+export async function readPosterView(
+  deps: { db: Db; markets: readonly Market[]; snapshots: SnapshotStore; follower: Follower },
+  timeMs: number,
+): Promise<PosterView | null> {
+  return readTx(deps.db, async (q) => {
+    const head = await loadLedgerHead(q);
+    if (head === null) return null;
+    const cut = { orderSeq: await lastOrderSeq(q), generation: head.generation, timeMs };
+    const markets: MarketView[] = [];
+    for (const market of deps.markets) markets.push(await readMarketView(q, deps.snapshots, market, head));
+    const available = new Map<string, bigint>();
+    for (const row of await readBalances(q)) {
+      const units = row.balanceUnits - row.reservedUnits;
+      available.set(`${row.account}:${row.token}`, units > 0n ? units : 0n);
+    }
+    await deps.follower.advance(q, cut);
+    return {
+      cut,
+      head,
+      markets,
+      availableUnits: (maker, token) => available.get(`${maker}:${token}`) ?? 0n,
+    };
+  });
+}
+
+async function readMarketView(
+  q: Queryable,
+  snapshots: SnapshotStore,
+  market: Market,
+  head: GenerationRow,
+): Promise<MarketView> {
+  const last = await lastPublication(q, market.index);
+  if (last === null) return { market, last: null, older: [] };
+  const landed = await landedSeq(q, market.index);
+  const executable = await executablePublications(q, { market: market.index, atSec: head.blockTimestampMs / 1_000 });
+  const older = await readOlder(q, snapshots, market, executable);
+  return {
+    market,
+    last: {
+      seq: last.seq,
+      snapshot: await snapshots.get(q, last),
+      deadlineSec: last.deadlineSec,
+      landed: landed === last.seq,
+    },
+    older,
+  };
+}
+
+async function readOlder(
+  q: Queryable,
+  snapshots: SnapshotStore,
+  market: Market,
+  executable: readonly Publication[],
+): Promise<ExecutablePublication[]> {
+  const books: { seq: number; snapshot: MarketSnapshot }[] = [];
+  for (const publication of executable) {
+    books.push({ seq: publication.seq, snapshot: await snapshots.get(q, publication) });
+  }
+  const earliest = books.reduce((least, { snapshot }) => Math.min(least, snapshot.fillSeq), Number.MAX_SAFE_INTEGER);
+  const fills = books.length === 0 ? [] : await readFillsAfter(q, market.index, earliest);
+  return books.map(({ seq, snapshot }) =>
+    executablePublication(
+      market,
+      seq,
+      snapshot,
+      fills.filter((fill) => fill.fillSeq > snapshot.fillSeq).flatMap((fill) => fill.orderFills),
+    ),
+  );
+}

@@ -1,0 +1,183 @@
+import { minBig, MAX_U128, toSafeInt } from '../../core/amounts.js';
+import type { Address, ChainFill, Hex, Market } from '../../core/types.js';
+import type {
+  Account,
+  AttributedFill,
+  CustodyEvent,
+  GenerationWrite,
+  LedgerEntry,
+  PostSeen,
+  ScannedBlock,
+} from '../../ledger/types.js';
+import type { ChainEvent, RawLog } from '../chain/logs.js';
+import { depositEntries, executionEntries, fillEntries, reservationIncrease } from './postings.js';
+import type { SeenEvent } from './scan.js';
+
+/** What a scan means for the ledger, before fills are attributed and holdings compared. */
+export interface Draft {
+  custody: CustodyEvent[];
+  posts: PostSeen[];
+  fills: ChainFill[];
+  entries: LedgerEntry[];
+  reservations: GenerationWrite['reservations'];
+  netCapital: GenerationWrite['netCapital'];
+}
+
+export interface DraftContext {
+  /** Markets listed before this scan, and those listed in it. */
+  markets: readonly Market[];
+  listed: readonly Market[];
+  blocks: readonly ScannedBlock[];
+  /** Reservations before this scan. */
+  reservedUnits(account: Account, token: Address): bigint;
+}
+
+/** Reads custody events, posts and fills out of a scan. Tokens that no listed pair trades are recorded and never booked. */
+export function draftGeneration(events: readonly SeenEvent[], context: DraftContext): Draft {
+  const draft: Draft = { custody: [], posts: [], fills: [], entries: [], reservations: [], netCapital: [] };
+  const byId = new Map([...context.markets, ...context.listed].map((market) => [market.id, market]));
+  // Served from its listing on, and not earlier in the same scan, so that the size of a scan decides nothing.
+  const served = new Set(context.markets.flatMap((market) => [market.base.address, market.quote.address]));
+  const times = new Map(context.blocks.map((block) => [block.number, block.timestampSec]));
+  const reserved = new Map<string, bigint>();
+
+  for (const { log, event } of events) {
+    const timestampSec = times.get(log.blockNumber) ?? 0;
+    switch (event.type) {
+      case 'deposited':
+      case 'requested':
+      case 'settled':
+      case 'executed':
+        draft.custody.push(custodyEvent(log, event));
+        if (served.has(event.token)) bookCustody(draft, context, reserved, log, event);
+        break;
+      case 'posted':
+      case 'touched':
+        draft.posts.push(postSeen(requireMarket(byId, event.marketId), log, event, timestampSec));
+        break;
+      case 'swap':
+        draft.fills.push(chainFill(requireMarket(byId, event.marketId), log, event, timestampSec));
+        break;
+      case 'listed':
+        served.add(event.base).add(event.quote);
+        break;
+    }
+  }
+  return draft;
+}
+
+/** Completes the entries with the fills' postings. */
+export function fillPostings(
+  markets: readonly Market[],
+  fills: readonly AttributedFill[],
+  operator: Address,
+): LedgerEntry[] {
+  return fills.flatMap(({ fill, decomposition }) => {
+    const market = markets[fill.market];
+    return market === undefined ? [] : fillEntries(market, fill, decomposition, operator);
+  });
+}
+
+type CustodyChainEvent = Extract<ChainEvent, { type: 'deposited' | 'requested' | 'executed' | 'settled' }>;
+
+function bookCustody(
+  draft: Draft,
+  context: DraftContext,
+  reserved: Map<string, bigint>,
+  log: RawLog,
+  event: CustodyChainEvent,
+): void {
+  const { maker, token, amountUnits } = event;
+  const ref = `${event.type}:${log.txHash}:${log.logIndex}`;
+  const key = `${maker}:${token}`;
+  const reservedNow = reserved.get(key) ?? context.reservedUnits(maker, token);
+  const reserve = (deltaUnits: bigint) => {
+    reserved.set(key, reservedNow + deltaUnits);
+    draft.reservations.push({ account: maker, token, deltaUnits });
+  };
+  switch (event.type) {
+    case 'deposited':
+      draft.entries.push(...depositEntries(ref, maker, token, amountUnits));
+      draft.netCapital.push({ account: maker, token, deltaUnits: amountUnits });
+      break;
+    case 'requested':
+      reserve(reservationIncrease(reservedNow, amountUnits));
+      break;
+    case 'executed':
+      draft.entries.push(...executionEntries(ref, maker, token, amountUnits));
+      draft.netCapital.push({ account: maker, token, deltaUnits: -amountUnits });
+      reserve(-minBig(reservedNow, amountUnits));
+      break;
+    case 'settled':
+      // A settlement changes reservations by the rule of its own log; the watcher halts on one that no log explains.
+      break;
+  }
+}
+
+function custodyEvent(log: RawLog, event: CustodyChainEvent): CustodyEvent {
+  const settled = event.type === 'settled' ? event : null;
+  return {
+    kind: event.type,
+    maker: event.maker,
+    token: event.token,
+    amountUnits: minBig(event.amountUnits, MAX_U128),
+    basis: settled?.basis ?? null,
+    readyAtSec: settled === null ? null : toSafeInt(minBig(settled.readyAtSec, 2n ** 53n - 1n)),
+    blockNumber: log.blockNumber,
+    txHash: log.txHash,
+    logIndex: log.logIndex,
+  };
+}
+
+function postSeen(
+  market: Market,
+  log: RawLog,
+  event: Extract<ChainEvent, { type: 'posted' | 'touched' }>,
+  blockTimestampSec: number,
+): PostSeen {
+  const posted = event.type === 'posted' ? event : null;
+  return {
+    market: market.index,
+    seq: event.seq,
+    baseSeq: event.type === 'touched' ? event.baseSeq : event.seq,
+    deadlineSec: event.deadlineSec,
+    snapAskUnits: posted?.snapAskUnits ?? 0n,
+    snapBidUnits: posted?.snapBidUnits ?? 0n,
+    wordsHash: posted?.wordsHash ?? '0x',
+    blockNumber: log.blockNumber,
+    blockTimestampSec,
+    txHash: log.txHash,
+  };
+}
+
+function chainFill(
+  market: Market,
+  log: RawLog,
+  event: Extract<ChainEvent, { type: 'swap' }>,
+  timestampSec: number,
+): ChainFill {
+  return {
+    market: market.index,
+    fillSeq: event.fillSeq,
+    curveSeq: event.curveSeq,
+    side: event.isBuy ? 'ask' : 'bid',
+    baseUnits: event.baseUnits,
+    quoteUnits: event.quoteUnits,
+    feeUnits: event.feeUnits,
+    inputFeeUnits: event.inputFeeUnits,
+    consumedBeforeUnits: event.consumedBeforeUnits,
+    taker: event.taker,
+    recipient: event.recipient,
+    blockNumber: log.blockNumber,
+    blockHash: log.blockHash,
+    txHash: log.txHash,
+    logIndex: log.logIndex,
+    timestampMs: timestampSec * 1_000,
+  };
+}
+
+function requireMarket(byId: ReadonlyMap<Hex, Market>, id: Hex): Market {
+  const market = byId.get(id);
+  if (market === undefined) throw new RangeError(`an event names market ${id}, which was never listed`);
+  return market;
+}

@@ -1,0 +1,49 @@
+/** Why inventory is not safe to quote against. */
+export type NotReadyReason =
+  | 'missing_canonical_state'
+  | 'startup_catch_up'
+  | 'integrity_halt'
+  | 'operator_halt'
+  | 'failed_write'
+  | 'stale_ledger'
+  | 'chain_stalled';
+
+export interface Readiness {
+  ready: boolean;
+  reason: NotReadyReason | null;
+}
+
+/** What the watcher knows of itself, as of its last scan. Times are of this process's clock unless named otherwise. */
+export interface WatcherStatus {
+  /** Newest generation applied in memory, and newest committed. */
+  inventoryRevision: number;
+  durableInventoryRevision: number;
+  /** First block that no generation includes yet. */
+  nextBlock: number;
+  scannedBlockHash: string | null;
+  observedHead: number;
+  observedHeadTimestampMs: number;
+  lastSuccessfulScanMs: number;
+  catchingUp: boolean;
+  failedWrite: boolean;
+  halt: { code: string; message: string; byOperator: boolean } | null;
+}
+
+/** Ledger data older than this is not safe to quote against. */
+export const MAX_LEDGER_AGE_MS = 5_000;
+/** A head older than this means that the chain, or our view of it, stands still. */
+export const MAX_HEAD_AGE_MS = 10_000;
+/** The watcher is catching up while the scan target is more than this many blocks ahead at the end of a scan. */
+export const CATCH_UP_BLOCKS = 2;
+
+/** The first reason that holds, in the order in which an operator should look. */
+export function judgeReadiness(status: WatcherStatus, nowMs: number): Readiness {
+  const notReady = (reason: NotReadyReason): Readiness => ({ ready: false, reason });
+  if (status.halt !== null) return notReady(status.halt.byOperator ? 'operator_halt' : 'integrity_halt');
+  if (status.scannedBlockHash === null) return notReady('missing_canonical_state');
+  if (status.failedWrite) return notReady('failed_write');
+  if (status.catchingUp) return notReady('startup_catch_up');
+  if (nowMs - status.lastSuccessfulScanMs > MAX_LEDGER_AGE_MS) return notReady('stale_ledger');
+  if (nowMs - status.observedHeadTimestampMs > MAX_HEAD_AGE_MS) return notReady('chain_stalled');
+  return { ready: true, reason: null };
+}

@@ -1,0 +1,273 @@
+import type { Logger } from 'pino';
+import type { Address, Market } from '../../core/types.js';
+import { LedgerInvariantError } from '../../ledger/errors.js';
+import { commitGeneration, insertHalt, loadLedgerHead, readBalances, readMarkets } from '../../ledger/ledger-log.js';
+import { readOperatorState } from '../../ledger/operator-log.js';
+import { readPublication } from '../../ledger/publication-log.js';
+import type { SnapshotStore } from '../../ledger/snapshots.js';
+import {
+  VAULT,
+  type BalanceRow,
+  type Db,
+  type GenerationWrite,
+  type LedgerEntry,
+  type PostSeen,
+  type ScannedBlock,
+  type Writer,
+} from '../../ledger/types.js';
+import { startLoop, type Loop } from '../loop.js';
+import type { Rpc } from '../chain/rpc.js';
+import { createAttributor } from './attributor.js';
+import { draftGeneration, fillPostings } from './derive.js';
+import { surplusEntries } from './postings.js';
+import { CanonicalMismatchError, readBlock, readHead, scanRange, type Scan } from './scan.js';
+import { CATCH_UP_BLOCKS, type WatcherStatus } from './status.js';
+import { readBalancesAt, readMarket } from './tokens.js';
+
+export interface WatcherDeps {
+  db: Db;
+  /** Writer of the ledger log. */
+  writer: Writer;
+  rpc: Rpc;
+  contracts: { custodian: Address; curveBook: Address; entrypoint: Address };
+  deploymentId: string;
+  deploymentBlock: number;
+  /** Ledger row of the operator's residual and input fees. */
+  operator: Address;
+  /** Listed markets by index; the watcher appends to it, everybody else reads. */
+  markets: Market[];
+  snapshots: SnapshotStore;
+  pollIntervalMs: number;
+  scanMaxBlocks: number;
+  nowMs(): number;
+  logger: Logger;
+  /** Called after each commit, so that followers need not wait for their next poll. */
+  onGeneration(generation: GenerationWrite): void;
+}
+
+export interface Watcher {
+  status(): WatcherStatus;
+  start(signal: AbortSignal): Loop;
+}
+
+type Halt = { code: string; message: string };
+
+/**
+ * Reads the chain into the ledger log, one generation per scan: custody events, posts, fills with their attribution, postings, and
+ * the comparison of the ledger with the vault's holdings, committed together with the cursor.
+ */
+export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
+  const { db, writer, rpc, markets, logger } = deps;
+  const attributor = createAttributor(deps.deploymentId, deps.snapshots);
+  const addresses = [deps.contracts.custodian, deps.contracts.curveBook, deps.contracts.entrypoint];
+
+  for (const market of await readMarkets(db.knex)) if (markets[market.index] === undefined) markets.push(market);
+  const head = await loadLedgerHead(db.knex);
+  let generation = head?.generation ?? 0;
+  let last: ScannedBlock | null =
+    head === null
+      ? null
+      : { number: head.toBlock, hash: head.blockHash, parentHash: '0x', timestampSec: 0 };
+  const balances = new Map<string, BalanceRow>();
+  await reloadBalances();
+
+  const status: WatcherStatus = {
+    inventoryRevision: generation,
+    durableInventoryRevision: generation,
+    nextBlock: last === null ? deps.deploymentBlock : last.number + 1,
+    scannedBlockHash: last?.hash ?? null,
+    observedHead: head?.observedHead ?? 0,
+    observedHeadTimestampMs: head?.observedHeadTimestampMs ?? 0,
+    lastSuccessfulScanMs: head?.scannedMs ?? 0,
+    catchingUp: true,
+    failedWrite: false,
+    halt: null,
+  };
+
+  async function reloadBalances(): Promise<void> {
+    balances.clear();
+    for (const row of await readBalances(db.knex)) balances.set(`${row.account}:${row.token}`, row);
+  }
+
+  async function step(): Promise<void> {
+    const state = await readOperatorState(db.knex);
+    status.halt = state.halted === null ? null : { ...state.halted, byOperator: state.halted.code === 'operator' };
+    if (status.halt !== null && !status.halt.byOperator) return;
+    try {
+      await scanToHead();
+    } catch (error) {
+      if (error instanceof CanonicalMismatchError) await halt({ code: 'canonical_mismatch', message: error.message });
+      else throw error;
+    }
+  }
+
+  async function scanToHead(): Promise<void> {
+    const observed = await readHead(rpc);
+    status.observedHead = observed.number;
+    status.observedHeadTimestampMs = observed.timestampSec * 1_000;
+    await checkCanonical(observed);
+    const from = status.nextBlock;
+    const to = Math.min(observed.number, from + deps.scanMaxBlocks - 1);
+    if (to >= from) {
+      const scan = await scanRange(rpc, { from, to, parent: last, addresses });
+      await commit(scan, observed);
+    }
+    status.lastSuccessfulScanMs = deps.nowMs();
+    const behind = observed.number - (status.nextBlock - 1);
+    status.catchingUp = behind > CATCH_UP_BLOCKS;
+    if (status.catchingUp) logger.info({ nextBlock: status.nextBlock, head: observed.number }, 'catching up with the chain');
+  }
+
+  /** An older head or a missing block is a fault of the node; another hash at our height, asked twice, is a mismatch. */
+  async function checkCanonical(observed: ScannedBlock): Promise<void> {
+    if (last === null || observed.number < last.number) return;
+    for (let attempt = 0; attempt < 2; attempt++) {
+      const block = await readBlock(rpc, last.number);
+      if (block === null || block.hash === last.hash) return;
+      if (attempt === 1) throw new CanonicalMismatchError(last.number, last.hash, block.hash);
+    }
+  }
+
+  async function commit(scan: Scan, observed: ScannedBlock): Promise<void> {
+    const lastBlock = scan.blocks[scan.blocks.length - 1];
+    if (lastBlock === undefined) return;
+    const listed: Market[] = [];
+    for (const { event } of scan.events) if (event.type === 'listed') listed.push(await readMarket(rpc, event));
+    const known = [...markets, ...listed];
+    const draft = draftGeneration(scan.events, {
+      markets,
+      listed,
+      blocks: scan.blocks,
+      reservedUnits: (account, token) => balances.get(`${account}:${token}`)?.reservedUnits ?? 0n,
+    });
+    const run = attributor.begin(db.knex);
+    const fills = [];
+    for (const fill of draft.fills) {
+      const market = known[fill.market];
+      if (market !== undefined) fills.push(await run.attribute(market, fill));
+    }
+    const entries = [...draft.entries, ...fillPostings(known, fills, deps.operator)];
+    const holdings = await compareHoldings(known, entries, lastBlock);
+    const write: GenerationWrite = {
+      generation: generation + 1,
+      fromBlock: scan.blocks[0]?.number ?? lastBlock.number,
+      toBlock: lastBlock.number,
+      blocks: scan.blocks,
+      scannedMs: deps.nowMs(),
+      observedHead: observed.number,
+      observedHeadTimestampMs: observed.timestampSec * 1_000,
+      listed,
+      custody: draft.custody,
+      posts: draft.posts,
+      fills,
+      entries: [...entries, ...holdings.entries],
+      reservations: draft.reservations,
+      netCapital: draft.netCapital,
+      snapshots: run.snapshots(),
+      halt:
+        run.faults()[0] ??
+        (await unexplainedPost(draft.posts)) ??
+        unexplainedSettlement(draft.custody) ??
+        holdings.halt,
+    };
+    await store(write);
+    run.commit();
+    finish(write, lastBlock, listed);
+  }
+
+  async function store(write: GenerationWrite): Promise<void> {
+    try {
+      await writer.tx((tx) => commitGeneration(tx, db, write, { operator: deps.operator }));
+      status.failedWrite = false;
+    } catch (error) {
+      status.failedWrite = true;
+      if (error instanceof LedgerInvariantError) await halt({ code: error.code, message: error.message });
+      throw error;
+    }
+  }
+
+  function finish(write: GenerationWrite, lastBlock: ScannedBlock, listed: readonly Market[]): void {
+    generation = write.generation;
+    last = lastBlock;
+    for (const market of listed) markets.push(market);
+    applyToBalances(write);
+    status.inventoryRevision = generation;
+    status.durableInventoryRevision = generation;
+    status.nextBlock = lastBlock.number + 1;
+    status.scannedBlockHash = lastBlock.hash;
+    if (write.halt !== null) status.halt = { ...write.halt, byOperator: false };
+    for (const post of write.posts) deps.snapshots.forget(post.market, post.seq);
+    deps.onGeneration(write);
+  }
+
+  function applyToBalances(write: GenerationWrite): void {
+    const row = (account: BalanceRow['account'], token: Address): BalanceRow => {
+      const key = `${account}:${token}`;
+      const known = balances.get(key) ?? { account, token, balanceUnits: 0n, reservedUnits: 0n, netCapitalUnits: 0n };
+      balances.set(key, known);
+      return known;
+    };
+    for (const { account, token, amountUnits } of write.entries) row(account, token).balanceUnits += amountUnits;
+    for (const { account, token, deltaUnits } of write.reservations) row(account, token).reservedUnits += deltaUnits;
+  }
+
+  /** What the vault holds against what the ledger says it must: a surplus is nobody's, a shortfall halts. */
+  async function compareHoldings(
+    known: readonly Market[],
+    entries: readonly LedgerEntry[],
+    block: ScannedBlock,
+  ): Promise<{ entries: LedgerEntry[]; halt: Halt | null }> {
+    const tokens = [...new Set(known.flatMap((market) => [market.base.address, market.quote.address]))];
+    const held = await readBalancesAt(rpc, deps.contracts.custodian, tokens, block.number);
+    const surplus: LedgerEntry[] = [];
+    let shortfall: Halt | null = null;
+    tokens.forEach((token, i) => {
+      const before = -(balances.get(`${VAULT}:${token}`)?.balanceUnits ?? 0n);
+      const expected = entries.reduce(
+        (sum, entry) => (entry.account === VAULT && entry.token === token ? sum - entry.amountUnits : sum),
+        before,
+      );
+      const difference = (held[i] ?? 0n) - expected;
+      if (difference > 0n) {
+        logger.error({ token, surplusUnits: difference.toString() }, 'the vault holds more than the ledger explains');
+        surplus.push(...surplusEntries(`surplus:${token}:${block.number}`, token, difference));
+      } else if (difference < 0n) {
+        shortfall ??= { code: 'shortfall', message: `the vault lacks ${-difference} units of ${token} at block ${block.number}` };
+      }
+    });
+    return { entries: surplus, halt: shortfall };
+  }
+
+  /** A curve of ours that this database did not prepare means that the database is not the one that posted it. */
+  async function unexplainedPost(posts: readonly PostSeen[]): Promise<Halt | null> {
+    for (const post of posts) {
+      const publication = await readPublication(db.knex, post.market, post.seq);
+      const explained =
+        publication !== null && (post.baseSeq !== post.seq || publication.wordsHash === post.wordsHash);
+      if (!explained) {
+        return { code: 'unexplained_curve', message: `curve ${post.seq} of market ${post.market} was not prepared here` };
+      }
+    }
+    return null;
+  }
+
+  async function halt(reason: Halt): Promise<void> {
+    logger.fatal({ code: reason.code }, `ledger halted: ${reason.message}`);
+    status.halt = { ...reason, byOperator: false };
+    await writer.tx((tx) => insertHalt(tx, { ...reason, timeMs: deps.nowMs() }));
+  }
+
+  return {
+    status: () => status,
+    start: (signal) => startLoop(step, { name: 'watcher', intervalMs: deps.pollIntervalMs, signal, logger }),
+  };
+}
+
+function unexplainedSettlement(custody: GenerationWrite['custody']): Halt | null {
+  const settled = custody.find((event) => event.kind === 'settled');
+  if (settled === undefined) return null;
+  return {
+    code: 'unexplained_settlement',
+    message: `a claim of ${settled.maker} in ${settled.token} was settled in ${settled.txHash}, and no log prepared it`,
+  };
+}

@@ -1,0 +1,70 @@
+import type { Market, MarketSnapshot } from '../core/types.js';
+import { snapshotHash, snapshotOf } from '../core/snapshot.js';
+import { createFollower, type Follower } from './follower.js';
+import { readSnapshot } from './ledger-log.js';
+import type { Publication, Queryable } from './types.js';
+
+/** A publication's snapshot can't be rebuilt as it was prepared: the logs and the publication disagree. */
+export class SnapshotMismatchError extends Error {
+  constructor(publication: Publication, actual: string) {
+    super(
+      `snapshot of market ${publication.market} seq ${publication.seq} folds to ${actual}, prepared as ${publication.snapshotHash}`,
+    );
+    this.name = 'SnapshotMismatchError';
+  }
+}
+
+/**
+ * The exact books behind publications. A publication stores only its cut and its trims; the book is folded from the logs when it
+ * is needed and kept while it may still be.
+ */
+export interface SnapshotStore {
+  /** Remembers a snapshot that this process has just made, so that it need not be folded again. */
+  put(publication: Pick<Publication, 'market' | 'seq'>, snapshot: MarketSnapshot): void;
+  /** Throws `SnapshotMismatchError` when the logs do not give the prepared hash. */
+  get(q: Queryable, publication: Publication): Promise<MarketSnapshot>;
+  /** Forgets the snapshots of a market below `seq`. */
+  forget(market: number, seq: number): void;
+}
+
+/** A store over the logs. `markets` may grow while it lives. */
+export function createSnapshotStore(markets: readonly Market[]): SnapshotStore {
+  const kept = new Map<number, Map<number, MarketSnapshot>>();
+  let follower: Follower = createFollower(markets);
+
+  function keep(market: number, seq: number, snapshot: MarketSnapshot): void {
+    const ofMarket = kept.get(market) ?? new Map<number, MarketSnapshot>();
+    ofMarket.set(seq, snapshot);
+    kept.set(market, ofMarket);
+  }
+
+  /** Moves forward to the cut, or starts over when the cut lies behind: only a restart or a very late fill asks for that. */
+  async function fold(q: Queryable, publication: Publication): Promise<MarketSnapshot> {
+    const market = markets[publication.market];
+    if (market === undefined) throw new RangeError(`market ${publication.market} is not listed`);
+    const at = follower.position();
+    const { cut, trims } = publication;
+    if (cut.orderSeq < at.orderSeq || cut.generation < at.generation) follower = createFollower(markets);
+    await follower.advance(q, cut);
+    const snapshot = snapshotOf(follower.book, market, follower.progress(market.index), trims);
+    const actual = snapshotHash(snapshot);
+    if (actual !== publication.snapshotHash) throw new SnapshotMismatchError(publication, actual);
+    return snapshot;
+  }
+
+  return {
+    put: ({ market, seq }, snapshot) => keep(market, seq, snapshot),
+    async get(q, publication) {
+      const { market, seq } = publication;
+      const found =
+        kept.get(market)?.get(seq) ?? (await readSnapshot(q, market, seq)) ?? (await fold(q, publication));
+      keep(market, seq, found);
+      return found;
+    },
+    forget(market, below) {
+      const ofMarket = kept.get(market);
+      if (ofMarket === undefined) return;
+      for (const seq of ofMarket.keys()) if (seq < below) ofMarket.delete(seq);
+    },
+  };
+}
