@@ -13,46 +13,46 @@ declare module "@nomicfoundation/hardhat-ethers/types" {
   getContractFactory(name: 'CurveBook', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.CurveBook__factory>
 getContractFactory(name: 'Custodian', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.Custodian__factory>
 getContractFactory(name: 'Entrypoint', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.Entrypoint__factory>
-getContractFactory(name: 'CurveMathHarness', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.CurveMathHarness__factory>
+getContractFactory(name: 'ICurveBook', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.ICurveBook__factory>
+getContractFactory(name: 'ICustodian', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.ICustodian__factory>
+getContractFactory(name: 'IEntrypoint', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.IEntrypoint__factory>
 getContractFactory(name: 'MintableToken', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.MintableToken__factory>
 getContractFactory(name: 'SandboxUsdc', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.SandboxUsdc__factory>
 getContractFactory(name: 'SandboxUsdcProxy', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.SandboxUsdcProxy__factory>
-getContractFactory(name: 'IEntrypoint', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.IEntrypoint__factory>
-getContractFactory(name: 'ICustodian', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.ICustodian__factory>
-getContractFactory(name: 'ICurveBook', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.ICurveBook__factory>
+getContractFactory(name: 'CurveMathHarness', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.CurveMathHarness__factory>
 
   getContractAt(name: 'CurveBook', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.CurveBook>
 getContractAt(name: 'Custodian', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.Custodian>
 getContractAt(name: 'Entrypoint', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.Entrypoint>
-getContractAt(name: 'CurveMathHarness', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.CurveMathHarness>
+getContractAt(name: 'ICurveBook', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.ICurveBook>
+getContractAt(name: 'ICustodian', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.ICustodian>
+getContractAt(name: 'IEntrypoint', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.IEntrypoint>
 getContractAt(name: 'MintableToken', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.MintableToken>
 getContractAt(name: 'SandboxUsdc', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.SandboxUsdc>
 getContractAt(name: 'SandboxUsdcProxy', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.SandboxUsdcProxy>
-getContractAt(name: 'IEntrypoint', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.IEntrypoint>
-getContractAt(name: 'ICustodian', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.ICustodian>
-getContractAt(name: 'ICurveBook', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.ICurveBook>
+getContractAt(name: 'CurveMathHarness', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.CurveMathHarness>
 
   deployContract(name: 'CurveBook', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveBook>
 deployContract(name: 'Custodian', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Custodian>
 deployContract(name: 'Entrypoint', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Entrypoint>
-deployContract(name: 'CurveMathHarness', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveMathHarness>
+deployContract(name: 'ICurveBook', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICurveBook>
+deployContract(name: 'ICustodian', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICustodian>
+deployContract(name: 'IEntrypoint', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IEntrypoint>
 deployContract(name: 'MintableToken', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.MintableToken>
 deployContract(name: 'SandboxUsdc', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.SandboxUsdc>
 deployContract(name: 'SandboxUsdcProxy', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.SandboxUsdcProxy>
-deployContract(name: 'IEntrypoint', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IEntrypoint>
-deployContract(name: 'ICustodian', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICustodian>
-deployContract(name: 'ICurveBook', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICurveBook>
+deployContract(name: 'CurveMathHarness', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveMathHarness>
 
   deployContract(name: 'CurveBook', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveBook>
 deployContract(name: 'Custodian', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Custodian>
 deployContract(name: 'Entrypoint', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Entrypoint>
-deployContract(name: 'CurveMathHarness', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveMathHarness>
+deployContract(name: 'ICurveBook', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICurveBook>
+deployContract(name: 'ICustodian', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICustodian>
+deployContract(name: 'IEntrypoint', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IEntrypoint>
 deployContract(name: 'MintableToken', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.MintableToken>
 deployContract(name: 'SandboxUsdc', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.SandboxUsdc>
 deployContract(name: 'SandboxUsdcProxy', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.SandboxUsdcProxy>
-deployContract(name: 'IEntrypoint', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IEntrypoint>
-deployContract(name: 'ICustodian', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICustodian>
-deployContract(name: 'ICurveBook', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICurveBook>
+deployContract(name: 'CurveMathHarness', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveMathHarness>
 
     // default types
     getContractFactory(

@@ -43,7 +43,7 @@ contract SandboxUsdcProxy {
         emit Upgraded(newImplementation);
     }
 
-    fallback() external payable {
+    fallback() external {
         if (msg.sender == _read(ADMIN_SLOT)) revert AdminCannotFallBack();
         address target = _read(IMPLEMENTATION_SLOT);
         // Hands on the whole call data and the whole answer; nothing of Solidity's memory is used afterwards.
