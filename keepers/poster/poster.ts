@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { buildCurve } from '../../core/curve/build.js';
-import { encodePost, type PostRecord } from '../../core/curve/post.js';
+import type { PostRecord } from '../../core/curve/post.js';
 import { trimToInventory } from '../../core/exposure.js';
 import { snapshotHash, snapshotOf } from '../../core/snapshot.js';
 import type { Address, Hex, Market, MarketSnapshot, Trim } from '../../core/types.js';
@@ -10,6 +10,7 @@ import type { SnapshotStore } from '../../ledger/snapshots.js';
 import type { Db, Publication, Writer } from '../../ledger/types.js';
 import type { Outbox } from '../chain/outbox.js';
 import { startLoop, type Loop } from '../loop.js';
+import { postCalldata } from './calldata.js';
 import { planStep, type Step } from './plan.js';
 import { readPosterView, type MarketView, type PosterView } from './view.js';
 
@@ -111,7 +112,7 @@ export function createPoster(deps: PosterDeps): Poster {
     if (step.kind === 'none') return null;
     const seq = (last?.seq ?? 0) + 1;
     const deadlineSec = toSec(view.head.blockTimestampMs) + Math.min(deps.curveTtlSec, market.maxTtlSec);
-    const common = { market: market.id, seq, deadlineSec };
+    const common = { marketId: market.id, seq, deadlineSec };
     if (step.kind === 'touch') {
       const before = await readPublication(db.knex, market.index, step.baseSeq);
       if (before === null) throw new RangeError(`publication ${step.baseSeq} of ${market.pair} is missing`);
@@ -145,7 +146,7 @@ export function createPoster(deps: PosterDeps): Poster {
       },
       snapshot,
       record: {
-        kind: 'post',
+        kind: 'full',
         ...common,
         snapAskUnits: snapshot.askVolumeUnits,
         snapBidUnits: snapshot.bidVolumeUnits,
@@ -161,8 +162,8 @@ export function createPoster(deps: PosterDeps): Poster {
     const txKey = `post:${due.map(({ publication }) => `${publication.market}.${publication.seq}`).join(',')}`;
     await writer.tx((tx) => insertPublications(tx, due.map(({ publication }) => ({ ...publication, txKey }))));
     for (const { publication, snapshot } of due) snapshots.put(publication, snapshot);
-    const data = encodePost(
-      { blockNumber: view.head.toBlock, blockHash: view.head.blockHash },
+    const data = postCalldata(
+      { number: view.head.toBlock, hash: view.head.blockHash },
       due.map(({ record }) => record),
     );
     const sent = await outbox.send({

@@ -1,0 +1,47 @@
+import { parseArgs } from 'node:util';
+import { ConfigError, type settingsSchema } from './config.js';
+
+type Setting = keyof typeof settingsSchema.shape;
+
+/** Options that every command understands; each overrides one setting. */
+const SETTING_OPTIONS: Record<string, Setting> = {
+  manifest: 'MANIFEST',
+  roles: 'ROLES',
+  port: 'PORT',
+  database: 'DATABASE_URL',
+  rpc: 'RPC_URL',
+};
+
+export interface CommandLine {
+  positionals: string[];
+  overrides: Partial<Record<Setting, string>>;
+  help: boolean;
+  json: boolean;
+}
+
+/** Reads a command line. Throws ConfigError for an option that does not exist. */
+export function readCommandLine(args: readonly string[]): CommandLine {
+  try {
+    const { values, positionals } = parseArgs({
+      args: [...args],
+      allowPositionals: true,
+      options: {
+        manifest: { type: 'string' },
+        roles: { type: 'string' },
+        port: { type: 'string' },
+        database: { type: 'string' },
+        rpc: { type: 'string' },
+        help: { type: 'boolean', short: 'h', default: false },
+        json: { type: 'boolean', default: false },
+      },
+    });
+    const overrides: CommandLine['overrides'] = {};
+    for (const [option, setting] of Object.entries(SETTING_OPTIONS)) {
+      const value = (values as Record<string, unknown>)[option];
+      if (typeof value === 'string') overrides[setting] = value;
+    }
+    return { positionals, overrides, help: values.help, json: values.json };
+  } catch (error) {
+    throw new ConfigError([error instanceof Error ? error.message : String(error)]);
+  }
+}

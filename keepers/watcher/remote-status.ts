@@ -1,0 +1,67 @@
+import type { Logger } from 'pino';
+import type { Market } from '../../core/types.js';
+import { loadLedgerHead, readMarkets } from '../../ledger/ledger-log.js';
+import { readOperatorState } from '../../ledger/operator-log.js';
+import type { Db } from '../../ledger/types.js';
+import { startLoop, type Loop } from '../loop.js';
+import { CATCH_UP_BLOCKS, type WatcherStatus } from './status.js';
+
+export interface RemoteStatusDeps {
+  db: Db;
+  /** Listed markets by index; grows as the ledger lists more. */
+  markets: Market[];
+  deploymentBlock: number;
+  pollIntervalMs: number;
+  logger: Logger;
+  /** Called when a new generation was seen. */
+  onGeneration(generation: number): void;
+}
+
+/** The watcher's state as another process sees it: from what is durable, by polling. */
+export function createRemoteStatus(deps: RemoteStatusDeps): { status(): WatcherStatus; start(signal: AbortSignal): Loop } {
+  let status: WatcherStatus = {
+    inventoryRevision: 0,
+    durableInventoryRevision: 0,
+    nextBlock: deps.deploymentBlock,
+    scannedBlockHash: null,
+    observedHead: 0,
+    observedHeadTimestampMs: 0,
+    lastSuccessfulScanMs: 0,
+    catchingUp: true,
+    failedWrite: false,
+    halt: null,
+  };
+
+  async function step(): Promise<void> {
+    const state = await readOperatorState(deps.db.knex);
+    const halt = state.halted === null ? null : { ...state.halted, byOperator: state.halted.code === 'operator' };
+    const head = await loadLedgerHead(deps.db.knex);
+    if (head === null) {
+      status = { ...status, halt };
+      return;
+    }
+    for (const market of await readMarkets(deps.db.knex)) {
+      if (deps.markets[market.index] === undefined) deps.markets.push(market);
+    }
+    const isNew = head.generation > status.inventoryRevision;
+    status = {
+      inventoryRevision: head.generation,
+      durableInventoryRevision: head.generation,
+      nextBlock: head.toBlock + 1,
+      scannedBlockHash: head.blockHash,
+      observedHead: head.observedHead,
+      observedHeadTimestampMs: head.observedHeadTimestampMs,
+      lastSuccessfulScanMs: head.scannedMs,
+      catchingUp: head.observedHead - head.toBlock > CATCH_UP_BLOCKS,
+      failedWrite: false,
+      halt,
+    };
+    if (isNew) deps.onGeneration(head.generation);
+  }
+
+  return {
+    status: () => status,
+    start: (signal) =>
+      startLoop(step, { name: 'ledger-follower', intervalMs: deps.pollIntervalMs, signal, logger: deps.logger }),
+  };
+}
