@@ -1,0 +1,138 @@
+/**
+ * Where to put the knots of one side. This is the only file of the curve that uses floating point: a knot decides how close the curve
+ * comes to the book and never what anybody pays, because every posted number is computed from the knots in integers and checked. Only
+ * IEEE basic operations and square roots appear, so equal books give equal knots everywhere.
+ *
+ * The exact cost C of a side is convex and piecewise linear, its pieces the price levels (bids: -C). A curve is made of chords of C. The
+ * farthest a chord from a given knot may reach, while its error R stays within eps x w at every breakpoint that it passes, grows with the
+ * knot, so taking the farthest reach each time needs the fewest knots for eps; bisection finds the least eps for the knots at hand.
+ * The weight w = C^1.25 keeps the relative error lower for small trades than for large ones.
+ */
+
+/** A price level: lots are whole, exact numbers; the price is negative on bids, so that prices always rise. */
+export interface FloatLevel {
+  price: number;
+  lots: number;
+}
+
+/** Where the search stops: the bounds on eps differ by less than 0.05 %. */
+const EPS_RATIO = 1.0005;
+/** Bound on each phase of the search; a phase takes about 20 passes. */
+const MAX_PASSES = 200;
+
+/** Breakpoints of the exact cost: lots and cost after each level, and the weight of an error there. */
+interface Breakpoints {
+  lots: number[];
+  cost: number[];
+  weight: number[];
+  price: number[];
+  maxLots: number;
+}
+
+/**
+ * The last lots of each segment, rising, at most `maxKnots` of them, the last one the depth of the side. Segments have at most
+ * `maxLots` lots; the caller sees to it that the depth is at most maxKnots x maxLots. Prices must rise strictly.
+ */
+export function chooseKnots(levels: readonly FloatLevel[], maxKnots: number, maxLots: number): number[] {
+  const points = breakpoints(levels, maxLots);
+  if (points.lots.length === 0) return [];
+  const exact = farthestReach(points, 0, maxKnots);
+  if (exact !== null) return exact;
+  let high = singleChordEps(points);
+  let best = farthestReach(points, high, maxKnots);
+  for (let pass = 0; best === null && pass < MAX_PASSES; pass++) {
+    high *= 4;
+    best = farthestReach(points, high, maxKnots);
+  }
+  if (best === null) return farthestReach(points, Infinity, maxKnots) ?? [];
+  let low = high;
+  for (let pass = 0; low === high && pass < MAX_PASSES; pass++) {
+    const knots = farthestReach(points, low / 4, maxKnots);
+    low /= 4;
+    if (knots !== null) [high, best] = [low, knots];
+  }
+  for (let pass = 0; high / low > EPS_RATIO && pass < MAX_PASSES; pass++) {
+    const middle = Math.sqrt(low) * Math.sqrt(high);
+    const knots = farthestReach(points, middle, maxKnots);
+    if (knots === null) low = middle;
+    else [high, best] = [middle, knots];
+  }
+  return best;
+}
+
+function breakpoints(levels: readonly FloatLevel[], maxLots: number): Breakpoints {
+  const points: Breakpoints = { lots: [], cost: [], weight: [], price: [], maxLots };
+  let lots = 0;
+  let cost = 0;
+  for (const level of levels) {
+    lots += level.lots;
+    cost += level.lots * level.price;
+    const notional = Math.abs(cost);
+    points.lots.push(lots);
+    points.cost.push(cost);
+    points.weight.push(notional * Math.sqrt(Math.sqrt(notional)));
+    points.price.push(level.price);
+  }
+  return points;
+}
+
+/** The eps at which one chord over the whole side is good enough. */
+function singleChordEps({ lots, cost, weight }: Breakpoints): number {
+  const slope = (cost.at(-1) ?? 0) / (lots.at(-1) ?? 1);
+  return weight.reduce((eps, w, i) => Math.max(eps, (slope * (lots[i] ?? 0) - (cost[i] ?? 0)) / w), Number.MIN_VALUE);
+}
+
+/** The fewest knots for eps, or null when they are more than `maxKnots`. */
+function farthestReach(points: Breakpoints, eps: number, maxKnots: number): number[] | null {
+  const depth = points.lots.at(-1) ?? 0;
+  const knots: number[] = [];
+  let from: Position = { lots: 0, cost: 0, level: 0 };
+  while (from.lots < depth) {
+    if (knots.length === maxKnots) return null;
+    from = reach(points, from, eps);
+    knots.push(from.lots);
+  }
+  return knots;
+}
+
+/** A point of the exact cost, and the level that the next lot belongs to. */
+interface Position {
+  lots: number;
+  cost: number;
+  level: number;
+}
+
+/** The farthest whole lot that one chord from `from` may end at. It is at least one lot away. */
+function reach(points: Breakpoints, from: Position, eps: number): Position {
+  const { lots, cost, weight, price, maxLots } = points;
+  let steepest = Infinity;
+  let at = from;
+  for (let j = from.level; j < lots.length; j++) {
+    const endLots = lots[j] as number;
+    const endCost = cost[j] as number;
+    const run = endLots - from.lots;
+    if (run > maxLots || (endCost - from.cost) / run > steepest) {
+      return extend(from, at, price[j] as number, endLots, steepest, maxLots);
+    }
+    steepest = Math.min(steepest, (endCost + eps * (weight[j] as number) - from.cost) / run);
+    at = { lots: endLots, cost: endCost, level: j + 1 };
+  }
+  return at;
+}
+
+/** Moves on from `at` into the level that follows it, as far as the chord from `from` stays within `steepest` and `maxLots`. */
+function extend(
+  from: Position,
+  at: Position,
+  price: number,
+  endLots: number,
+  steepest: number,
+  maxLots: number,
+): Position {
+  const free = Math.min(endLots, from.lots + maxLots) - at.lots;
+  const slack = steepest * (at.lots - from.lots) - (at.cost - from.cost);
+  const within = steepest < price ? Math.floor(slack / (price - steepest)) : free;
+  const taken = Math.max(0, Math.min(free, within));
+  const lots = at.lots + taken;
+  return { lots, cost: at.cost + taken * price, level: lots === endLots ? at.level + 1 : at.level };
+}

@@ -1,0 +1,23 @@
+import type { Side, SnapshotOrder } from '../types.js';
+
+/** All of one side at one price. */
+export interface Level {
+  priceTicks: bigint;
+  lots: bigint;
+}
+
+/** Orders of one side merged by price, best price first; orders without size are left out. The order of the input does not matter. */
+export function sideLevels(side: Side, orders: readonly Pick<SnapshotOrder, 'priceTicks' | 'sizeLots'>[]): Level[] {
+  const lotsAt = new Map<bigint, bigint>();
+  for (const { priceTicks, sizeLots } of orders) {
+    if (sizeLots > 0n) lotsAt.set(priceTicks, (lotsAt.get(priceTicks) ?? 0n) + sizeLots);
+  }
+  const levels = [...lotsAt].map(([priceTicks, lots]) => ({ priceTicks, lots }));
+  const ascending = side === 'ask';
+  return levels.sort((a, b) => (a.priceTicks < b.priceTicks === ascending ? -1 : 1));
+}
+
+/** Lots of all levels. */
+export function totalLots(levels: readonly Level[]): bigint {
+  return levels.reduce((sum, level) => sum + level.lots, 0n);
+}
