@@ -3,14 +3,11 @@
  * every role of the server. Run with `--port`, `--host`, `--block-time-ms`; prints one line of JSON, `{"rpcUrl": "…"}`, when it
  * listens, and stops on SIGTERM or SIGINT.
  */
-import { createServer } from 'node:net';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { createHardhatRuntimeEnvironment } from 'hardhat/hre';
-
-export const SANDBOX_CHAIN_ID = 8453;
-/** Well known, worthless anywhere else: the accounts of every Hardhat network. */
-export const SANDBOX_MNEMONIC = 'test test test test test test test test test test test junk';
+import { SANDBOX_CHAIN_ID, SANDBOX_MNEMONIC } from './chain-options.js';
+import { assertPortFree } from './ports.js';
 
 export interface ChainOptions {
   host: string;
@@ -18,33 +15,6 @@ export interface ChainOptions {
   port: number;
   /** Time between two blocks. */
   blockTimeMs: number;
-}
-
-/** Somebody else listens where we want to. */
-export class PortInUseError extends Error {
-  readonly code = 'PORT_IN_USE';
-  constructor(
-    readonly port: number,
-    setting: string,
-  ) {
-    super(`port ${port} is in use; stop what listens there or choose another by ${setting}`);
-    this.name = 'PortInUseError';
-  }
-}
-
-/**
- * Resolves when `port` can be listened on (0 always can); else throws `PortInUseError`, which names `setting`, or the
- * operating system's own error.
- */
-export async function assertPortFree(host: string, port: number, setting: string): Promise<void> {
-  if (port === 0) return;
-  await new Promise<void>((resolve, reject) => {
-    const probe = createServer();
-    probe.once('error', (error: NodeJS.ErrnoException) =>
-      reject(error.code === 'EADDRINUSE' ? new PortInUseError(port, setting) : error),
-    );
-    probe.listen(port, host, () => probe.close(() => resolve()));
-  });
 }
 
 /**

@@ -1,0 +1,57 @@
+/** What a deployment leaves behind for everybody who uses it. */
+import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { solidityPackedKeccak256 } from 'ethers';
+
+export interface ManifestToken {
+  symbol: string;
+  /** With its EIP-55 checksum. */
+  address: string;
+  decimals: number;
+}
+
+export interface ManifestMarket {
+  /** `<BASE>-<QUOTE>` */
+  pair: string;
+  /** Exact decimals in token units. */
+  tickSize: string;
+  lotSize: string;
+}
+
+export interface ManifestAccount {
+  role: string;
+  address: string;
+  privateKey: string;
+}
+
+/** The part that a real deployment has, too. `deploymentBlock` comes before every event of the contracts. */
+export interface DeploymentManifest {
+  chainId: number;
+  deploymentId: string;
+  contracts: { custodian: string; curveBook: string; entrypoint: string; [name: string]: string };
+  deploymentBlock: number;
+  tokens: ManifestToken[];
+  markets: ManifestMarket[];
+}
+
+/** The sandbox adds where it listens and the development keys of its accounts. */
+export interface SandboxManifest extends DeploymentManifest {
+  rpcUrl: string;
+  serverUrl: string;
+  accounts: ManifestAccount[];
+}
+
+/** First 16 hex digits of keccak256(chain id, custodian, hash of the deployment block): names this deployment and no other. */
+export function deploymentIdOf(chainId: number, custodian: string, deploymentBlockHash: string): string {
+  return solidityPackedKeccak256(['uint256', 'address', 'bytes32'], [chainId, custodian, deploymentBlockHash]).slice(
+    2,
+    18,
+  );
+}
+
+/** Writes the whole file or nothing, so that whoever waits for it never reads half. */
+export function writeManifest(path: string, manifest: DeploymentManifest): void {
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(`${path}.partial`, `${JSON.stringify(manifest, null, 2)}\n`);
+  renameSync(`${path}.partial`, path);
+}
