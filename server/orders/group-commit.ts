@@ -1,0 +1,178 @@
+import type { OrderLogRow } from '../../core/types.js';
+import { WriterLostError } from '../../ledger/errors.js';
+import type { Writer } from '../../ledger/types.js';
+import { GatewayUnavailableError } from './refusals.js';
+import type { GatewayLogger, Transaction } from './types.js';
+
+/** An entry judged: the row to append, or null when nothing of it is durable, and what is answered once the group is. */
+export interface Plan<R> {
+  row: OrderLogRow | null;
+  answer: R;
+}
+
+/** What the group commit drives. Two states: `planned` runs ahead within one group, `committed` only moves after a commit. */
+export interface GroupSteps<E, R> {
+  /** Reads, inside the transaction, whatever the group is judged by. */
+  begin(tx: Transaction): Promise<void>;
+  /** Judges an entry on the planned state and applies its row there. */
+  plan(entry: E): Plan<R>;
+  append(tx: Transaction, rows: readonly OrderLogRow[]): Promise<void>;
+  /** Rows of the log behind the committed state. */
+  readBack(tx: Transaction): Promise<OrderLogRow[]>;
+  /** Applies durable rows to the committed state. */
+  commit(rows: readonly OrderLogRow[]): void;
+  /** Makes the planned state equal to the committed one. */
+  rollback(): void;
+}
+
+export interface GroupCommit<E, R> {
+  /** Resolves after the commit that makes the answer true. Rejects with GatewayUnavailableError. */
+  submit(entry: E): Promise<R>;
+  /** True once another process owns the log; nothing is accepted any more. */
+  isLost(): boolean;
+  /** Resolves when everything submitted so far has been answered. */
+  idle(): Promise<void>;
+}
+
+interface Waiting<E, R> {
+  entry: E;
+  resolve(answer: R): void;
+  reject(error: unknown): void;
+}
+
+/** Most entries in one transaction. */
+const MAX_GROUP = 256;
+
+/**
+ * Self-clocked group commit: whatever queued up while the last transaction ran is judged and committed in the next one. A group
+ * that fails is undone and its entries are tried one by one, so that one entry can't take others down. After any failure the log
+ * is read back inside the writer's next transaction, and nobody is answered before it is known what is durable.
+ */
+export function createGroupCommit<E, R>(
+  writer: Writer,
+  steps: GroupSteps<E, R>,
+  logger: GatewayLogger,
+): GroupCommit<E, R> {
+  const queue: Waiting<E, R>[] = [];
+  let tail: Promise<void> = Promise.resolve();
+  let scheduled = false;
+  let lost = false;
+  /** The last transaction may have left rows that the committed state lacks. */
+  let uncertain = false;
+
+  function submit(entry: E): Promise<R> {
+    if (lost) return Promise.reject(standby());
+    return new Promise<R>((resolve, reject) => {
+      queue.push({ entry, resolve, reject });
+      schedule();
+    });
+  }
+
+  function schedule(): void {
+    if (scheduled) return;
+    scheduled = true;
+    tail = tail.then(async () => {
+      scheduled = false;
+      await runGroup(queue.splice(0, MAX_GROUP));
+      if (queue.length > 0) schedule();
+    });
+  }
+
+  /** Answers every member of the group, one way or the other; it never rejects. */
+  async function runGroup(group: Waiting<E, R>[]): Promise<void> {
+    let plans: Plan<R>[] = [];
+    try {
+      if (uncertain) await settle();
+      await writer.tx(async (tx) => {
+        plans = [];
+        await steps.begin(tx);
+        plans = group.map(({ entry }) => steps.plan(entry));
+        const rows = rowsOf(plans);
+        if (rows.length > 0) await steps.append(tx, rows);
+      });
+    } catch (error) {
+      await failGroup(group, plans, error);
+      return;
+    }
+    finish(group, plans, rowsOf(plans));
+  }
+
+  function finish(group: readonly Waiting<E, R>[], plans: readonly Plan<R>[], rows: readonly OrderLogRow[]): void {
+    steps.commit(rows);
+    group.forEach((waiting, index) => waiting.resolve(plans[index]!.answer));
+  }
+
+  async function failGroup(group: Waiting<E, R>[], plans: readonly Plan<R>[], error: unknown): Promise<void> {
+    logger.error({ err: error, entries: group.length }, 'a group of actions failed to commit');
+    if (error instanceof WriterLostError) return lose(group);
+    uncertain = true;
+    let landed: OrderLogRow[];
+    try {
+      landed = await settle();
+    } catch (readError) {
+      if (readError instanceof WriterLostError) return lose(group);
+      logger.error({ err: readError }, 'the order log can not be read back');
+      const unknown = new GatewayUnavailableError(
+        'outcome_unknown',
+        'The action may or may not have been stored; look by client order id before sending it again',
+        { cause: error },
+      );
+      group.forEach((waiting) => waiting.reject(unknown));
+      return;
+    }
+    if (landed.length > 0 && sameRows(landed, rowsOf(plans))) {
+      group.forEach((waiting, index) => waiting.resolve(plans[index]!.answer));
+      return;
+    }
+    await retrySingly(group, error);
+  }
+
+  async function retrySingly(group: Waiting<E, R>[], error: unknown): Promise<void> {
+    if (group.length > 1) {
+      for (const waiting of group) await runGroup([waiting]);
+      return;
+    }
+    const failed = new GatewayUnavailableError('write_failed', 'Nothing of the action was stored', { cause: error });
+    group.forEach((waiting) => waiting.reject(failed));
+  }
+
+  /** Brings both states to what is durable and returns the rows that the committed state lacked. */
+  async function settle(): Promise<OrderLogRow[]> {
+    steps.rollback();
+    const landed = await writer.tx((tx) => steps.readBack(tx));
+    if (landed.length > 0) steps.commit(landed);
+    steps.rollback();
+    uncertain = false;
+    return landed;
+  }
+
+  function lose(group: readonly Waiting<E, R>[]): void {
+    lost = true;
+    steps.rollback();
+    for (const waiting of [...group, ...queue.splice(0)]) waiting.reject(standby());
+  }
+
+  return {
+    submit,
+    isLost: () => lost,
+    async idle() {
+      while (scheduled || queue.length > 0) await tail;
+      await tail;
+    },
+  };
+}
+
+const standby = (): GatewayUnavailableError =>
+  new GatewayUnavailableError('standby', 'Another process owns the order log; nothing was stored');
+
+function rowsOf<R>(plans: readonly Plan<R>[]): OrderLogRow[] {
+  return plans.flatMap(({ row }) => (row === null ? [] : [row]));
+}
+
+function sameRows(landed: readonly OrderLogRow[], planned: readonly OrderLogRow[]): boolean {
+  if (landed.length !== planned.length) return false;
+  return landed.every((row, index) => {
+    const other = planned[index]!;
+    return row.orderSeq === other.orderSeq && row.signer === other.signer && row.nonce === other.nonce;
+  });
+}

@@ -1,0 +1,119 @@
+import type { Address, CloseReason, Market, OpenOrder, OrderFill, OrderLogRow } from '../../core/types.js';
+import { MAX_CLOSED_ORDERS } from './limits.js';
+
+/** Where an order stands, in the wire's words. */
+export type OrderState = 'open' | 'filled' | 'canceled' | 'scheduledCancel' | 'delistedCanceled';
+
+export interface KnownOrder {
+  order: OpenOrder;
+  state: OrderState;
+  /** When it came to this state; null for a fill, whose time the ledger has. */
+  stateMs: number | null;
+}
+
+/** What became of orders: every open one, and the latest closed ones of each maker. */
+export interface OrderHistory {
+  apply(row: OrderLogRow): void;
+  applyFills(fills: readonly OrderFill[]): void;
+  order(oid: number): KnownOrder | undefined;
+  /** The newest order that had this client order id. */
+  orderByCloid(maker: Address, cloid: string): KnownOrder | undefined;
+}
+
+interface Tracked {
+  order: OpenOrder;
+  close: { state: OrderState; ms: number } | null;
+  done: boolean;
+}
+
+const STATE_OF: Readonly<Record<CloseReason, OrderState>> = {
+  canceled: 'canceled',
+  scheduledCancel: 'scheduledCancel',
+  inventory: 'canceled',
+  suspended: 'canceled',
+  delisted: 'delistedCanceled',
+  replaced: 'canceled',
+};
+
+/** An empty history. `markets` is read at each use; `maxClosed` bounds the closed orders kept per maker. */
+export function createHistory(markets: readonly Market[], maxClosed: number = MAX_CLOSED_ORDERS): OrderHistory {
+  const tracked = new Map<number, Tracked>();
+  const byCloid = new Map<string, number>();
+  const closedOf = new Map<Address, number[]>();
+  /** Fills seen before their order: both logs are folded, in no fixed order between them. */
+  const early = new Map<number, bigint>();
+  let lastOid = 0;
+  const keyOf = (maker: Address, cloid: string): string => `${maker}:${cloid}`;
+
+  function open(order: OpenOrder): void {
+    const filledUnits = early.get(order.oid) ?? 0n;
+    early.delete(order.oid);
+    lastOid = Math.max(lastOid, order.oid);
+    const entry: Tracked = { order: { ...order, filledUnits }, close: null, done: false };
+    tracked.set(order.oid, entry);
+    if (order.cloid !== null) byCloid.set(keyOf(order.maker, order.cloid), order.oid);
+    if (isFilled(entry)) finish(entry);
+  }
+
+  function isFilled({ order }: Tracked): boolean {
+    const lotUnits = markets[order.market]?.lotUnits ?? 1n;
+    return order.sizeLots * lotUnits - order.filledUnits < lotUnits;
+  }
+
+  function finish(entry: Tracked): void {
+    if (entry.done) return;
+    entry.done = true;
+    const closed = closedOf.get(entry.order.maker) ?? [];
+    closedOf.set(entry.order.maker, closed);
+    closed.push(entry.order.oid);
+    // Half again as many before the oldest go, so that forgetting one is not a copy each time.
+    if (closed.length > maxClosed * 1.5) closed.splice(0, closed.length - maxClosed).forEach(forget);
+  }
+
+  function forget(oid: number): void {
+    const order = tracked.get(oid)?.order;
+    tracked.delete(oid);
+    if (order === undefined || order.cloid === null) return;
+    const key = keyOf(order.maker, order.cloid);
+    if (byCloid.get(key) === oid) byCloid.delete(key);
+  }
+
+  function known(oid: number | undefined): KnownOrder | undefined {
+    const entry = oid === undefined ? undefined : tracked.get(oid);
+    if (entry === undefined) return undefined;
+    const { order, close } = entry;
+    if (close !== null) return { order, state: close.state, stateMs: close.ms };
+    return isFilled(entry)
+      ? { order, state: 'filled', stateMs: null }
+      : { order, state: 'open', stateMs: order.placedMs };
+  }
+
+  return {
+    apply(row) {
+      for (const effect of row.effects) {
+        if (effect.type === 'open') {
+          const { type: _type, ...order } = effect;
+          open({ ...order, maker: row.maker, filledUnits: 0n, placedMs: row.timeMs });
+          continue;
+        }
+        const entry = tracked.get(effect.oid);
+        if (entry === undefined || entry.done) continue;
+        entry.close = { state: STATE_OF[effect.reason], ms: row.timeMs };
+        finish(entry);
+      }
+    },
+    applyFills(fills) {
+      for (const { oid, baseUnits } of fills) {
+        const entry = tracked.get(oid);
+        if (entry === undefined) {
+          if (oid > lastOid) early.set(oid, (early.get(oid) ?? 0n) + baseUnits);
+          continue;
+        }
+        entry.order = { ...entry.order, filledUnits: entry.order.filledUnits + baseUnits };
+        if (isFilled(entry)) finish(entry);
+      }
+    },
+    order: (oid) => known(oid),
+    orderByCloid: (maker, cloid) => known(byCloid.get(keyOf(maker, cloid))),
+  };
+}

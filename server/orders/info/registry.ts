@@ -1,0 +1,52 @@
+import { WireError } from '../../../core/wire/errors.js';
+import { asObject, asText } from '../../../core/wire/shape.js';
+import { allMids } from './all-mids.js';
+import { clearinghouseState } from './clearinghouse-state.js';
+import { exchangeStatus } from './exchange-status.js';
+import { extraAgents } from './extra-agents.js';
+import { frontendOpenOrders } from './frontend-open-orders.js';
+import { l2Book } from './l2-book.js';
+import { maxBuilderFee } from './max-builder-fee.js';
+import { metaAndAssetCtxs } from './meta-and-asset-ctxs.js';
+import { meta } from './meta.js';
+import { openOrders } from './open-orders.js';
+import { orderStatus } from './order-status.js';
+import { outcomeMeta } from './outcome-meta.js';
+import { perpDexs } from './perp-dexs.js';
+import { spotClearinghouseState } from './spot-clearinghouse-state.js';
+import { spotMetaAndAssetCtxs } from './spot-meta-and-asset-ctxs.js';
+import { spotMeta } from './spot-meta.js';
+import type { InfoDeps, InfoHandler } from './types.js';
+import { userAbstraction } from './user-abstraction.js';
+import { userFills } from './user-fills.js';
+import { userRole } from './user-role.js';
+
+const HANDLERS: ReadonlyMap<string, InfoHandler> = new Map<string, InfoHandler>([
+  ['allMids', allMids],
+  ['clearinghouseState', clearinghouseState],
+  ['exchangeStatus', exchangeStatus],
+  ['extraAgents', extraAgents],
+  ['frontendOpenOrders', frontendOpenOrders],
+  ['l2Book', l2Book],
+  ['maxBuilderFee', maxBuilderFee],
+  ['meta', meta],
+  ['metaAndAssetCtxs', metaAndAssetCtxs],
+  ['openOrders', openOrders],
+  ['orderStatus', orderStatus],
+  ['outcomeMeta', outcomeMeta],
+  ['perpDexs', perpDexs],
+  ['spotClearinghouseState', spotClearinghouseState],
+  ['spotMeta', spotMeta],
+  ['spotMetaAndAssetCtxs', spotMetaAndAssetCtxs],
+  ['userAbstraction', userAbstraction],
+  ['userFills', userFills],
+  ['userRole', userRole],
+]);
+
+/** Answers the body of POST /info. Fields that the type does not know are ignored. Throws WireError for an unknown type. */
+export async function answerInfo(body: unknown, deps: InfoDeps): Promise<unknown> {
+  const request = asObject(body, 'body');
+  const handler = HANDLERS.get(asText(request.type, 'type', 64));
+  if (handler === undefined) throw new WireError('type', 'is not a known query');
+  return await handler(request, deps);
+}

@@ -1,0 +1,15 @@
+import type { JsonObject } from '../../../core/wire/shape.js';
+import type { Db } from '../../../ledger/types.js';
+import type { Gateway } from '../engine.js';
+import type { GatewayConfig } from '../types.js';
+
+export interface InfoDeps {
+  gateway: Gateway;
+  db: Db;
+  config: Pick<GatewayConfig, 'referencePrices'>;
+  /** Unix milliseconds. */
+  clock(): number;
+}
+
+/** Answers one type of query with a JSON value. Throws WireError when a field of the request has another shape. */
+export type InfoHandler = (request: JsonObject, deps: InfoDeps) => unknown;

@@ -1,0 +1,46 @@
+import { ticksToPrice, unitsToSize } from '../../../core/market.js';
+import { withPoint } from '../../../core/wire/decimal.js';
+import { WireError } from '../../../core/wire/errors.js';
+import { asAddress } from '../../../core/wire/shape.js';
+import { userOrderFills } from '../../../ledger/reads.js';
+import { MAX_USER_FILLS } from '../limits.js';
+import { sideLetter } from './order-row.js';
+import { coinOf } from './spot-meta.js';
+import type { InfoDeps, InfoHandler } from './types.js';
+
+/** The latest 2,000 order fills of a maker, newest first. Maker fees are settled elsewhere, so `fee` is zero. */
+export const userFills: InfoHandler = async (request, deps) => {
+  const user = asAddress(request.user, 'user');
+  const { aggregateByTime } = request;
+  if (aggregateByTime !== undefined && aggregateByTime !== null && aggregateByTime !== false) {
+    throw new WireError('aggregateByTime', 'is not supported');
+  }
+  const fills = await userOrderFills(deps.db.knex, user, MAX_USER_FILLS);
+  return fills.map((fill) => fillRow(fill, deps));
+};
+
+type UserFill = Awaited<ReturnType<typeof userOrderFills>>[number];
+
+function fillRow(fill: UserFill, { gateway }: InfoDeps): object {
+  const market = gateway.markets()[fill.market];
+  if (market === undefined) throw new RangeError(`a fill names market ${fill.market}, which is not listed`);
+  const cloid = gateway.order(fill.oid)?.order.cloid ?? null;
+  return {
+    coin: coinOf(market),
+    px: withPoint(ticksToPrice(market, fill.priceTicks)),
+    sz: withPoint(unitsToSize(market, fill.baseUnits)),
+    side: sideLetter(fill.side),
+    time: fill.timestampMs,
+    startPosition: withPoint(unitsToSize(market, fill.startBaseUnits)),
+    dir: fill.side === 'bid' ? 'Buy' : 'Sell',
+    closedPnl: '0.0',
+    hash: fill.txHash,
+    oid: fill.oid,
+    crossed: false,
+    fee: '0.0',
+    feeToken: fill.side === 'bid' ? market.base.symbol : market.quote.symbol,
+    tid: fill.tid,
+    ...(cloid === null ? {} : { cloid }),
+    twapId: null,
+  };
+}

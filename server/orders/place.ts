@@ -1,0 +1,71 @@
+import { MAX_PRICE_TICKS, priceToTicks, sizeToLots, ticksToPrice } from '../../core/market.js';
+import type { Address, Market } from '../../core/types.js';
+import type { WireOrder } from '../../core/wire/types.js';
+import { obligationOf } from './draft.js';
+import type { Draft, NewOrder } from './draft.js';
+import { MAX_OPEN_ORDERS, SPOT_ASSET_BASE } from './limits.js';
+import { REFUSALS } from './refusals.js';
+import type { AdmissionView, EntryStatus } from './types.js';
+
+/** The market of an asset id, or undefined. */
+export const marketOf = (markets: readonly Market[], asset: number): Market | undefined =>
+  asset < SPOT_ASSET_BASE ? undefined : markets[asset - SPOT_ASSET_BASE];
+
+/** Judges one order entry and opens it in the draft, or says why not; a refused entry leaves the draft as it was. */
+export function placeOrder(entry: WireOrder, maker: Address, draft: Draft, view: AdmissionView): EntryStatus {
+  if (!view.readiness.ready) return { error: REFUSALS.notReady(view.readiness.reason ?? 'unknown') };
+  const market = marketOf(view.markets, entry.a);
+  if (market === undefined) return { error: REFUSALS.unknownAsset(entry.a) };
+  const order = readOrder(entry, market);
+  if (typeof order === 'string') return { error: order };
+  const error = refuseOrder(entry.a, order, market, maker, draft, view);
+  if (error !== null) return { error };
+  const oid = draft.open(order);
+  return { resting: order.cloid === null ? { oid } : { oid, cloid: order.cloid } };
+}
+
+/** The order on the market's grid, or why the entry is none of the kinds and sizes that rest here. */
+function readOrder(entry: WireOrder, market: Market): NewOrder | string {
+  if ('trigger' in entry.t) return REFUSALS.trigger(entry.a);
+  if (entry.r) return REFUSALS.reduceOnly();
+  const { tif } = entry.t.limit;
+  if (tif !== 'Gtc' && tif !== 'Alo') return REFUSALS.immediate(entry.a);
+  const priceTicks = priceToTicks(market, entry.p);
+  if (priceTicks === null) return REFUSALS.offTick(entry.a);
+  if (priceTicks === 0n || priceTicks > MAX_PRICE_TICKS) return REFUSALS.badPrice();
+  const sizeLots = sizeToLots(market, entry.s);
+  if (sizeLots === null) return REFUSALS.offLot();
+  if (sizeLots === 0n) return REFUSALS.zeroSize();
+  const cloid = entry.c === undefined ? null : entry.c.toLowerCase();
+  return { market: market.index, side: entry.b ? 'bid' : 'ask', priceTicks, sizeLots, tif, cloid };
+}
+
+/** Why the order may not rest next to the others, or null. */
+function refuseOrder(
+  asset: number,
+  order: NewOrder,
+  market: Market,
+  maker: Address,
+  draft: Draft,
+  view: AdmissionView,
+): string | null {
+  if (draft.openCount() >= MAX_OPEN_ORDERS) return REFUSALS.tooManyOpenOrders(asset);
+  if (order.cloid !== null && draft.orderByCloid(order.cloid) !== undefined) return REFUSALS.duplicateCloid(asset);
+  if (crosses(order, draft)) return REFUSALS.postOnly(bboText(market, draft), asset);
+  const { token, units } = obligationOf(market, { ...order, oid: 0, maker, filledUnits: 0n, placedMs: 0 });
+  const exceeds = draft.exposureUnits(token) + units > view.available(maker, token);
+  return exceeds ? REFUSALS.inventory(asset) : null;
+}
+
+/** An order crosses when it meets the other side's best price, whoever's that is; an equal price crosses. */
+function crosses(order: NewOrder, draft: Draft): boolean {
+  const opposite = draft.bestTicks(order.market, order.side === 'ask' ? 'bid' : 'ask');
+  if (opposite === null) return false;
+  return order.side === 'ask' ? order.priceTicks <= opposite : order.priceTicks >= opposite;
+}
+
+/** `<bid>@<ask>`, 0 for an empty side. */
+function bboText(market: Market, draft: Draft): string {
+  const bid = ticksToPrice(market, draft.bestTicks(market.index, 'bid') ?? 0n);
+  return `${bid}@${ticksToPrice(market, draft.bestTicks(market.index, 'ask') ?? 0n)}`;
+}

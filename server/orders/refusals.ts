@@ -1,0 +1,72 @@
+import type { Address } from '../../core/types.js';
+import type { ExchangeReply } from './types.js';
+
+/** Refusals are `<stable code>: <the wording that clients of this wire match on>`. */
+const refusal =
+  <A extends unknown[]>(code: string, wording: (...args: A) => string) =>
+  (...args: A): string =>
+    `${code}: ${wording(...args)}`;
+
+export const REFUSALS = {
+  // The request as a whole.
+  badSignature: refusal('bad_signature', () => 'Unable to recover signer.'),
+  unknownSigner: refusal('unknown_signer', (signer: Address) => `User or API Wallet ${signer} does not exist.`),
+  makerNotApproved: refusal('maker_not_approved', (maker: Address) => `Maker ${maker} is not approved`),
+  makerSuspended: refusal('maker_suspended', (maker: Address) => `Maker ${maker} is suspended`),
+  vault: refusal('vault_unsupported', (vault: Address) => `Vault not registered: ${vault}`),
+  unsupportedAction: refusal('unsupported_action', (type: string) => `${type} is not supported`),
+  duplicateNonce: refusal('duplicate_nonce', (nonce: number) => `Invalid nonce: duplicate nonce ${nonce}`),
+  nonceTooLow: refusal(
+    'nonce_too_low',
+    (nonce: number, bound: number) => `Invalid nonce: nonce too low ${nonce} < ${bound}`,
+  ),
+  nonceTooHigh: refusal(
+    'nonce_too_high',
+    (nonce: number, bound: number) => `Invalid nonce: nonce too high ${nonce} > ${bound}`,
+  ),
+  expired: refusal('action_expired', () => 'Action already expired'),
+  emptyBatch: refusal('empty_batch', () => 'Orders are empty.'),
+  batchTooLarge: refusal('batch_too_large', () => 'Too many orders in batch'),
+  builderFee: refusal('builder_fee_unsupported', () => 'Builder fee has not been approved.'),
+  grouping: refusal('grouping_unsupported', () => 'Grouped orders are not supported'),
+  // One entry of a batch.
+  notReady: refusal('not_ready', (reason: string) => `The ledger is not ready: ${reason}`),
+  unknownAsset: refusal('unknown_asset', (asset: number) => `Unknown asset. asset=${asset}`),
+  offTick: refusal('off_tick', (asset: number) => `Price must be divisible by tick size. asset=${asset}`),
+  badPrice: refusal('bad_price', () => 'Order has invalid price.'),
+  offLot: refusal('off_lot', () => 'Order has invalid size.'),
+  zeroSize: refusal('zero_size', () => 'Order has zero size.'),
+  postOnly: refusal(
+    'post_only',
+    (bbo: string, asset: number) => `Post only order would have immediately matched, bbo was ${bbo}. asset=${asset}`,
+  ),
+  immediate: refusal(
+    'ioc_unsupported',
+    (asset: number) => `Order could not immediately match against any resting orders. asset=${asset}`,
+  ),
+  trigger: refusal('trigger_unsupported', (asset: number) => `Trigger orders are not supported. asset=${asset}`),
+  reduceOnly: refusal('reduce_only_unsupported', () => 'Reduce-only is invalid for spot trading.'),
+  duplicateCloid: refusal('duplicate_cloid', (asset: number) => `Client order id is already in use. asset=${asset}`),
+  tooManyOpenOrders: refusal('too_many_open_orders', (asset: number) => `Too many open orders. asset=${asset}`),
+  inventory: refusal('inventory_exceeded', (asset: number) => `Insufficient spot balance asset=${asset}`),
+  orderNotFound: refusal(
+    'order_not_found',
+    (asset: number) => `Order was never placed, already canceled, or filled. asset=${asset}`,
+  ),
+} as const;
+
+/** Reply to a request that is refused as a whole. */
+export const refuse = (response: string): ExchangeReply => ({ status: 'err', response });
+
+/** The request could not be served; the message says whether anything of it is stored. Answered with HTTP 503. */
+export class GatewayUnavailableError extends Error {
+  override readonly name = 'GatewayUnavailableError';
+
+  constructor(
+    readonly code: 'standby' | 'write_failed' | 'outcome_unknown',
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(`${code}: ${message}`, options);
+  }
+}

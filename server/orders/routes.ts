@@ -1,0 +1,44 @@
+import Router from '@koa/router';
+import type { RouterContext } from '@koa/router';
+import { stringify } from '../../core/json.js';
+import { WireError } from '../../core/wire/errors.js';
+import { BodyError, readJsonBody } from './body.js';
+import { exchangeHandler } from './exchange.js';
+import { answerInfo } from './info/registry.js';
+import type { InfoDeps } from './info/types.js';
+import { GatewayUnavailableError } from './refusals.js';
+
+/** What clients of this wire expect to read when a request has another shape than any that is known. */
+const SHAPE_TEXT = 'Failed to deserialize the JSON body into the target type';
+
+/** POST /exchange and POST /info. */
+export function ordersRoutes(deps: InfoDeps): Router {
+  const router = new Router();
+  const exchange = exchangeHandler(deps.gateway);
+  router.post('/exchange', (ctx) => answer(ctx, (body) => exchange(body, ctx.req.socket)));
+  router.post('/info', (ctx) => answer(ctx, (body) => answerInfo(body, deps)));
+  return router;
+}
+
+/** Writes the reply as JSON, a bare string or null included; refusals of the request itself are plain text. */
+async function answer(ctx: RouterContext, serve: (body: unknown) => Promise<unknown>): Promise<void> {
+  try {
+    const reply = stringify(await serve(await readJsonBody(ctx.req)));
+    ctx.status = 200;
+    ctx.type = 'application/json';
+    ctx.body = reply;
+  } catch (error) {
+    const { status, message } = refusalOf(error);
+    ctx.status = status;
+    ctx.type = 'text/plain';
+    ctx.body = message;
+  }
+}
+
+/** Rethrows what is nobody's fault but ours. */
+function refusalOf(error: unknown): { status: number; message: string } {
+  if (error instanceof BodyError) return { status: error.status, message: error.message };
+  if (error instanceof WireError) return { status: 422, message: `${SHAPE_TEXT}: ${error.message}` };
+  if (error instanceof GatewayUnavailableError) return { status: 503, message: error.message };
+  throw error;
+}

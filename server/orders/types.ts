@@ -1,0 +1,66 @@
+import type { Knex } from 'knex';
+import type { Book } from '../../core/book.js';
+import type { Address, Market } from '../../core/types.js';
+import type { SourceLetter } from '../../core/wire/types.js';
+import type { OrderEffect } from '../../core/types.js';
+import type { Db, Writer } from '../../ledger/types.js';
+
+/** Settings of the order interface. */
+export interface GatewayConfig {
+  /** Accepted source letters of signed actions, in the order in which they are tried. */
+  sources: readonly SourceLetter[];
+  /** Pause between two looks at the ledger log when nobody wakes the gateway. */
+  pollMs: number;
+  /** Mark price by pair, a plain decimal, for a market without a book and without a trade. */
+  referencePrices: Readonly<Record<string, string>>;
+}
+
+/** Whether inventory is safe to quote against; the reason is a stable code, null when ready. */
+export interface Readiness {
+  ready: boolean;
+  reason: string | null;
+}
+
+export interface GatewayLogger {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
+export interface GatewayDeps {
+  db: Db;
+  /** The right to append to the order log. */
+  writer: Writer;
+  config: GatewayConfig;
+  readiness(): Readiness;
+  /** Unix milliseconds. */
+  clock(): number;
+  logger: GatewayLogger;
+}
+
+/** Reply of the exchange wire to a signed action: accepted, or refused as a whole. */
+export type ExchangeReply =
+  | { status: 'ok'; response: { type: string; data?: { statuses: EntryStatus[] } } }
+  | { status: 'err'; response: string };
+
+/** Result of one entry of a batch. An error has no second key: strict clients refuse one. */
+export type EntryStatus = 'success' | { resting: { oid: number; cloid?: string } } | { error: string };
+
+/** What an action is judged against: the state after everything that was queued before it. */
+export interface AdmissionView {
+  book: Book;
+  markets: readonly Market[];
+  /** Unreserved balance after the last durable generation, in units of the token. */
+  available(maker: Address, token: Address): bigint;
+  readiness: Readiness;
+}
+
+export interface ActionOutcome {
+  effects: OrderEffect[];
+  reply: ExchangeReply;
+}
+
+/** Judges an admitted action. It throws nothing for what a maker sent; refusals are replies. */
+export type ActionHandler<A> = (action: A, maker: Address, view: AdmissionView) => ActionOutcome;
+
+export type Transaction = Knex.Transaction;
