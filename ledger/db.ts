@@ -1,0 +1,202 @@
+/** Opens the database that holds the logs: SQLite for one process with every role, PostgreSQL for roles apart. */
+import { mkdirSync } from 'node:fs';
+import { dirname } from 'node:path';
+import knexModule from 'knex';
+import type { Knex } from 'knex';
+import type { Database as SqliteDatabase } from 'better-sqlite3';
+import pg from 'pg';
+import { toSafeInt } from '../core/amounts.js';
+import { PgClient, SqliteClient } from './dialects.js';
+import { DatabaseError } from './errors.js';
+import { migrations } from './migrations/index.js';
+import type { Db, Queryable } from './types.js';
+
+export interface OpenDbOptions {
+  /** PostgreSQL only: schema that holds every table, created by `migrate`; the URL's `?schema=` otherwise, default `public`. */
+  schema?: string;
+  /** PostgreSQL only: most connections of this process, besides one per writer. */
+  maxConnections?: number;
+}
+
+const BUSY_TIMEOUT_MS = 10_000;
+const ACQUIRE_TIMEOUT_MS = 30_000;
+const CONNECT_TIMEOUT_MS = 10_000;
+const SCHEMA_NAME = /^[a-z_][a-z0-9_]{0,62}$/;
+/** Advisory lock of `migrate`, one per PostgreSQL database: the bytes of "curv". */
+const MIGRATE_LOCK = 0x63757276;
+
+/**
+ * Opens `sqlite:<path>`, `sqlite::memory:`, or `postgres://...` and makes one round trip, so that a database that can't be reached
+ * fails here. Throws DatabaseError `BAD_DATABASE_URL` for another URL and `UNSAFE_DATABASE` when commits would not be durable.
+ */
+export async function openDb(url: string, options: OpenDbOptions = {}): Promise<Db> {
+  const db = isPostgresUrl(url) ? openPg(url, options) : openSqlite(url);
+  try {
+    await db.knex.raw('select 1');
+  } catch (error) {
+    await db.close();
+    throw error;
+  }
+  return db;
+}
+
+/** Brings the tables up to date in one transaction. Any number of processes may call it at once. */
+export async function migrate(db: Db): Promise<void> {
+  await db.knex.transaction(async (tx) => {
+    if (db.kind === 'pg') {
+      await tx.raw('select pg_advisory_xact_lock(?)', [MIGRATE_LOCK]);
+      await tx.raw('create schema if not exists ??', [schemaOf(db)]);
+    }
+    await tx.migrate.latest({
+      migrationSource: {
+        getMigrations: async () => migrations.map((migration) => migration.name),
+        getMigrationName: (name: string) => name,
+        getMigration: async (name: string) => migrations.find((migration) => migration.name === name)!,
+      },
+    });
+  });
+}
+
+/**
+ * Ties the database to one deployment, for good: the first call stores the id, a call with another id throws DatabaseError
+ * `DEPLOYMENT_MISMATCH`. Keepers call it before they touch anything.
+ */
+export async function bindDeployment(db: Db, deploymentId: string): Promise<void> {
+  await db.knex('meta').insert({ key: 'deployment_id', value: deploymentId }).onConflict('key').ignore();
+  const bound = await readDeploymentId(db.knex);
+  if (bound === deploymentId) return;
+  throw new DatabaseError(
+    'DEPLOYMENT_MISMATCH',
+    `This database belongs to deployment ${bound}, not ${deploymentId}; use the database of this deployment or an empty one`,
+  );
+}
+
+/** The deployment that the database is tied to. Throws DatabaseError `DEPLOYMENT_UNBOUND` before `bindDeployment`. */
+export async function readDeploymentId(q: Queryable): Promise<string> {
+  const row = (await q('meta').where({ key: 'deployment_id' }).first('value')) as { value: string } | undefined;
+  if (row === undefined) throw new DatabaseError('DEPLOYMENT_UNBOUND', 'This database is not tied to a deployment yet');
+  return row.value;
+}
+
+/** Runs several reads that must see one and the same state, while writers go on. */
+export async function readTx<T>(db: Db, read: (tx: Knex.Transaction) => Promise<T>): Promise<T> {
+  const config: Knex.TransactionConfig =
+    db.kind === 'pg' ? { readOnly: true, isolationLevel: 'repeatable read' } : { readOnly: true };
+  return db.knex.transaction(read, config);
+}
+
+/** Settings of a connection of its own, outside the pool. PostgreSQL only. */
+export function pgConnectionOf(db: Db): pg.ClientConfig {
+  return (db.knex.client as { config: { connection: pg.ClientConfig } }).config.connection;
+}
+
+/** Schema that holds the tables. PostgreSQL only. */
+export function schemaOf(db: Db): string {
+  return (db.knex.client as { config: { searchPath: string[] } }).config.searchPath[0]!;
+}
+
+/** Makes a connection fit to write money: durable commits, dead peers noticed, no lock held by a stuck transaction for ever. */
+export const PG_SESSION_SQL = `
+  select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off';
+  set tcp_keepalives_idle = 5;
+  set tcp_keepalives_interval = 2;
+  set tcp_keepalives_count = 3;
+  set idle_in_transaction_session_timeout = '60s';
+  set default_transaction_isolation = 'read committed'`;
+
+function isPostgresUrl(url: string): boolean {
+  return /^postgres(ql)?:\/\//.test(url);
+}
+
+function openSqlite(url: string): Db {
+  const filename = /^sqlite:(.+)$/s.exec(url)?.[1];
+  if (filename === undefined) {
+    throw new DatabaseError('BAD_DATABASE_URL', 'The database URL must be sqlite:<path>, sqlite::memory: or postgres://<host>/<database>');
+  }
+  if (filename !== ':memory:') mkdirSync(dirname(filename), { recursive: true });
+  const root = knexModule.knex({
+    client: SqliteClient as unknown as typeof Knex.Client,
+    connection: { filename },
+    useNullAsDefault: true,
+    acquireConnectionTimeout: ACQUIRE_TIMEOUT_MS,
+    pool: {
+      min: 1,
+      max: 1,
+      afterCreate: (connection: SqliteDatabase, done: (error: unknown, connection: SqliteDatabase) => void) => {
+        try {
+          prepareSqlite(connection);
+          done(null, connection);
+        } catch (error) {
+          done(error, connection);
+        }
+      },
+    },
+  });
+  return { kind: 'sqlite', knex: root, close: closeOnce(root, async () => void (await root.raw('pragma wal_checkpoint(truncate)'))) };
+}
+
+function prepareSqlite(connection: SqliteDatabase): void {
+  connection.pragma(`busy_timeout = ${BUSY_TIMEOUT_MS}`);
+  connection.pragma('journal_mode = WAL');
+  connection.pragma('synchronous = FULL');
+  connection.pragma('fullfsync = ON');
+  connection.pragma('foreign_keys = ON');
+  const journal: unknown = connection.pragma('journal_mode', { simple: true });
+  const synchronous: unknown = connection.pragma('synchronous', { simple: true });
+  const durable = synchronous === 2 && (journal === 'wal' || connection.memory);
+  if (!durable) {
+    throw new DatabaseError('UNSAFE_DATABASE', `SQLite runs with journal_mode=${String(journal)}, synchronous=${String(synchronous)}`);
+  }
+}
+
+function openPg(url: string, options: OpenDbOptions): Db {
+  const parsed = parsePgUrl(url);
+  const schema = options.schema ?? parsed.searchParams.get('schema') ?? 'public';
+  if (!SCHEMA_NAME.test(schema)) {
+    throw new DatabaseError('BAD_DATABASE_URL', `Schema names are lower-case letters, digits and _: ${JSON.stringify(schema)}`);
+  }
+  parsed.searchParams.delete('schema');
+  const root = knexModule.knex({
+    client: PgClient as unknown as typeof Knex.Client,
+    connection: {
+      connectionString: parsed.toString(),
+      keepAlive: true,
+      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+      application_name: 'curvebook',
+      types: { getTypeParser },
+    } as unknown as Knex.PgConnectionConfig,
+    searchPath: [schema],
+    acquireConnectionTimeout: ACQUIRE_TIMEOUT_MS,
+    pool: {
+      min: 0,
+      max: options.maxConnections ?? 10,
+      afterCreate: (connection: pg.Client, done: (error: unknown, connection: pg.Client) => void) => {
+        connection.query(PG_SESSION_SQL, (error) => done(error, connection));
+      },
+    },
+  });
+  return { kind: 'pg', knex: root, close: closeOnce(root, async () => {}) };
+}
+
+function parsePgUrl(url: string): URL {
+  try {
+    return new URL(url);
+  } catch {
+    // The URL itself stays out of the message: it may hold a password.
+    throw new DatabaseError('BAD_DATABASE_URL', 'The PostgreSQL URL is malformed');
+  }
+}
+
+/** int8 as a checked JS integer; numeric stays text, which is exact. */
+const getTypeParser: typeof pg.types.getTypeParser = (oid: number, format?: unknown) =>
+  oid === pg.types.builtins.INT8 && format !== 'binary' ? toSafeInt : pg.types.getTypeParser(oid, format as 'text');
+
+function closeOnce(root: Knex, before: () => Promise<void>): () => Promise<void> {
+  let closed: Promise<void> | null = null;
+  const close = async (): Promise<void> => {
+    // Only a courtesy to the next opener: what is committed is durable with or without it.
+    await before().catch(() => {});
+    await root.destroy();
+  };
+  return () => (closed ??= close());
+}

@@ -1,0 +1,83 @@
+import type { LogName } from './types.js';
+
+export type DatabaseErrorCode = 'BAD_DATABASE_URL' | 'UNSAFE_DATABASE' | 'DEPLOYMENT_MISMATCH' | 'DEPLOYMENT_UNBOUND';
+
+/** The database can't be used as it is; retrying does not help. */
+export class DatabaseError extends Error {
+  override readonly name = 'DatabaseError';
+
+  constructor(
+    readonly code: DatabaseErrorCode,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+/** This process no longer owns the log; nothing of the transaction was written. The process acquires the log anew or stops. */
+export class WriterLostError extends Error {
+  override readonly name = 'WriterLostError';
+  readonly code = 'WRITER_LOST';
+
+  constructor(
+    readonly log: LogName,
+    reason: string,
+  ) {
+    super(`The ${log} log was lost: ${reason}`);
+  }
+}
+
+/**
+ * The connection failed during COMMIT, so the transaction may or may not be durable. Whoever gets this reads back inside the next
+ * transaction of the same writer, which waits until the database has decided, and answers nobody before.
+ */
+export class CommitUnknownError extends Error {
+  override readonly name = 'CommitUnknownError';
+  readonly code = 'COMMIT_UNKNOWN';
+
+  constructor(
+    readonly log: LogName,
+    override readonly cause: unknown,
+  ) {
+    super(`The outcome of a transaction on the ${log} log is unknown: ${cause instanceof Error ? cause.message : String(cause)}`);
+  }
+}
+
+export type InvariantCode =
+  | 'generation_gap'
+  | 'generation_conflict'
+  | 'blocks_broken'
+  | 'market_order'
+  | 'fill_gap'
+  | 'fill_base'
+  | 'fill_quote'
+  | 'fill_parts'
+  | 'fill_entries'
+  | 'ref_exists'
+  | 'unbalanced_ref'
+  | 'negative_balance'
+  | 'negative_reservation'
+  | 'duplicate_row';
+
+/** A generation that contradicts itself or the ledger. Nothing of it was written; the caller halts. */
+export class LedgerInvariantError extends Error {
+  override readonly name = 'LedgerInvariantError';
+
+  constructor(
+    readonly code: InvariantCode,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+/** SQLSTATE of PostgreSQL or error code of SQLite, empty when the error carries none. */
+export function databaseErrorCode(error: unknown): string {
+  const code = (error as { code?: unknown } | null | undefined)?.code;
+  return typeof code === 'string' ? code : '';
+}
+
+/** True for a violated primary or unique key, on either database. */
+export function isUniqueViolation(error: unknown): boolean {
+  return ['23505', 'SQLITE_CONSTRAINT_UNIQUE', 'SQLITE_CONSTRAINT_PRIMARYKEY'].includes(databaseErrorCode(error));
+}

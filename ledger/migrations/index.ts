@@ -1,0 +1,13 @@
+import type { Knex } from 'knex';
+import { firstTables } from './0001-first-tables.js';
+
+/** One step of the schema. A step that was released never changes; later steps alter what it made. */
+export interface Migration {
+  readonly name: string;
+  up(db: Knex): Promise<void>;
+  /** There is no way down: the logs are append-only, and a backup is the way back. */
+  down(db: Knex): Promise<void>;
+}
+
+/** All steps, oldest first. */
+export const migrations: readonly Migration[] = [firstTables];
