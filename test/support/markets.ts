@@ -26,3 +26,19 @@ export const WETH_DAI: Market = createMarket({
   tickLotUnits: 10n ** 12n,
   maxTtlSec: 60,
 });
+
+const CBBTC: Token = { symbol: 'cbBTC', address: address('c'), decimals: 8 };
+
+/**
+ * Markets that share tokens, with lots of few units and quote amounts that rarely divide evenly, so that every rounding shows.
+ * cbBTC-WETH has as its quote what the first two have as their base.
+ */
+export const coarseMarkets = (): Market[] =>
+  [
+    { base: WETH, quote: USDC, lotUnits: 10n, tickLotUnits: 1n },
+    { base: WETH, quote: DAI, lotUnits: 10n, tickLotUnits: 3n },
+    { base: CBBTC, quote: WETH, lotUnits: 100n, tickLotUnits: 7n },
+  ].map((listing, index) => createMarket({ index, maxTtlSec: 60, ...listing }));
+
+/** Maker addresses in ascending order. */
+export const MAKERS: readonly Address[] = ['1', '2', '3', '4'].map((digit): Address => `0x${digit.repeat(40)}`);
