@@ -76,6 +76,8 @@ export default tseslint.config(
       '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', varsIgnorePattern: '^_' }],
       // Interfaces ask for promises of implementations that happen to be synchronous.
       '@typescript-eslint/require-await': 'off',
+      // Factories return plain functions; none of them uses `this`.
+      '@typescript-eslint/unbound-method': 'off',
       eqeqeq: ['error', 'always'],
       'no-console': 'error',
       'max-lines': ['error', { max: 400, skipBlankLines: true, skipComments: true }],
