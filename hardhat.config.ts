@@ -22,6 +22,8 @@ export default defineConfig({
     sources: fileURLToPath(new URL('./contracts', import.meta.url)),
     tests: { solidity: fileURLToPath(new URL('./test/solidity', import.meta.url)) },
   },
+  /** Every call of a test is a transaction of its own, so that transient storage and warm slots end with it. */
+  test: { solidity: { isolate: true, fuzz: { runs: 256 } } },
   typechain: { outDir: './typechain-types' },
   networks: {
     /** In-process chain of tests; the sandbox's chain is the same one behind HTTP. */

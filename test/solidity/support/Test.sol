@@ -3,6 +3,14 @@ pragma solidity ^0.8.28;
 
 /// @notice The cheatcodes that these tests use, under the names that Foundry and Hardhat give them.
 interface Vm {
+    struct Gas {
+        uint64 gasLimit;
+        uint64 gasTotalUsed;
+        uint64 gasMemoryUsed;
+        int64 gasRefunded;
+        uint64 gasRemaining;
+    }
+
     struct Log {
         bytes32[] topics;
         bytes data;
@@ -23,6 +31,7 @@ interface Vm {
     function expectRevert() external;
     function getNonce(address account) external view returns (uint64);
     function load(address account, bytes32 slot) external view returns (bytes32);
+    function lastCallGas() external view returns (Gas memory);
     function prank(address sender) external;
     function startPrank(address sender) external;
     function stopPrank() external;

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.28;
+
+import {ERC20} from "@openzeppelin/contracts/token/ERC20/ERC20.sol";
+
+/// @notice Keeps a share of each transfer for itself.
+contract FeeOnTransferToken is ERC20("Fee", "FEE") {
+    uint256 private immutable FEE_PERCENT;
+
+    constructor(uint256 feePercent) {
+        FEE_PERCENT = feePercent;
+    }
+
+    function mint(address to, uint256 amount) external {
+        _mint(to, amount);
+    }
+
+    function _update(address from, address to, uint256 amount) internal override {
+        uint256 fee = from == address(0) || to == address(0) ? 0 : amount * FEE_PERCENT / 100;
+        if (fee != 0) super._update(from, address(this), fee);
+        super._update(from, to, amount - fee);
+    }
+}
+
+/// @notice Returns nothing from transfers, as some old tokens do.
+contract SilentToken {
+    mapping(address account => uint256) public balanceOf;
+    mapping(address account => mapping(address spender => uint256)) public allowance;
+
+    function mint(address to, uint256 amount) external {
+        balanceOf[to] += amount;
+    }
+
+    function approve(address spender, uint256 amount) external {
+        allowance[msg.sender][spender] = amount;
+    }
+
+    function transfer(address to, uint256 amount) external {
+        balanceOf[msg.sender] -= amount;
+        balanceOf[to] += amount;
+    }
+
+    function transferFrom(address from, address to, uint256 amount) external {
+        allowance[from][msg.sender] -= amount;
+        balanceOf[from] -= amount;
+        balanceOf[to] += amount;
+    }
+}
+
+/// @notice Says yes to a transfer without doing it.
+contract LyingToken is ERC20("Lie", "LIE") {
+    bool private _lies;
+
+    function mint(address to, uint256 amount) external {
+        _mint(to, amount);
+    }
+
+    function lie() external {
+        _lies = true;
+    }
+
+    function transferFrom(address from, address to, uint256 amount) public override returns (bool) {
+        return _lies ? true : super.transferFrom(from, to, amount);
+    }
+}
+
+/// @notice Calls whoever asked for it before it moves tokens out of the asker's account, as ERC-777 tokens do.
+contract HookToken is ERC20("Hook", "HOOK") {
+    mapping(address account => bool) private _hooked;
+
+    function mint(address to, uint256 amount) external {
+        _mint(to, amount);
+    }
+
+    function setHook(bool on) external {
+        _hooked[msg.sender] = on;
+    }
+
+    function _update(address from, address to, uint256 amount) internal override {
+        if (_hooked[from]) Hooked(from).beforeSend(to, amount);
+        super._update(from, to, amount);
+        if (_hooked[to]) Hooked(to).afterReceive(from, amount);
+    }
+}
+
+interface Hooked {
+    function beforeSend(address to, uint256 amount) external;
+    function afterReceive(address from, uint256 amount) external;
+}

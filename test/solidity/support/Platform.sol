@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.28;
+
+import {ERC1967Proxy} from "@openzeppelin/contracts/proxy/ERC1967/ERC1967Proxy.sol";
+import {CurveBook} from "../../../contracts/CurveBook.sol";
+import {Custodian} from "../../../contracts/Custodian.sol";
+import {Entrypoint} from "../../../contracts/Entrypoint.sol";
+import {MintableToken} from "../../../contracts/mocks/MintableToken.sol";
+import {Curves} from "./Curves.sol";
+import {RandomCurves} from "./RandomCurves.sol";
+
+/// @notice The three contracts behind proxies, one market with deep pockets on both sides, and everybody who acts on them.
+abstract contract Platform is RandomCurves {
+    address internal constant OWNER = address(0xA11CE);
+    address internal constant CURVE_POSTER = address(0xB0A7);
+    address internal constant CLAIM_POSTER = address(0xC1A1);
+    address internal constant MAKER = address(0x3A4E);
+    address internal constant TAKER = address(0x7A4E);
+    address internal constant STRANGER = address(0x57A4);
+
+    uint256 internal constant LOT_UNITS = 10 ** 14;
+    uint256 internal constant TICK_LOT_UNITS = 1;
+    uint256 internal constant MAX_TTL_SEC = 60;
+    uint256 internal constant DELAY_SEC = 600;
+    uint256 internal constant START = 1_700_000_000;
+
+    Custodian internal custodian;
+    CurveBook internal book;
+    Entrypoint internal entrypoint;
+    MintableToken internal base;
+    MintableToken internal quote;
+    bytes32 internal market;
+
+    function setUp() public virtual {
+        vm.roll(1000);
+        vm.warp(START);
+        _deploy();
+        base = new MintableToken("Base", "BASE", 18);
+        quote = new MintableToken("Quote", "QUOTE", 6);
+        vm.startPrank(OWNER);
+        market = book.listMarket(address(base), address(quote), 14, 1, 0, MAX_TTL_SEC);
+        book.setPoster(CURVE_POSTER, true);
+        custodian.setPoster(CLAIM_POSTER, true);
+        vm.stopPrank();
+        _deposit(MAKER, base, 10 ** 30);
+        _deposit(MAKER, quote, 10 ** 30);
+        _fund(TAKER, base, 10 ** 30);
+        _fund(TAKER, quote, 10 ** 30);
+    }
+
+    /// @dev Implementations are bound to the proxies' addresses, which follow from this contract's nonce.
+    function _deploy() private {
+        uint256 nonce = vm.getNonce(address(this));
+        address custodianAt = vm.computeCreateAddress(address(this), nonce + 3);
+        address bookAt = vm.computeCreateAddress(address(this), nonce + 4);
+        address entrypointAt = vm.computeCreateAddress(address(this), nonce + 5);
+        address custodianImpl = address(new Custodian(entrypointAt, bookAt));
+        address bookImpl = address(new CurveBook(entrypointAt));
+        address entrypointImpl = address(new Entrypoint(bookAt, custodianAt));
+        custodian = Custodian(
+            address(new ERC1967Proxy(custodianImpl, abi.encodeCall(Custodian.initialize, (OWNER, DELAY_SEC))))
+        );
+        book = CurveBook(address(new ERC1967Proxy(bookImpl, abi.encodeCall(CurveBook.initialize, (OWNER)))));
+        entrypoint = Entrypoint(address(new ERC1967Proxy(entrypointImpl, abi.encodeCall(Entrypoint.initialize, (OWNER)))));
+        assertEq(address(custodian), custodianAt, "custodian");
+        assertEq(address(book), bookAt, "book");
+        assertEq(address(entrypoint), entrypointAt, "entrypoint");
+    }
+
+    /* TOKENS */
+
+    function _fund(address account, MintableToken token, uint256 amount) internal {
+        token.mint(account, amount);
+        vm.prank(account);
+        token.approve(address(entrypoint), type(uint256).max);
+    }
+
+    function _deposit(address account, MintableToken token, uint256 amount) internal {
+        token.mint(account, amount);
+        vm.startPrank(account);
+        token.approve(address(custodian), amount);
+        custodian.deposit(address(token), amount);
+        vm.stopPrank();
+    }
+
+    /* POSTS */
+
+    struct Curve {
+        uint32 seq;
+        uint32 deadline;
+        uint96 snapAsk;
+        uint96 snapBid;
+        uint256[] asks;
+        uint256[] bids;
+    }
+
+    function _blockRef() internal view returns (bytes memory) {
+        return abi.encodePacked(uint48(block.number - 1), bytes12(blockhash(block.number - 1)));
+    }
+
+    function _fullRecord(bytes32 id, Curve memory c) internal pure returns (bytes memory) {
+        return abi.encodePacked(
+            uint8(1),
+            id,
+            c.seq,
+            c.deadline,
+            c.snapAsk,
+            c.snapBid,
+            uint8(c.asks.length * 16 + c.bids.length),
+            c.asks,
+            c.bids
+        );
+    }
+
+    function _touchRecord(bytes32 id, uint32 seq, uint32 deadline, uint32 baseSeq) internal pure returns (bytes memory) {
+        return abi.encodePacked(uint8(2), id, seq, deadline, baseSeq);
+    }
+
+    function _post(bytes memory record) internal {
+        bytes memory data = bytes.concat(_blockRef(), record);
+        vm.prank(CURVE_POSTER);
+        book.post(data);
+    }
+
+    function _post(Curve memory c) internal {
+        _post(_fullRecord(market, c));
+    }
+
+    /// @dev A curve with the next sequence number and the longest deadline, which reflects everything taken so far.
+    function _fresh(uint256[] memory asks, uint256[] memory bids) internal view returns (Curve memory c) {
+        CurveBook.MarketState memory s = book.marketState(market);
+        c = Curve({
+            seq: uint32(s.seq + 1),
+            deadline: uint32(block.timestamp + MAX_TTL_SEC),
+            snapAsk: uint96(s.cumAsk),
+            snapBid: uint96(s.cumBid),
+            asks: asks,
+            bids: bids
+        });
+    }
+
+    /// @dev Fifteen knots per side around 3000.00 with a tick of 0.01: 12.8 base in all, per side.
+    function _postDefault() internal {
+        uint256 mid = 300_000 * 2;
+        _post(_fresh(_ladder(mid + 2, 15), _ladder(mid - 2, 15)));
+    }
+
+    /// @dev In quanta of 128 subticks, which is half a tick; 8533 lots a knot.
+    function _ladder(uint256 first, uint256 count) internal pure returns (uint256[] memory) {
+        Curves.Segment[] memory s = new Curves.Segment[](count);
+        for (uint256 i = 0; i < count; ++i) {
+            s[i] = Curves.Segment(4095, 1, i);
+        }
+        return Curves.pack(7, first, s);
+    }
+
+    /* SWAPS */
+
+    function _pair(bool isBuy) internal view returns (address tokenIn, address tokenOut) {
+        return isBuy ? (address(quote), address(base)) : (address(base), address(quote));
+    }
+
+    function _swap(bool isBuy, uint256 amountIn) internal returns (uint256 amountOut) {
+        (address tokenIn, address tokenOut) = _pair(isBuy);
+        vm.prank(TAKER);
+        return entrypoint.swap(tokenIn, tokenOut, amountIn, 0, TAKER, block.timestamp);
+    }
+
+    function _swapExactOutput(bool isBuy, uint256 amountOut) internal returns (uint256 amountIn) {
+        (address tokenIn, address tokenOut) = _pair(isBuy);
+        vm.prank(TAKER);
+        return entrypoint.swapExactOutput(tokenIn, tokenOut, amountOut, type(uint256).max, TAKER, block.timestamp);
+    }
+
+    function _quote(bool isBuy, uint256 amountIn) internal view returns (uint256) {
+        (address tokenIn, address tokenOut) = _pair(isBuy);
+        return entrypoint.quote(tokenIn, tokenOut, amountIn);
+    }
+
+    function _quoteExactOutput(bool isBuy, uint256 amountOut) internal view returns (uint256) {
+        (address tokenIn, address tokenOut) = _pair(isBuy);
+        return entrypoint.quoteExactOutput(tokenIn, tokenOut, amountOut);
+    }
+
+    /// @dev Base units of one side that can still be taken, found by asking.
+    function _depth(bool ask) internal view returns (uint256 units) {
+        (address tokenIn, address tokenOut) = _pair(ask);
+        uint256 low = 0;
+        uint256 high = 2 ** 93;
+        while (low < high) {
+            uint256 middle = (low + high + 1) / 2;
+            (uint256 amountIn,) = book.preview(tokenIn, tokenOut, middle, ask);
+            if (amountIn != 0) low = middle;
+            else high = middle - 1;
+        }
+        return low;
+    }
+}

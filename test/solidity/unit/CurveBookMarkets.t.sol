@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.28;
+
+import {OwnableUpgradeable} from "@openzeppelin/contracts-upgradeable/access/OwnableUpgradeable.sol";
+import {ICurveBook} from "../../../contracts/interfaces/ICurveBook.sol";
+import {MintableToken} from "../../../contracts/mocks/MintableToken.sol";
+import {Platform} from "../support/Platform.sol";
+
+/// @notice Listing, settings of the owner, and reading markets.
+contract CurveBookMarketsTest is Platform {
+    address private _a;
+    address private _b;
+
+    function setUp() public override {
+        super.setUp();
+        address x = address(new MintableToken("X", "X", 8));
+        address y = address(new MintableToken("Y", "Y", 18));
+        (_a, _b) = x < y ? (x, y) : (y, x);
+    }
+
+    function test_ListMarket() external {
+        bytes32 id = keccak256(abi.encodePacked(_a, _b));
+        vm.expectEmit(address(book));
+        emit ICurveBook.MarketListed(id, _b, _a, 1, 10 ** 18, 1023 * 10 ** 31, 255);
+        bytes32 listed = _list(_b, _a, 18, 1023, 31, 255);
+        assertEq(listed, id, "id");
+        assertEq(book.marketCount(), 2, "count");
+        assertEq(book.marketAt(0), market, "first");
+        assertEq(book.marketAt(1), id, "second");
+        ICurveBook.MarketState memory s = book.marketState(id);
+        assertEq(s.base, _b, "base");
+        assertEq(s.quote, _a, "quote");
+        assertEq(s.index, 1, "index");
+        assertEq(s.lotUnits, 10 ** 18, "lotUnits");
+        assertEq(s.tickLotUnits, 1023 * 10 ** 31, "tickLotUnits");
+        assertEq(s.maxTtlSec, 255, "maxTtlSec");
+        assertEq(s.cumAsk + s.cumBid + s.fillSeq + s.snapAsk + s.snapBid + s.deadline + s.seq, 0, "the rest");
+        (uint256[] memory asks, uint256[] memory bids) = book.curveWords(id);
+        assertEq(asks.length + bids.length, 0, "words");
+    }
+
+    function testFuzz_ListMarketKeepsTheGrid(uint256 lot, uint256 mantissa, uint256 tickLot, uint256 ttl, bool flip)
+        external
+    {
+        lot = bound(lot, 0, 18);
+        mantissa = bound(mantissa, 1, 1023);
+        tickLot = bound(tickLot, 0, 31);
+        ttl = bound(ttl, 1, 255);
+        bytes32 id = flip ? _list(_a, _b, lot, mantissa, tickLot, ttl) : _list(_b, _a, lot, mantissa, tickLot, ttl);
+        ICurveBook.MarketState memory s = book.marketState(id);
+        assertEq(s.base, flip ? _a : _b, "base");
+        assertEq(s.lotUnits, 10 ** lot, "lotUnits");
+        assertEq(s.tickLotUnits, mantissa * 10 ** tickLot, "tickLotUnits");
+        assertEq(s.maxTtlSec, ttl, "maxTtlSec");
+    }
+
+    function test_RevertWhen_ConfigIsBad() external {
+        _expectBad(_a, _a, 1, 1, 1, 1);
+        _expectBad(_a, STRANGER, 1, 1, 1, 1);
+        _expectBad(STRANGER, _b, 1, 1, 1, 1);
+        _expectBad(_a, address(0), 1, 1, 1, 1);
+        _expectBad(_a, _b, 19, 1, 1, 1);
+        _expectBad(_a, _b, 1, 0, 1, 1);
+        _expectBad(_a, _b, 1, 1024, 1, 1);
+        _expectBad(_a, _b, 1, 1, 32, 1);
+        _expectBad(_a, _b, 1, 1, 1, 0);
+        _expectBad(_a, _b, 1, 1, 1, 256);
+        _expectBad(_a, _b, 2 ** 255, 1, 1, 1);
+        _expectBad(_a, _b, 1, 1, 1, 2 ** 255 + 1);
+    }
+
+    function test_RevertWhen_PairIsListedAlreadyEitherWay() external {
+        vm.startPrank(OWNER);
+        vm.expectRevert(abi.encodeWithSelector(ICurveBook.MarketExists.selector, market));
+        book.listMarket(address(base), address(quote), 14, 1, 0, 60);
+        vm.expectRevert(abi.encodeWithSelector(ICurveBook.MarketExists.selector, market));
+        book.listMarket(address(quote), address(base), 1, 2, 3, 4);
+    }
+
+    function test_SetMaxTtl() external {
+        _postDefault();
+        uint256 deadline = book.marketState(market).deadline;
+        vm.expectEmit(address(book));
+        emit ICurveBook.MaxTtlSet(market, 1);
+        vm.prank(OWNER);
+        book.setMaxTtl(market, 1);
+        ICurveBook.MarketState memory s = book.marketState(market);
+        assertEq(s.maxTtlSec, 1, "maxTtlSec");
+        assertEq(s.deadline, deadline, "a live curve keeps its deadline");
+        assertEq(s.seq, 1, "and its seq");
+    }
+
+    function test_RevertWhen_MaxTtlIsBad() external {
+        vm.startPrank(OWNER);
+        vm.expectRevert(ICurveBook.BadMarketConfig.selector);
+        book.setMaxTtl(market, 0);
+        vm.expectRevert(ICurveBook.BadMarketConfig.selector);
+        book.setMaxTtl(market, 256);
+        vm.expectRevert(abi.encodeWithSelector(ICurveBook.UnknownMarket.selector, bytes32(0)));
+        book.setMaxTtl(0, 1);
+    }
+
+    function test_SetPoster() external {
+        vm.expectEmit(address(book));
+        emit ICurveBook.PosterSet(STRANGER, true);
+        vm.prank(OWNER);
+        book.setPoster(STRANGER, true);
+        assertTrue(book.isPoster(STRANGER), "added");
+        assertTrue(!custodian.isPoster(STRANGER), "only here");
+        vm.expectEmit(address(book));
+        emit ICurveBook.PosterSet(STRANGER, false);
+        vm.prank(OWNER);
+        book.setPoster(STRANGER, false);
+        assertTrue(!book.isPoster(STRANGER), "removed");
+    }
+
+    function test_RevertWhen_CallerIsNotTheOwner() external {
+        bytes memory denied =
+            abi.encodeWithSelector(OwnableUpgradeable.OwnableUnauthorizedAccount.selector, CURVE_POSTER);
+        vm.startPrank(CURVE_POSTER);
+        vm.expectRevert(denied);
+        book.listMarket(_a, _b, 1, 1, 1, 1);
+        vm.expectRevert(denied);
+        book.setMaxTtl(market, 1);
+        vm.expectRevert(denied);
+        book.setPoster(STRANGER, true);
+    }
+
+    function test_RevertWhen_ReadingAnUnknownMarket() external {
+        bytes memory unknown = abi.encodeWithSelector(ICurveBook.UnknownMarket.selector, bytes32(uint256(7)));
+        vm.expectRevert(unknown);
+        book.marketState(bytes32(uint256(7)));
+        vm.expectRevert(unknown);
+        book.curveWords(bytes32(uint256(7)));
+        vm.expectRevert();
+        book.marketAt(1);
+    }
+
+    function _list(address b, address q, uint256 lot, uint256 mantissa, uint256 tickLot, uint256 ttl)
+        private
+        returns (bytes32)
+    {
+        vm.prank(OWNER);
+        return book.listMarket(b, q, lot, mantissa, tickLot, ttl);
+    }
+
+    function _expectBad(address b, address q, uint256 lot, uint256 mantissa, uint256 tickLot, uint256 ttl) private {
+        vm.prank(OWNER);
+        vm.expectRevert(ICurveBook.BadMarketConfig.selector);
+        book.listMarket(b, q, lot, mantissa, tickLot, ttl);
+    }
+}
