@@ -15,7 +15,8 @@ export function toColumn(units: bigint): string {
 
 /** An amount as it was read. Throws SyntaxError on anything but an integer in text, so that a rounded number never passes. */
 export function fromColumn(value: unknown): bigint {
-  if (typeof value !== 'string' || !/^-?\d+$/.test(value)) throw new SyntaxError(`not a stored amount: ${String(value)}`);
+  if (typeof value !== 'string' || !/^-?\d+$/.test(value))
+    throw new SyntaxError(`not a stored amount: ${String(value)}`);
   return BigInt(value);
 }
 
@@ -42,6 +43,7 @@ export const MAX_PAGE = 10_000;
 
 /** A page size within 1..MAX_PAGE. Throws RangeError: no limit is silent. */
 export function checkLimit(limit: number): number {
-  if (!Number.isInteger(limit) || limit < 1 || limit > MAX_PAGE) throw new RangeError(`limit must be 1..${MAX_PAGE}, not ${limit}`);
+  if (!Number.isInteger(limit) || limit < 1 || limit > MAX_PAGE)
+    throw new RangeError(`limit must be 1..${MAX_PAGE}, not ${limit}`);
   return limit;
 }

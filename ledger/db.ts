@@ -111,7 +111,10 @@ function isPostgresUrl(url: string): boolean {
 function openSqlite(url: string): Db {
   const filename = /^sqlite:(.+)$/s.exec(url)?.[1];
   if (filename === undefined) {
-    throw new DatabaseError('BAD_DATABASE_URL', 'The database URL must be sqlite:<path>, sqlite::memory: or postgres://<host>/<database>');
+    throw new DatabaseError(
+      'BAD_DATABASE_URL',
+      'The database URL must be sqlite:<path>, sqlite::memory: or postgres://<host>/<database>',
+    );
   }
   if (filename !== ':memory:') mkdirSync(dirname(filename), { recursive: true });
   const root = knexModule.knex({
@@ -132,7 +135,11 @@ function openSqlite(url: string): Db {
       },
     },
   });
-  return { kind: 'sqlite', knex: root, close: closeOnce(root, async () => void (await root.raw('pragma wal_checkpoint(truncate)'))) };
+  return {
+    kind: 'sqlite',
+    knex: root,
+    close: closeOnce(root, async () => void (await root.raw('pragma wal_checkpoint(truncate)'))),
+  };
 }
 
 function prepareSqlite(connection: SqliteDatabase): void {
@@ -145,7 +152,10 @@ function prepareSqlite(connection: SqliteDatabase): void {
   const synchronous: unknown = connection.pragma('synchronous', { simple: true });
   const durable = synchronous === 2 && (journal === 'wal' || connection.memory);
   if (!durable) {
-    throw new DatabaseError('UNSAFE_DATABASE', `SQLite runs with journal_mode=${String(journal)}, synchronous=${String(synchronous)}`);
+    throw new DatabaseError(
+      'UNSAFE_DATABASE',
+      `SQLite runs with journal_mode=${String(journal)}, synchronous=${String(synchronous)}`,
+    );
   }
 }
 
@@ -153,7 +163,10 @@ function openPg(url: string, options: OpenDbOptions): Db {
   const parsed = parsePgUrl(url);
   const schema = options.schema ?? parsed.searchParams.get('schema') ?? 'public';
   if (!SCHEMA_NAME.test(schema)) {
-    throw new DatabaseError('BAD_DATABASE_URL', `Schema names are lower-case letters, digits and _: ${JSON.stringify(schema)}`);
+    throw new DatabaseError(
+      'BAD_DATABASE_URL',
+      `Schema names are lower-case letters, digits and _: ${JSON.stringify(schema)}`,
+    );
   }
   parsed.searchParams.delete('schema');
   const root = knexModule.knex({

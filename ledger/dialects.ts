@@ -42,7 +42,10 @@ export class SqliteClient extends BetterSqliteClient {
 
 /** PostgreSQL answers COMMIT of a failed transaction with success and the word ROLLBACK; here that is an error. */
 export class PgClient extends PostgresClient {
-  override async _query(connection: RawConnection, query: { sql: string; response?: { command?: string } }): Promise<unknown> {
+  override async _query(
+    connection: RawConnection,
+    query: { sql: string; response?: { command?: string } },
+  ): Promise<unknown> {
     const answer = await super._query(connection, query);
     if (/^COMMIT\b/i.test(query.sql) && query.response?.command === 'ROLLBACK') {
       throw Object.assign(new Error('The transaction had failed and was rolled back at COMMIT'), { code: '25P02' });

@@ -39,7 +39,9 @@ export class CommitUnknownError extends Error {
     readonly log: LogName,
     override readonly cause: unknown,
   ) {
-    super(`The outcome of a transaction on the ${log} log is unknown: ${cause instanceof Error ? cause.message : String(cause)}`);
+    super(
+      `The outcome of a transaction on the ${log} log is unknown: ${cause instanceof Error ? cause.message : String(cause)}`,
+    );
   }
 }
 

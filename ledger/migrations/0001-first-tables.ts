@@ -137,7 +137,15 @@ async function createFills(db: Knex): Promise<void> {
     ints(table, 'market', 'fill_seq', 'curve_seq', 'block_number', 'log_index', 'timestamp_ms', 'generation');
     texts(table, 'side', 'taker', 'recipient', 'block_hash', 'tx_hash');
     amounts(db, table, 'base_units', 'quote_units', 'fee_units', 'input_fee_units', 'consumed_before_units');
-    amounts(db, table, 'residual_units', 'rounding_units', 'compression_residual_units', 'operator_gain_units', 'missing_base_units');
+    amounts(
+      db,
+      table,
+      'residual_units',
+      'rounding_units',
+      'compression_residual_units',
+      'operator_gain_units',
+      'missing_base_units',
+    );
     table.primary(['market', 'fill_seq']);
     table.unique(['tx_hash', 'log_index']);
   });

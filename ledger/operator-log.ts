@@ -1,0 +1,131 @@
+import type { Address } from '../core/types.js';
+import { checkLimit } from './columns.js';
+import { acquireWriter } from './writers.js';
+import type { Db, OperatorRow, Queryable } from './types.js';
+
+/** What the operator decided so far. */
+export interface OperatorState {
+  /** Makers that may quote. */
+  approved: Set<Address>;
+  /** Makers that were approved once and may not quote now. */
+  suspended: Set<Address>;
+  /** The operator's own halt; halts that the watcher found are `readHalt`. */
+  halted: { code: string; message: string } | null;
+  lastSeq: number;
+}
+
+/** An act that the operator log does not take. */
+export class OperatorRowError extends Error {
+  override readonly name = 'OperatorRowError';
+
+  constructor(
+    readonly code: 'bad_maker' | 'never_approved',
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+interface StoredRow {
+  operator_seq: number;
+  time_ms: number;
+  kind: OperatorRow['kind'];
+  maker: string | null;
+  note: string;
+}
+
+const ACQUIRE_TIMEOUT_MS = 10_000;
+const PAGE = 1_000;
+
+/**
+ * Appends one act and returns it with its number. The operator log is taken for this one row only; the call rejects with the
+ * signal's reason when somebody else holds it for more than 10 s. A resume clears every halt that is durable now, and none that
+ * follows. Throws OperatorRowError `bad_maker` unless approve and suspend, and only they, name an address in lower case, and
+ * `never_approved` for suspending a stranger.
+ */
+export async function appendOperatorRow(
+  db: Db,
+  act: Omit<OperatorRow, 'operatorSeq'>,
+  signal: AbortSignal = AbortSignal.timeout(ACQUIRE_TIMEOUT_MS),
+): Promise<OperatorRow> {
+  checkMaker(act);
+  const writer = await acquireWriter(db, 'operator', { signal });
+  try {
+    return await writer.tx(async (tx) => {
+      const state = await readOperatorState(tx);
+      const known = act.maker === null || state.approved.has(act.maker) || state.suspended.has(act.maker);
+      if (act.kind === 'suspend' && !known)
+        throw new OperatorRowError('never_approved', `${act.maker} was never approved`);
+      const operatorSeq = state.lastSeq + 1;
+      await tx('operator_log').insert({
+        operator_seq: operatorSeq,
+        time_ms: act.timeMs,
+        kind: act.kind,
+        maker: act.maker,
+        note: act.note,
+        clears_halt_no: act.kind === 'resume' ? await lastHaltNo(tx) : null,
+      });
+      return { operatorSeq, timeMs: act.timeMs, kind: act.kind, maker: act.maker, note: act.note };
+    });
+  } finally {
+    await writer.release();
+  }
+}
+
+/**
+ * The state after all rows. Given an earlier state it reads only what came after and returns a new state, so that asking before
+ * every write stays cheap.
+ */
+export async function readOperatorState(q: Queryable, earlier?: OperatorState): Promise<OperatorState> {
+  const state: OperatorState = {
+    approved: new Set(earlier?.approved),
+    suspended: new Set(earlier?.suspended),
+    halted: earlier?.halted ?? null,
+    lastSeq: earlier?.lastSeq ?? 0,
+  };
+  for (;;) {
+    const rows = await readOperatorRows(q, { after: state.lastSeq, limit: PAGE });
+    for (const row of rows) applyOperatorRow(state, row);
+    if (rows.length < PAGE) return state;
+  }
+}
+
+/** Rows after `after`, oldest first, at most `limit` (1..10000). */
+export async function readOperatorRows(q: Queryable, range: { after: number; limit: number }): Promise<OperatorRow[]> {
+  const rows = (await q('operator_log')
+    .where('operator_seq', '>', range.after)
+    .orderBy('operator_seq')
+    .limit(checkLimit(range.limit))
+    .select('operator_seq', 'time_ms', 'kind', 'maker', 'note')) as StoredRow[];
+  return rows.map((row) => ({
+    operatorSeq: row.operator_seq,
+    timeMs: row.time_ms,
+    kind: row.kind,
+    maker: row.maker as Address | null,
+    note: row.note,
+  }));
+}
+
+function applyOperatorRow(state: OperatorState, row: OperatorRow): void {
+  state.lastSeq = row.operatorSeq;
+  if (row.kind === 'halt') state.halted = { code: 'operator_halt', message: row.note };
+  if (row.kind === 'resume') state.halted = null;
+  if (row.maker === null) return;
+  const [into, outOf] = row.kind === 'approve' ? [state.approved, state.suspended] : [state.suspended, state.approved];
+  outOf.delete(row.maker);
+  into.add(row.maker);
+}
+
+function checkMaker(act: Omit<OperatorRow, 'operatorSeq'>): void {
+  const wantsMaker = act.kind === 'approve' || act.kind === 'suspend';
+  const fits = wantsMaker ? act.maker !== null && /^0x[0-9a-f]{40}$/.test(act.maker) : act.maker === null;
+  if (!fits) {
+    const expected = wantsMaker ? 'the lower-case address of a maker' : 'no maker';
+    throw new OperatorRowError('bad_maker', `${act.kind} takes ${expected}, not ${String(act.maker)}`);
+  }
+}
+
+async function lastHaltNo(q: Queryable): Promise<number> {
+  const row = (await q('halts').max({ last: 'halt_no' }).first()) as { last: number | null } | undefined;
+  return row?.last ?? 0;
+}

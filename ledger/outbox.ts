@@ -1,0 +1,62 @@
+/** Signed transactions, durable before they are broadcast, so that a restart sends the very same bytes again. */
+import type { Knex } from 'knex';
+import type { Address, Hex } from '../core/types.js';
+import type { OutboxRow, Queryable } from './types.js';
+
+interface StoredRow {
+  hash: string;
+  tx_key: string;
+  signer: string;
+  nonce: number;
+  to_address: string;
+  raw: string;
+  sent_ms: number;
+  valid_until_sec: number | null;
+}
+
+/**
+ * Stores a signed transaction, before its first broadcast. One nonce may have several rows, its replacements; each has a hash of
+ * its own, which is unique.
+ */
+export async function insertOutbox(tx: Knex.Transaction, row: OutboxRow): Promise<void> {
+  await tx('outbox').insert({
+    hash: row.hash,
+    tx_key: row.txKey,
+    signer: row.signer,
+    nonce: row.nonce,
+    to_address: row.to,
+    raw: row.raw,
+    sent_ms: row.sentMs,
+    valid_until_sec: row.validUntilSec,
+    finished: 0,
+  });
+}
+
+/** Unfinished rows of a signer: lowest nonce first, and of one nonce the oldest first. */
+export async function readOutbox(q: Queryable, signer: Address): Promise<OutboxRow[]> {
+  const rows = (await q('outbox')
+    .where({ signer, finished: 0 })
+    .orderBy([{ column: 'nonce' }, { column: 'sent_ms' }, { column: 'hash' }])
+    .select()) as StoredRow[];
+  return rows.map((row) => ({
+    txKey: row.tx_key,
+    signer: row.signer as Address,
+    nonce: row.nonce,
+    to: row.to_address as Address,
+    raw: row.raw as Hex,
+    hash: row.hash as Hex,
+    sentMs: row.sent_ms,
+    validUntilSec: row.valid_until_sec,
+  }));
+}
+
+/** Marks every row of the signer below `nonce` as finished: the chain has used those nonces, whichever of their rows was mined. */
+export async function finishOutbox(tx: Knex.Transaction, signer: Address, nonce: number): Promise<void> {
+  await tx('outbox').where({ signer, finished: 0 }).where('nonce', '<', nonce).update({ finished: 1 });
+}
+
+/** Highest nonce that was ever signed and stored for the signer, null before the first. */
+export async function lastNonce(q: Queryable, signer: Address): Promise<number | null> {
+  const row = (await q('outbox').where({ signer }).max({ last: 'nonce' }).first()) as { last: number | null };
+  return row.last;
+}

@@ -1,0 +1,122 @@
+import type { Knex } from 'knex';
+import { decodeTrims, decodeWords, encodeTrims, encodeWords } from '../core/json.js';
+import type { Hex } from '../core/types.js';
+import { MAX_PAGE, checkLimit, fromColumn, insertAll, toColumn } from './columns.js';
+import type { Publication, Queryable } from './types.js';
+
+interface StoredRow {
+  market: number;
+  seq: number;
+  base_seq: number;
+  cut_order_seq: number;
+  cut_generation: number;
+  cut_time_ms: number;
+  fill_seq: number;
+  ask_volume_units: string;
+  bid_volume_units: string;
+  trims: string;
+  snapshot_hash: string;
+  ask_words: string;
+  bid_words: string;
+  words_hash: string;
+  deadline_sec: number;
+  prepared_ms: number;
+  tx_key: string;
+}
+
+/** Appends prepared publications inside a transaction of the publication log's writer. A used (market, seq) violates a unique key. */
+export async function insertPublications(tx: Knex.Transaction, publications: readonly Publication[]): Promise<void> {
+  await insertAll(tx, 'publications', publications.map(toRow));
+}
+
+/** One publication, or null when this database never prepared it. */
+export async function readPublication(q: Queryable, market: number, seq: number): Promise<Publication | null> {
+  const row = (await q('publications').where({ market, seq }).first()) as StoredRow | undefined;
+  return row === undefined ? null : fromRow(row);
+}
+
+/** Publications of a market with `afterSeq` < seq <= `upToSeq`, lowest seq first, at most `limit` (1..10000). */
+export async function readPublications(
+  q: Queryable,
+  range: { market: number; afterSeq: number; upToSeq?: number; limit: number },
+): Promise<Publication[]> {
+  const query = q('publications')
+    .where({ market: range.market })
+    .where('seq', '>', range.afterSeq)
+    .orderBy('seq')
+    .limit(checkLimit(range.limit));
+  if (range.upToSeq !== undefined) void query.where('seq', '<=', range.upToSeq);
+  return ((await query.select()) as StoredRow[]).map(fromRow);
+}
+
+/** Highest seq ever prepared for the market, 0 before the first. */
+export async function lastPublicationSeq(q: Queryable, market: number): Promise<number> {
+  const row = (await q('publications').where({ market }).max({ last: 'seq' }).first()) as { last: number | null };
+  return row.last ?? 0;
+}
+
+/**
+ * Publications that a taker can still hit, or that can still land: their deadline is after `atSec`, the time of the last scanned
+ * block, and no publication of a higher seq has landed in a scanned block. Lowest seq first. Both facts come from the ledger log,
+ * so call it within `readTx` or the same transaction as other reads of that log. Throws RangeError beyond 10000 rows.
+ */
+export async function executablePublications(
+  q: Queryable,
+  at: { market: number; atSec: number },
+): Promise<Publication[]> {
+  const landed = (await q('posts_seen').where({ market: at.market }).max({ last: 'seq' }).first()) as {
+    last: number | null;
+  };
+  const rows = (await q('publications')
+    .where({ market: at.market })
+    .where('seq', '>=', landed.last ?? 0)
+    .where('deadline_sec', '>', at.atSec)
+    .orderBy('seq')
+    .limit(MAX_PAGE + 1)
+    .select()) as StoredRow[];
+  if (rows.length > MAX_PAGE)
+    throw new RangeError(`more than ${MAX_PAGE} executable publications of market ${at.market}`);
+  return rows.map(fromRow);
+}
+
+function toRow(publication: Publication): StoredRow {
+  return {
+    market: publication.market,
+    seq: publication.seq,
+    base_seq: publication.baseSeq,
+    cut_order_seq: publication.cut.orderSeq,
+    cut_generation: publication.cut.generation,
+    cut_time_ms: publication.cut.timeMs,
+    fill_seq: publication.fillSeq,
+    ask_volume_units: toColumn(publication.askVolumeUnits),
+    bid_volume_units: toColumn(publication.bidVolumeUnits),
+    trims: encodeTrims(publication.trims),
+    snapshot_hash: publication.snapshotHash,
+    ask_words: encodeWords(publication.askWords),
+    bid_words: encodeWords(publication.bidWords),
+    words_hash: publication.wordsHash,
+    deadline_sec: publication.deadlineSec,
+    prepared_ms: publication.preparedMs,
+    tx_key: publication.txKey,
+  };
+}
+
+function fromRow(row: StoredRow): Publication {
+  return {
+    market: row.market,
+    seq: row.seq,
+    baseSeq: row.base_seq,
+    cut: { orderSeq: row.cut_order_seq, generation: row.cut_generation, timeMs: row.cut_time_ms },
+    fillSeq: row.fill_seq,
+    askVolumeUnits: fromColumn(row.ask_volume_units),
+    bidVolumeUnits: fromColumn(row.bid_volume_units),
+    trims: decodeTrims(row.trims),
+    snapshotHash: row.snapshot_hash as Hex,
+    askWords: decodeWords(row.ask_words),
+    bidWords: decodeWords(row.bid_words),
+    wordsHash: row.words_hash as Hex,
+    deadlineSec: row.deadline_sec,
+    preparedMs: row.prepared_ms,
+    txKey: row.tx_key,
+  };
+}

@@ -1,0 +1,140 @@
+/**
+ * One writer per log. The epoch of a log is raised by whoever takes it over and checked, under a row lock, inside every
+ * transaction that appends to it: a holder that was overtaken writes nothing, whatever it still believes.
+ */
+import type { Knex } from 'knex';
+import { CommitUnknownError, WriterLostError, databaseErrorCode } from './errors.js';
+import { holdAdvisoryLock } from './pg-lock.js';
+import type { Db, LogName, Writer } from './types.js';
+
+export interface AcquireOptions {
+  /** Stops waiting as a standby; `acquireWriter` then rejects with the signal's reason. */
+  signal?: AbortSignal;
+  /** Called at most once, when the log is lost other than by `release`. */
+  onLost?: (error: WriterLostError) => void;
+  /** PostgreSQL: how often a standby asks for the lock. */
+  pollMs?: number;
+  /** PostgreSQL: how often a holder checks that its lock's connection lives. */
+  keepaliveMs?: number;
+}
+
+const POLL_MS = 250;
+const KEEPALIVE_MS = 3_000;
+
+/**
+ * Takes a log over. PostgreSQL: waits as a standby until the log's advisory lock is free, and holds it on a connection of its own.
+ * SQLite has one process, so the newest taker wins at once. Both raise the epoch, which cuts off any earlier holder.
+ */
+export async function acquireWriter(db: Db, log: LogName, options: AcquireOptions = {}): Promise<Writer> {
+  options.signal?.throwIfAborted();
+  let lose: (reason: string) => void = () => {};
+  const lock =
+    db.kind === 'sqlite'
+      ? null
+      : await holdAdvisoryLock(db, `writer:${log}`, {
+          pollMs: options.pollMs ?? POLL_MS,
+          keepaliveMs: options.keepaliveMs ?? KEEPALIVE_MS,
+          signal: options.signal,
+          onLost: (reason) => lose(reason),
+        });
+  try {
+    const writer = createWriter(db, log, await raiseEpoch(db, log), options.onLost, async () => lock?.release());
+    lose = writer.lose;
+    const failure = lock?.failure() ?? null;
+    if (failure !== null) lose(failure);
+    return writer;
+  } catch (error) {
+    await lock?.release();
+    throw error;
+  }
+}
+
+async function raiseEpoch(db: Db, log: LogName): Promise<number> {
+  return db.knex.transaction(async (tx) => {
+    await tx('writers').insert({ log, epoch: 0 }).onConflict('log').ignore();
+    await tx('writers').where({ log }).increment('epoch', 1);
+    const row = (await tx('writers').where({ log }).first('epoch')) as { epoch: number };
+    return row.epoch;
+  });
+}
+
+type LosableWriter = Writer & { lose(reason: string): void };
+
+function createWriter(
+  db: Db,
+  log: LogName,
+  epoch: number,
+  onLost: AcquireOptions['onLost'],
+  unlock: () => Promise<void>,
+): LosableWriter {
+  let lost: WriterLostError | null = null;
+  let tail: Promise<unknown> = Promise.resolve();
+  let released: Promise<void> | null = null;
+
+  function lose(reason: string): void {
+    if (lost !== null) return;
+    lost = new WriterLostError(log, reason);
+    onLost?.(lost);
+  }
+
+  async function run<T>(write: (tx: Knex.Transaction) => Promise<T>): Promise<T> {
+    if (lost !== null) throw lost;
+    try {
+      return await fencedTransaction(db, log, epoch, write);
+    } catch (error) {
+      if (error instanceof WriterLostError) lose('another process took it over');
+      throw error;
+    }
+  }
+
+  function tx<T>(write: (tx: Knex.Transaction) => Promise<T>): Promise<T> {
+    const result = tail.then(() => run(write));
+    tail = result.catch(() => {});
+    return result;
+  }
+
+  async function release(): Promise<void> {
+    await tail;
+    lost ??= new WriterLostError(log, 'this process released it');
+    await unlock();
+  }
+
+  return { log, epoch, tx, lose, release: () => (released ??= release()) };
+}
+
+async function fencedTransaction<T>(
+  db: Db,
+  log: LogName,
+  epoch: number,
+  write: (tx: Knex.Transaction) => Promise<T>,
+): Promise<T> {
+  // Knex replaces the error of the body by the one of a ROLLBACK that fails too; the first is the cause.
+  let failure: { error: unknown } | null = null;
+  let committing = false;
+  try {
+    return await db.knex.transaction(async (tx) => {
+      try {
+        // The update takes the row's lock, so that a take-over waits for this transaction and is seen by the next one.
+        const held = await tx('writers').where({ log, epoch }).update({ epoch });
+        if (held !== 1) throw new WriterLostError(log, 'another process took it over');
+        const result = await write(tx);
+        committing = true;
+        return result;
+      } catch (error) {
+        failure = { error };
+        throw error;
+      }
+    });
+  } catch (error) {
+    if (failure !== null) throw (failure as { error: unknown }).error;
+    throw committing && isOutcomeUnknown(db, error) ? new CommitUnknownError(log, error) : error;
+  }
+}
+
+/** False only when the database itself said that the transaction was rolled back. */
+function isOutcomeUnknown(db: Db, error: unknown): boolean {
+  const code = databaseErrorCode(error);
+  if (db.kind === 'sqlite') return code.startsWith('SQLITE_IOERR');
+  const answered = /^[0-9A-Z]{5}$/.test(code);
+  return !answered || /^(08|57|58|XX)/.test(code);
+}
