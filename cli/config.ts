@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Address, Hex } from '../core/types.js';
 
 /** What one process may do. On SQLite one process plays all of them. */
-export const ROLES = ['gateway', 'watcher', 'poster', 'read'] as const;
+export const ROLES = ['watcher', 'gateway', 'poster'] as const;
 export type Role = (typeof ROLES)[number];
 
 /** Startup failed because of what the operator gave us; restarting won't help. */
@@ -90,7 +90,10 @@ export interface Config extends Omit<Settings, 'RPC_URL' | 'OPERATOR_ADDRESS' | 
  * Reads and validates everything once. `overrides` (command-line options) win over `env`.
  * Throws `ConfigError` with all problems at once.
  */
-export function loadConfig(env: NodeJS.ProcessEnv, overrides: Partial<Record<keyof Settings, string>> = {}): Config {
+export function loadConfig(
+  overrides: Partial<Record<keyof Settings, string>> = {},
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): Config {
   const problems: string[] = [];
   const given = Object.fromEntries(
     Object.entries({ ...env, ...overrides }).filter(([, value]) => value !== undefined && value !== ''),

@@ -31,7 +31,7 @@ export interface Outbox {
   readonly signer: Address;
   /** Signs at the first unused nonce, stores, broadcasts. A broadcast that the node refused is repeated by `resume`. */
   send(request: TxRequest): Promise<SentTx>;
-  /** Broadcasts stored transactions again that are neither mined nor out of date, and marks the others finished. */
+  /** Broadcasts the newest stored transaction again unless it is mined or out of date, and marks mined nonces finished. */
   resume(headTimestampSec: number): Promise<void>;
 }
 
@@ -117,11 +117,10 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       const unfinished = await readOutbox(db.knex, signer);
       if (unfinished.length === 0) return;
       const nonce = await confirmedNonce();
-      const over = unfinished.filter(
-        (row) => row.nonce < nonce || (row.validUntilSec !== null && row.validUntilSec <= headTimestampSec),
+      if (unfinished.some((row) => row.nonce < nonce)) await writer.tx((tx) => finishOutbox(tx, signer, nonce));
+      const open = unfinished.filter(
+        (row) => row.nonce >= nonce && (row.validUntilSec === null || row.validUntilSec > headTimestampSec),
       );
-      if (over.length > 0) await writer.tx((tx) => finishOutbox(tx, over.map((row) => row.hash)));
-      const open = unfinished.filter((row) => !over.includes(row));
       const newest = open[open.length - 1];
       if (newest !== undefined) await broadcast(newest);
     },

@@ -5,7 +5,7 @@ import type { Follower } from '../../ledger/follower.js';
 import { loadLedgerHead, readBalances } from '../../ledger/ledger-log.js';
 import { lastOrderSeq } from '../../ledger/order-log.js';
 import { readFillsAfter } from '../../ledger/past-fills.js';
-import { executablePublications, landedSeq, lastPublication } from '../../ledger/publication-log.js';
+import { executablePublications, landedSeq, lastPublicationSeq, readPublication } from '../../ledger/publication-log.js';
 import type { SnapshotStore } from '../../ledger/snapshots.js';
 import type { Db, GenerationRow, Publication, Queryable } from '../../ledger/types.js';
 import type { LastPublication } from './plan.js';
@@ -59,7 +59,7 @@ async function readMarketView(
   market: Market,
   head: GenerationRow,
 ): Promise<MarketView> {
-  const last = await lastPublication(q, market.index);
+  const last = await readPublication(q, market.index, await lastPublicationSeq(q, market.index));
   if (last === null) return { market, last: null, older: [] };
   const landed = await landedSeq(q, market.index);
   const executable = await executablePublications(q, { market: market.index, atSec: head.blockTimestampMs / 1_000 });

@@ -1,0 +1,82 @@
+import { createApp } from '../server/app.js';
+import { listen } from '../server/listen.js';
+import { createGateway, type Gateway } from '../server/orders/engine.js';
+import { ordersRoutes } from '../server/orders/routes.js';
+import { createFeed } from '../server/read/feed.js';
+import { readRoutes } from '../server/read/routes.js';
+import { createReadStore } from '../server/read/store.js';
+import { createSessions } from '../server/stream/sessions.js';
+import type { Writer } from '../ledger/types.js';
+import type { Shared } from './roles.js';
+import { VERSION } from './version.js';
+
+export interface HttpHandle {
+  url: string;
+  /** Wakes the gateway's follower. */
+  onGeneration(): void;
+  close(): Promise<void>;
+}
+
+/** Pause between two looks at the logs when nobody wakes the gateway. */
+const FOLLOW_INTERVAL_MS = 250;
+
+/** Starts the gateway and the HTTP server in front of it. */
+export async function startHttp(shared: Shared, writer: Writer, signal: AbortSignal): Promise<HttpHandle> {
+  const { config, db, logger } = shared;
+  const startedMs = shared.nowMs();
+  const orderConfig = { sources: config.ORDER_SOURCES, pollMs: FOLLOW_INTERVAL_MS, referencePrices: {} };
+  const gateway = await createGateway({
+    db,
+    writer,
+    config: orderConfig,
+    readiness: shared.readiness,
+    clock: shared.nowMs,
+    logger,
+  });
+  const running = gateway.run(signal);
+  const app = createApp({
+    routers: [
+      ordersRoutes({ db, gateway, clock: shared.nowMs, config: orderConfig }),
+      readRoutes(readDeps(shared, gateway, startedMs)),
+    ],
+    logger,
+  });
+  const server = await listen(app, config.PORT, config.HOST);
+  return {
+    url: server.url,
+    onGeneration: gateway.onGeneration,
+    async close() {
+      await server.close();
+      await gateway.idle();
+      await running;
+    },
+  };
+}
+
+function readDeps(shared: Shared, gateway: Gateway, startedMs: number): Parameters<typeof readRoutes>[0] {
+  const { config, db } = shared;
+  const status = shared.watcherStatus;
+  return {
+    version: VERSION,
+    chainId: config.manifest.chainId,
+    deploymentId: config.manifest.deploymentId,
+    capitalFlowStartBlock: config.manifest.deploymentBlock,
+    markets: gateway.markets,
+    book: gateway.book,
+    feed: createFeed({
+      book: gateway.book,
+      lastActionMs: gateway.lastActionMs,
+      sessions: createSessions(),
+      clock: shared.nowMs,
+      startedMs,
+    }),
+    readiness: shared.readiness,
+    watcher: () => {
+      const { observedHead, nextBlock } = status();
+      const head = observedHead === 0 ? null : observedHead;
+      return { head, nextBlock, targetBlock: head };
+    },
+    inventoryRevision: gateway.generation,
+    store: createReadStore(db),
+  };
+}

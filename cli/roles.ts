@@ -1,0 +1,191 @@
+import { pino, type Logger } from 'pino';
+import type { Market } from '../core/types.js';
+import { createOutbox } from '../keepers/chain/outbox.js';
+import { createRpc } from '../keepers/chain/rpc.js';
+import type { Loop } from '../keepers/loop.js';
+import { createPoster } from '../keepers/poster/poster.js';
+import { createRemoteStatus } from '../keepers/watcher/remote-status.js';
+import { judgeReadiness, type Readiness, type WatcherStatus } from '../keepers/watcher/status.js';
+import { createWatcher } from '../keepers/watcher/watcher.js';
+import { bindDeployment, migrate, openDb } from '../ledger/db.js';
+import { createSnapshotStore } from '../ledger/snapshots.js';
+import type { Db, GenerationWrite, LogName, Writer } from '../ledger/types.js';
+import { acquireWriter } from '../ledger/writers.js';
+import type { Config, Role } from './config.js';
+import { fillLine } from './fill-line.js';
+import { startHttp, type HttpHandle } from './http.js';
+
+/** A running set of roles. */
+export interface Running {
+  /** Where the HTTP server listens, null when no role of this process needs one. */
+  url: string | null;
+  /** Stops the roles in order, closes the database. */
+  stop(): Promise<void>;
+  /** Resolves when a log was lost to another process, or a keeper ended for another reason than `stop`. */
+  readonly failed: Promise<Error>;
+}
+
+const LOG_OF: Partial<Record<Role, LogName>> = { gateway: 'order', watcher: 'ledger', poster: 'publication' };
+
+/** Everything the roles of one process share. */
+export interface Shared {
+  config: Config;
+  db: Db;
+  logger: Logger;
+  markets: Market[];
+  writers: Map<LogName, Writer>;
+  watcherStatus(): WatcherStatus;
+  readiness(): Readiness;
+  nowMs(): number;
+}
+
+/**
+ * Starts the configured roles over one database. Each writer role waits until it owns its log. `printLine` gets one line per fill.
+ */
+export async function startRoles(config: Config, printLine: (line: string) => void): Promise<Running> {
+  const logger = pino({ level: config.LOG_LEVEL, base: undefined }, pino.destination({ fd: 2, sync: true }));
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  let fail: (error: Error) => void = () => undefined;
+  const failed = new Promise<Error>((resolve) => (fail = resolve));
+
+  const db = await openDb(config.DATABASE_URL);
+  const writers = new Map<LogName, Writer>();
+  const loops: Loop[] = [];
+  let http: HttpHandle | null = null;
+
+  async function stop(): Promise<void> {
+    stopping.abort();
+    await http?.close();
+    await Promise.all(loops.map((loop) => loop.done));
+    for (const writer of writers.values()) await writer.release();
+    await db.close();
+  }
+
+  try {
+    await migrate(db);
+    await bindDeployment(db, config.manifest.deploymentId);
+    for (const role of config.ROLES) {
+      const log = LOG_OF[role];
+      if (log !== undefined) writers.set(log, await acquireWriter(db, log, { signal, onLost: fail }));
+    }
+    const markets: Market[] = [];
+    let readStatus: () => WatcherStatus = () => {
+      throw new Error('no role follows the ledger yet');
+    };
+    const shared: Shared = {
+      config,
+      db,
+      logger,
+      markets,
+      writers,
+      watcherStatus: () => readStatus(),
+      readiness: () => judgeReadiness(readStatus(), Date.now()),
+      nowMs: () => Date.now(),
+    };
+    const listeners: (() => void)[] = [];
+    const notify = () => listeners.forEach((listener) => listener());
+
+    const ledger = await startLedger(shared, signal, notify, (write) => {
+      for (const one of write.fills) {
+        const market = markets[one.fill.market];
+        if (market !== undefined) printLine(fillLine(market, one));
+      }
+    });
+    readStatus = ledger.status;
+    loops.push(ledger.loop);
+    const orderWriter = writers.get('order');
+    if (orderWriter !== undefined) {
+      http = await startHttp(shared, orderWriter, signal);
+      listeners.push(http.onGeneration);
+    }
+    if (config.ROLES.includes('poster')) {
+      const loop = startPoster(shared, ledger.snapshots, signal);
+      listeners.push(loop.wake);
+      loops.push(loop);
+    }
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  logger.info({ roles: config.ROLES, url: http?.url, database: db.kind }, 'roles started');
+  return { url: http?.url ?? null, stop, failed };
+}
+
+async function startLedger(
+  shared: Shared,
+  signal: AbortSignal,
+  notify: () => void,
+  onFills: (write: GenerationWrite) => void,
+) {
+  const { config, db, logger, markets } = shared;
+  const { custodian, curveBook, entrypoint } = config.manifest.contracts;
+  const snapshots = createSnapshotStore(markets);
+  const writer = shared.writers.get('ledger');
+  if (writer === undefined) {
+    const remote = createRemoteStatus({
+      db,
+      markets,
+      deploymentBlock: config.manifest.deploymentBlock,
+      pollIntervalMs: config.POLL_INTERVAL_MS,
+      logger,
+      onGeneration: notify,
+    });
+    return { status: remote.status, loop: remote.start(signal), snapshots };
+  }
+  const watcher = await createWatcher({
+    db,
+    writer,
+    rpc: createRpc(config.rpcUrl),
+    contracts: { custodian, curveBook, entrypoint },
+    deploymentId: config.manifest.deploymentId,
+    deploymentBlock: config.manifest.deploymentBlock,
+    operator: config.operator,
+    markets,
+    snapshots,
+    pollIntervalMs: config.POLL_INTERVAL_MS,
+    scanMaxBlocks: config.SCAN_MAX_BLOCKS,
+    nowMs: shared.nowMs,
+    logger,
+    onGeneration(write) {
+      onFills(write);
+      notify();
+    },
+  });
+  return { status: watcher.status, loop: watcher.start(signal), snapshots };
+}
+
+function startPoster(
+  shared: Shared,
+  snapshots: ReturnType<typeof createSnapshotStore>,
+  signal: AbortSignal,
+): Loop {
+  const { config, db, logger, markets } = shared;
+  const writer = shared.writers.get('publication');
+  if (writer === undefined || config.posterPrivateKey === null) throw new Error('the poster needs its log and its key');
+  const outbox = createOutbox({
+    db,
+    writer,
+    rpc: createRpc(config.rpcUrl),
+    chainId: config.manifest.chainId,
+    privateKey: config.posterPrivateKey,
+    nowMs: shared.nowMs,
+    logger,
+  });
+  const poster = createPoster({
+    db,
+    writer,
+    outbox,
+    curveBook: config.manifest.contracts.curveBook,
+    markets,
+    snapshots,
+    readiness: shared.readiness,
+    curveTtlSec: config.CURVE_TTL_SEC,
+    touchBeforeSec: config.TOUCH_BEFORE_SEC,
+    maxKnots: config.MAX_KNOTS,
+    pollIntervalMs: config.POLL_INTERVAL_MS,
+    nowMs: shared.nowMs,
+    logger,
+  });
+  return poster.start(signal);
+}

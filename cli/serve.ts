@@ -1,0 +1,47 @@
+import { readCommandLine } from './arguments.js';
+import { ConfigError, loadConfig } from './config.js';
+import { startRoles } from './roles.js';
+import { ListenError } from '../server/listen.js';
+import { DatabaseError } from '../ledger/errors.js';
+
+/** The start can't succeed by trying again. */
+const EXIT_CONFIGURATION = 1;
+/** Start this process again: what failed may work then. */
+const EXIT_RESTART = 75;
+
+export const SERVE_HELP = `curvebook serve [options]
+
+Runs the roles of this process until it is interrupted. Every option overrides the setting of the same name in the environment.
+
+  --manifest <path>   deployment manifest (MANIFEST)
+  --database <url>    sqlite:<path> or postgres://… (DATABASE_URL)
+  --roles <list>      watcher,gateway,poster (ROLES)
+  --port <number>     HTTP port (PORT)
+  --rpc <url>         JSON-RPC endpoint (RPC_URL)
+`;
+
+/** Runs the roles until SIGINT, SIGTERM or a failure. Returns the exit code: 0, 1 (do not restart) or 75 (restart). */
+export async function serveCommand(args: readonly string[]): Promise<number> {
+  try {
+    const line = readCommandLine(args);
+    if (line.help) {
+      process.stdout.write(SERVE_HELP);
+      return 0;
+    }
+    const config = loadConfig(line.overrides);
+    const interrupted = new Promise<null>((resolve) => {
+      for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => resolve(null));
+    });
+    const running = await startRoles(config, (text) => process.stdout.write(`${text}\n`));
+    process.stdout.write(`serving ${config.ROLES.join(', ')}${running.url === null ? '' : ` at ${running.url}`}\n`);
+    const failure = await Promise.race([interrupted, running.failed]);
+    await running.stop();
+    if (failure === null) return 0;
+    process.stderr.write(`${failure.message}\n`);
+    return EXIT_RESTART;
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+    const permanent = error instanceof ConfigError || error instanceof DatabaseError || error instanceof ListenError;
+    return permanent ? EXIT_CONFIGURATION : EXIT_RESTART;
+  }
+}
