@@ -27,3 +27,16 @@ export async function assertPortFree(host: string, port: number, setting: string
     probe.listen(port, host, () => probe.close(() => resolve()));
   });
 }
+
+/** A port that nobody listens on now. */
+export async function freePort(host: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer();
+    probe.once('error', reject);
+    probe.listen(0, host, () => {
+      const address = probe.address();
+      const port = typeof address === 'object' && address !== null ? address.port : 0;
+      probe.close(() => resolve(port));
+    });
+  });
+}

@@ -76,7 +76,7 @@ async function deployAll(provider: JsonRpcProvider, options: SandboxOptions): Pr
   await fund(wallets, tokens, custodian, await entrypoint.getAddress());
   await provider.send('hardhat_setBalance', [wallets[GASLESS_TAKER].address, '0x0']);
   options.log(`funded the makers and takers with ${symbols.map((symbol) => `${GRANT[symbol]} ${symbol}`).join(', ')}`);
-  const tokenContracts = tokens.map(({ symbol, address }) => [symbol.toLowerCase(), address]);
+  const tokenContracts = tokens.map(({ symbol, address }): [string, string] => [symbol.toLowerCase(), address]);
   const { chainId, deploymentId, contracts, deploymentBlock } = manifest;
   return {
     chainId,

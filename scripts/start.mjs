@@ -1,11 +1,13 @@
 #!/usr/bin/env node
 /** `npm start`: the whole sandbox, from whatever state the clone is in. */
+import { projectRoot } from './console.mjs';
 import { ensureNode } from './node-version.mjs';
 import { ensureInstalled } from './install.mjs';
 import { ensureCompiled } from './compile.mjs';
 import { runTypeScript } from './typescript.mjs';
 
 await ensureNode();
+process.chdir(projectRoot);
 await ensureInstalled();
 await ensureCompiled();
 await runTypeScript('cli/sandbox.ts');

@@ -1,0 +1,162 @@
+/**
+ * `npm start`: a chain, the contracts, a server with every role, and bots that trade on it. Everything else stops with this
+ * process; only the server may be killed and started again by itself.
+ */
+import { mkdirSync, rmSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { deploySandbox } from '../deploy/sandbox.js';
+import { PortInUseError } from '../deploy/ports.js';
+import { writeManifest } from '../deploy/manifest.js';
+import type { SandboxManifest } from '../deploy/manifest.js';
+import { ConfigError } from './config.js';
+import { describeEnd, startChild } from './sandbox/child.js';
+import type { Child } from './sandbox/child.js';
+import { SANDBOX_USAGE, readSandboxConfig } from './sandbox/config.js';
+import type { SandboxConfig } from './sandbox/config.js';
+import { ForeignDatabaseError, prepareDatabase } from './sandbox/database.js';
+import { chooseServerUrl, serveCommand, startChainProcess, startServerProcess } from './sandbox/processes.js';
+import { StartError } from './sandbox/wait.js';
+
+const APPROVED_MAKERS = ['maker1', 'maker2'];
+const BOTS = [
+  ['maker', 'maker1'],
+  ['maker', 'maker2'],
+  ['taker', 'taker1'],
+  ['taker', 'taker2'],
+] as const;
+const BOT_GRACE_MS = 5_000;
+const SERVER_GRACE_MS = 10_000;
+const CHAIN_GRACE_MS = 3_000;
+
+const startedMs = Date.now();
+const say = (line: string): void => console.log(`[${((Date.now() - startedMs) / 1000).toFixed(1)} s] ${line}`);
+
+/** What has to be stopped, in the order in which it was started. */
+interface Started {
+  chain?: Child;
+  server?: Child;
+  bots: Child[];
+}
+
+/** Brings everything up; resolves once it runs. What was started is in `started` even when this throws. */
+async function start(config: SandboxConfig, started: Started, signal: AbortSignal): Promise<void> {
+  const { directory, host } = config;
+  const manifestPath = join(directory, 'sandbox.json');
+  mkdirSync(directory, { recursive: true });
+  rmSync(manifestPath, { force: true });
+  const serverUrl = await chooseServerUrl(host, config.port);
+
+  say('starting the chain');
+  const { blockTimeMs } = config;
+  const chain = await startChainProcess({ host, port: config.rpcPort, blockTimeMs, directory, signal });
+  started.chain = chain.child;
+  void chain.child.ended.then(
+    (end) => !signal.aborted && say(`the chain has stopped (${describeEnd(end)}); press Ctrl-C`),
+  );
+  say(`chain at ${chain.rpcUrl}, one block every ${blockTimeMs} ms; deploying`);
+  const manifest = await deploySandbox({ rpcUrl: chain.rpcUrl, serverUrl, marketCount: config.marketCount, log: say });
+  signal.throwIfAborted();
+
+  say('starting the server');
+  started.server = await startServer(config, manifest, signal);
+  watchServer(started.server, config, manifest, signal);
+
+  writeManifest(manifestPath, manifest);
+  say(`server at ${serverUrl}; manifest in ${manifestPath}`);
+  if (config.demo) for (const bot of BOTS) started.bots.push(startBot(bot, manifestPath, directory, signal));
+  say(
+    config.demo
+      ? 'two makers and two takers are trading; Ctrl-C stops everything'
+      : 'up without bots; Ctrl-C stops everything',
+  );
+}
+
+async function startServer(config: SandboxConfig, manifest: SandboxManifest, signal: AbortSignal): Promise<Child> {
+  const { directory, databaseUrl } = config;
+  const approvedMakers = manifest.accounts
+    .filter(({ role }) => APPROVED_MAKERS.includes(role))
+    .map(({ address }) => address);
+  await prepareDatabase({ databaseUrl, deploymentId: manifest.deploymentId, directory, approvedMakers });
+  // The manifest itself appears only when everything is up, so the server reads a copy that it has alone.
+  const manifestPath = join(directory, 'server.json');
+  writeManifest(manifestPath, manifest);
+  return startServerProcess({ manifest, manifestPath, databaseUrl, directory, onLine: say, signal });
+}
+
+/** The chain goes on without its server, as it does in the real world; so say how to start the roles again. */
+function watchServer(server: Child, config: SandboxConfig, manifest: SandboxManifest, signal: AbortSignal): void {
+  void server.ended.then((end) => {
+    if (signal.aborted) return;
+    const program = relative(process.cwd(), fileURLToPath(new URL('../scripts/curvebook.mjs', import.meta.url)));
+    const port = new URL(manifest.serverUrl).port;
+    const command = serveCommand(join(config.directory, 'sandbox.json'), port, config.databaseUrl);
+    say(`the server has stopped (${describeEnd(end)}); the chain goes on. Start the roles again with:`);
+    say(`  node ${[program, ...command].map(quoted).join(' ')}`);
+  });
+}
+
+function startBot(
+  [program, role]: (typeof BOTS)[number],
+  manifestPath: string,
+  directory: string,
+  signal: AbortSignal,
+): Child {
+  const logPath = join(directory, `${role}.log`);
+  const path = fileURLToPath(new URL(`../examples/${program}.ts`, import.meta.url));
+  const bot = startChild({ name: role, command: [path, manifestPath, role], logPath, onLine: () => undefined });
+  void bot.ended.then((end) => !signal.aborted && say(`${role} has stopped (${describeEnd(end)}); see ${logPath}`));
+  return bot;
+}
+
+/** Bots first, so that makers cancel their orders while the server is there; the chain last. */
+async function stopAll({ bots, server, chain }: Started): Promise<void> {
+  await Promise.all(bots.map((bot) => bot.stop('SIGINT', BOT_GRACE_MS)));
+  await server?.stop('SIGTERM', SERVER_GRACE_MS);
+  await chain?.stop('SIGTERM', CHAIN_GRACE_MS);
+}
+
+const quoted = (word: string): string => (/^[\w./:@=-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`);
+
+/** What the user can mend, in one line; anything else with its stack. */
+function describe(error: unknown): string {
+  const known = [ConfigError, PortInUseError, ForeignDatabaseError, StartError];
+  if (known.some((kind) => error instanceof kind)) return (error as Error).message;
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
+
+async function main(): Promise<number> {
+  const config = readSandboxConfig();
+  if (config === null) {
+    console.log(SANDBOX_USAGE);
+    return 0;
+  }
+  const stopping = new AbortController();
+  const stopped = new Promise<void>((resolve) => stopping.signal.addEventListener('abort', () => resolve()));
+  // A terminal and npm may both deliver the same Ctrl-C, so a second one changes nothing.
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => stopping.abort());
+  const started: Started = { bots: [] };
+  let failure: unknown = null;
+  try {
+    await start(config, started, stopping.signal);
+    await stopped;
+  } catch (error) {
+    if (!stopping.signal.aborted) failure = error;
+    stopping.abort();
+  }
+  if (started.chain !== undefined) say('stopping');
+  await stopAll(started);
+  if (failure === null) {
+    say('stopped');
+    return 0;
+  }
+  console.error(`curvebook: ${describe(failure)}`);
+  return 1;
+}
+
+try {
+  process.exitCode = await main();
+} catch (error) {
+  console.error(`curvebook: ${describe(error)}`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,94 @@
+/** The database of a sandbox lives as long as its chain; a new chain begins with an empty one. */
+import { appendFileSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Address } from '../../core/types.js';
+import { bindDeployment, migrate, openDb, readDeploymentId, schemaOf } from '../../ledger/db.js';
+import { appendOperatorRow } from '../../ledger/operator-log.js';
+import type { Db } from '../../ledger/types.js';
+
+/** A database that the sandbox won't clear, because it does not know what it holds. */
+export class ForeignDatabaseError extends Error {
+  readonly code = 'FOREIGN_DATABASE';
+  constructor(databaseUrl: string, deploymentId: string) {
+    super(
+      `the database ${withoutPassword(databaseUrl)} belongs to deployment ${deploymentId}, which is not a sandbox started here; ` +
+        'choose another by DATABASE_URL',
+    );
+    this.name = 'ForeignDatabaseError';
+  }
+}
+
+export interface SandboxDatabaseOptions {
+  databaseUrl: string;
+  deploymentId: string;
+  /** Keeps the list of sandboxes that were started here, whose databases may be cleared. */
+  directory: string;
+  approvedMakers: readonly string[];
+}
+
+/** Empties what an earlier sandbox left, creates the tables and approves the makers. Throws ForeignDatabaseError. */
+export async function prepareDatabase(options: SandboxDatabaseOptions): Promise<void> {
+  const { databaseUrl, deploymentId, directory } = options;
+  await clearEarlier(databaseUrl, directory);
+  appendFileSync(listPath(directory), `${deploymentId}\n`);
+  const db = await openDb(databaseUrl);
+  try {
+    await migrate(db);
+    await bindDeployment(db, deploymentId);
+    for (const maker of options.approvedMakers) {
+      const address = maker.toLowerCase() as Address;
+      await appendOperatorRow(db, { timeMs: Date.now(), kind: 'approve', maker: address, note: 'sandbox' });
+    }
+  } finally {
+    await db.close();
+  }
+}
+
+async function clearEarlier(databaseUrl: string, directory: string): Promise<void> {
+  const db = await openDb(databaseUrl);
+  try {
+    const bound = await boundDeployment(db);
+    if (bound === null) return;
+    if (!startedHere(directory).includes(bound)) throw new ForeignDatabaseError(databaseUrl, bound);
+    if (db.kind === 'pg') await dropTables(db);
+  } finally {
+    await db.close();
+  }
+  const path = /^sqlite:(.+)$/.exec(databaseUrl)?.[1];
+  if (path !== undefined) for (const suffix of ['', '-wal', '-shm']) rmSync(`${path}${suffix}`, { force: true });
+}
+
+/** Null for a database without our tables, or one that was never tied to a deployment. */
+async function boundDeployment(db: Db): Promise<string | null> {
+  const hasMeta = db.kind === 'pg' ? (await tablesOf(db)).includes('meta') : await db.knex.schema.hasTable('meta');
+  if (!hasMeta) return null;
+  return readDeploymentId(db.knex).catch(() => null);
+}
+
+async function tablesOf(db: Db): Promise<string[]> {
+  const rows = await db
+    .knex('pg_tables')
+    .withSchema('pg_catalog')
+    .where({ schemaname: schemaOf(db) })
+    .select('tablename');
+  return (rows as { tablename: string }[]).map((row) => row.tablename);
+}
+
+async function dropTables(db: Db): Promise<void> {
+  for (const table of await tablesOf(db)) await db.knex.raw('drop table ??.?? cascade', [schemaOf(db), table]);
+}
+
+const listPath = (directory: string) => join(directory, 'sandbox-deployments');
+
+function startedHere(directory: string): string[] {
+  try {
+    return readFileSync(listPath(directory), 'utf8').split('\n');
+  } catch {
+    return [];
+  }
+}
+
+/** For messages. */
+export function withoutPassword(databaseUrl: string): string {
+  return databaseUrl.replace(/^(\w+:\/\/[^:/@]*):[^@]*@/, '$1@');
+}

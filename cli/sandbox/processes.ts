@@ -1,0 +1,94 @@
+/** The two processes that the sandbox consists of: its chain and its server. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { assertPortFree, freePort } from '../../deploy/ports.js';
+import type { SandboxManifest } from '../../deploy/manifest.js';
+import { startChild } from './child.js';
+import type { Child } from './child.js';
+import { waitFor } from './wait.js';
+
+const CHAIN_TIMEOUT_MS = 60_000;
+const SERVER_TIMEOUT_MS = 90_000;
+const CHAIN_PROGRAM = fileURLToPath(new URL('../../deploy/chain.ts', import.meta.url));
+const CLI_PROGRAM = fileURLToPath(new URL('../main.ts', import.meta.url));
+
+export interface ChainProcess {
+  child: Child;
+  rpcUrl: string;
+}
+
+export interface ChainProcessOptions {
+  host: string;
+  /** 0 takes a free one. */
+  port: number;
+  blockTimeMs: number;
+  /** Its log goes here, as chain.log. */
+  directory: string;
+  signal: AbortSignal;
+}
+
+/** Starts the chain and waits until it answers. It outlives this process. Throws PortInUseError or StartError. */
+export async function startChainProcess(options: ChainProcessOptions): Promise<ChainProcess> {
+  const { host, blockTimeMs, directory, signal } = options;
+  await assertPortFree(host, options.port, 'RPC_PORT');
+  const logPath = join(directory, 'chain.log');
+  const child = startChild({
+    name: 'chain',
+    command: [CHAIN_PROGRAM, '--host', host, '--port', `${options.port}`, '--block-time-ms', `${blockTimeMs}`],
+    logPath,
+  });
+  try {
+    const listening = async () => /^\{"rpcUrl":"(.+)"\}$/m.exec(readFileSync(logPath, 'utf8'))?.[1] ?? null;
+    const rpcUrl = await waitFor(listening, { child, logPath, timeoutMs: CHAIN_TIMEOUT_MS, signal });
+    return { child, rpcUrl };
+  } catch (error) {
+    await child.stop('SIGKILL', 0);
+    throw error;
+  }
+}
+
+/** Where the server will listen; a port of 0 is replaced by a free one now. Throws PortInUseError. */
+export async function chooseServerUrl(host: string, port: number): Promise<string> {
+  await assertPortFree(host, port, 'PORT');
+  return `http://${host}:${port === 0 ? await freePort(host) : port}`;
+}
+
+export interface ServerProcessOptions {
+  manifestPath: string;
+  manifest: SandboxManifest;
+  databaseUrl: string;
+  /** Its log goes here, as server.log. */
+  directory: string;
+  /** One line per fill. */
+  onLine: (line: string) => void;
+  signal: AbortSignal;
+}
+
+/** The command line, after `node`, that starts all roles of the server. */
+export function serveCommand(manifestPath: string, port: string, databaseUrl: string): string[] {
+  return ['serve', '--manifest', manifestPath, '--port', port, '--database', databaseUrl];
+}
+
+/** Starts all roles in one process and waits until the ledger has caught up with the chain. Throws StartError. */
+export async function startServerProcess(options: ServerProcessOptions): Promise<Child> {
+  const { manifest, manifestPath, databaseUrl, onLine, signal } = options;
+  const logPath = join(options.directory, 'server.log');
+  const command = serveCommand(manifestPath, new URL(manifest.serverUrl).port, databaseUrl);
+  const child = startChild({ name: 'server', command: [CLI_PROGRAM, ...command], logPath, onLine });
+  const maker = manifest.accounts.find(({ role }) => role === 'maker1')?.address ?? '';
+  const ready = async () => {
+    const health = await fetch(`${manifest.serverUrl}/health`, { signal });
+    const limits = await fetch(`${manifest.serverUrl}/v0/makers/${maker}/limits`, { signal });
+    if (!health.ok || !limits.ok) return null;
+    const { ledger } = (await limits.json()) as { ledger: { ready: boolean } };
+    return ledger.ready ? true : null;
+  };
+  try {
+    await waitFor(ready, { child, logPath, timeoutMs: SERVER_TIMEOUT_MS, signal });
+    return child;
+  } catch (error) {
+    await child.stop('SIGKILL', 0);
+    throw error;
+  }
+}
