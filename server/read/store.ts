@@ -1,0 +1,18 @@
+import { readTx } from '../../ledger/db.js';
+import { fillSeqs, fillWithLegs, lastGeneration, makerBalances, recentFills } from '../../ledger/reads.js';
+import type { Db } from '../../ledger/types.js';
+import type { ReadStore } from './deps.js';
+
+/** The read API's view of the database. What one answer says is one state, even while a generation commits. */
+export function createReadStore(db: Db): ReadStore {
+  return {
+    accountState: (account) =>
+      readTx(db, async (tx) => ({
+        generation: await lastGeneration(tx),
+        balances: await makerBalances(tx, account),
+        fillSeqs: await fillSeqs(tx),
+      })),
+    recentFills: (market, limit) => recentFills(db.knex, market, limit),
+    explainedFill: (market, fillSeq) => readTx(db, (tx) => fillWithLegs(tx, market, fillSeq)),
+  };
+}

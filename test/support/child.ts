@@ -1,0 +1,77 @@
+/** Child processes of tests: started with this Node, watched line by line, never left behind. */
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { createInterface } from 'node:readline';
+
+const projectRoot = fileURLToPath(new URL('../..', import.meta.url));
+
+export interface Child {
+  readonly process: ChildProcess;
+  /** Everything printed so far, both streams, for messages of failed tests. */
+  output(): string;
+  /** Lines of standard output so far. */
+  lines(): readonly string[];
+  /** The first line of standard output that `accept` takes, past or future. Rejects when the process ends or time runs out. */
+  line(accept: (line: string) => boolean, timeoutMs: number): Promise<string>;
+  /** Sends the signal and resolves when the process is gone. */
+  end(signal: NodeJS.Signals): Promise<void>;
+}
+
+/** Runs a TypeScript file of the project. */
+export function startChild(file: string, args: readonly string[], env: Record<string, string> = {}): Child {
+  const child = spawn(process.execPath, ['--import', 'tsx', file, ...args], {
+    cwd: projectRoot,
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const orphan = (): void => void child.kill('SIGKILL');
+  process.once('exit', orphan);
+  child.once('exit', () => process.off('exit', orphan));
+  const printed: string[] = [];
+  const seen: string[] = [];
+  const watchers = new Set<() => void>();
+  const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  let ended = false;
+  const changed = (): void => watchers.forEach((watcher) => watcher());
+  createInterface({ input: child.stdout }).on('line', (line) => {
+    seen.push(line);
+    printed.push(line);
+    changed();
+  });
+  createInterface({ input: child.stderr }).on('line', (line) => void printed.push(line));
+  const output = (): string => printed.slice(-60).join('\n');
+  void gone.then(() => {
+    ended = true;
+    changed();
+  });
+
+  function line(accept: (line: string) => boolean, timeoutMs: number): Promise<string> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(
+        () => finish(new Error(`${file} did not say it in ${timeoutMs} ms:\n${output()}`)),
+        timeoutMs,
+      );
+      function finish(result: Error | string): void {
+        clearTimeout(timer);
+        watchers.delete(look);
+        if (typeof result === 'string') resolve(result);
+        else reject(result);
+      }
+      function look(): void {
+        const found = seen.find(accept);
+        if (found !== undefined) finish(found);
+        else if (ended) finish(new Error(`${file} ended with ${child.exitCode ?? child.signalCode}:\n${output()}`));
+      }
+      watchers.add(look);
+      look();
+    });
+  }
+
+  async function end(signal: NodeJS.Signals): Promise<void> {
+    if (child.exitCode === null && child.signalCode === null) child.kill(signal);
+    await gone;
+  }
+
+  return { process: child, output, lines: () => seen, line, end };
+}

@@ -1,0 +1,202 @@
+/** The whole platform as processes of its own: a chain with everything deployed, and a server with every role. No bots. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { ExchangeClient, HttpTransport, InfoClient } from '@nktkas/hyperliquid';
+import { Contract, Wallet } from 'ethers';
+import type { JsonRpcProvider } from 'ethers';
+import pg from 'pg';
+import { writeManifest } from '../../deploy/manifest.js';
+import type { SandboxManifest } from '../../deploy/manifest.js';
+import { freePort } from '../../deploy/ports.js';
+import { deploySandbox } from '../../deploy/sandbox.js';
+import { connect } from '../../deploy/transactions.js';
+import { Custodian__factory } from '../../typechain-types/factories/Custodian__factory.js';
+import { Entrypoint__factory } from '../../typechain-types/factories/Entrypoint__factory.js';
+import { startChild } from './child.js';
+import type { Child } from './child.js';
+
+const START_TIMEOUT_MS = 60_000;
+const POLL_MS = 50;
+
+export interface StackOptions {
+  databaseUrl: string;
+  blockTimeMs?: number;
+  marketCount?: number;
+}
+
+export interface Stack {
+  manifest: SandboxManifest;
+  provider: JsonRpcProvider;
+  /** Starts a server with every role on the same database, chain and port; resolves when it answers. */
+  startServer(): Promise<void>;
+  /** Ends the server, as a crash does by default. */
+  endServer(signal?: NodeJS.Signals): Promise<void>;
+  /** Everything that servers printed on standard output. */
+  serverLines(): readonly string[];
+  /** Runs an operator command to its end. Rejects when it fails. */
+  operate(...args: string[]): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Brings up the chain and the server. Each stack has ports of its own, so that several may live at once. */
+export async function startStack(options: StackOptions): Promise<Stack> {
+  const folder = mkdtempSync(join(tmpdir(), 'curvebook-stack-'));
+  const manifestPath = join(folder, 'sandbox.json');
+  const chain = startChild('deploy/chain.ts', ['--port', '0', '--block-time-ms', String(options.blockTimeMs ?? 250)]);
+  let server: Child | null = null;
+  const lines: string[] = [];
+
+  async function endServer(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+    if (server === null) return;
+    await server.end(signal);
+    lines.push(...server.lines());
+    server = null;
+  }
+
+  try {
+    const { rpcUrl } = JSON.parse(await chain.line((line) => line.startsWith('{'), START_TIMEOUT_MS)) as {
+      rpcUrl: string;
+    };
+    const port = await freePort('127.0.0.1');
+    const manifest = await deploySandbox({
+      rpcUrl,
+      serverUrl: `http://127.0.0.1:${port}`,
+      marketCount: options.marketCount ?? 1,
+      log: () => undefined,
+    });
+    writeManifest(manifestPath, manifest);
+    const provider = connect(rpcUrl);
+    const common = ['--manifest', manifestPath, '--database', options.databaseUrl];
+
+    async function startServer(): Promise<void> {
+      const started = startChild('cli/main.ts', ['serve', ...common, '--port', String(port)], {
+        LOG_LEVEL: 'warn',
+        ROLES: '',
+      });
+      server = started;
+      await until('the server to answer', async () => {
+        if (started.process.exitCode !== null) throw new Error(`the server ended:\n${started.output()}`);
+        return (await fetch(`${manifest.serverUrl}/health`).catch(() => null))?.ok === true;
+      });
+    }
+
+    await startServer();
+    return {
+      manifest,
+      provider,
+      startServer,
+      endServer,
+      serverLines: () => [...lines, ...(server?.lines() ?? [])],
+      async operate(...args) {
+        const child = startChild('cli/main.ts', [...args, ...common], { LOG_LEVEL: 'warn' });
+        await new Promise<void>((resolve) => child.process.once('exit', () => resolve()));
+        if (child.process.exitCode !== 0) throw new Error(`${args.join(' ')} failed:\n${child.output()}`);
+      },
+      async close() {
+        await endServer('SIGTERM');
+        provider.destroy();
+        await chain.end('SIGTERM');
+        rmSync(folder, { recursive: true });
+      },
+    };
+  } catch (error) {
+    await endServer();
+    await chain.end('SIGKILL');
+    rmSync(folder, { recursive: true });
+    throw error;
+  }
+}
+
+/** Polls until `check` holds. An error that it throws ends the wait at once. */
+export async function until(what: string, check: () => Promise<boolean>, timeoutMs = START_TIMEOUT_MS): Promise<void> {
+  const deadlineMs = Date.now() + timeoutMs;
+  while (!(await check())) {
+    if (Date.now() > deadlineMs) throw new Error(`waited ${timeoutMs} ms in vain for ${what}`);
+    await delay(POLL_MS);
+  }
+}
+
+/** The databases that whole stacks are tested on: SQLite in a temporary file, and PostgreSQL when DATABASE_URL names a server. */
+export function forEachDatabaseUrl(define: (name: string, open: () => Promise<TestDatabase>) => void): void {
+  define('SQLite', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'curvebook-db-'));
+    return { url: `sqlite:${join(folder, 'ledger.sqlite')}`, drop: async () => rmSync(folder, { recursive: true }) };
+  });
+  const server = process.env.DATABASE_URL;
+  if (server === undefined || !/^postgres(ql)?:/.test(server)) return;
+  define('PostgreSQL', async () => {
+    const schema = `e2e_${process.pid}_${Date.now()}`;
+    const url = new URL(server);
+    url.searchParams.set('schema', schema);
+    return { url: url.toString(), drop: () => dropSchema(server, schema) };
+  });
+}
+
+export interface TestDatabase {
+  url: string;
+  drop(): Promise<void>;
+}
+
+async function dropSchema(server: string, schema: string): Promise<void> {
+  const client = new pg.Client({ connectionString: server });
+  await client.connect();
+  try {
+    await client.query(`drop schema if exists "${schema}" cascade`);
+  } finally {
+    await client.end();
+  }
+}
+
+/** The account of a role in the stack's manifest, address in lower case. */
+export function accountOf(stack: Stack, role: string): { address: `0x${string}`; privateKey: string } {
+  const account = stack.manifest.accounts.find((one) => one.role === role);
+  if (account === undefined) throw new Error(`no ${role}`);
+  return { address: account.address.toLowerCase() as `0x${string}`, privateKey: account.privateKey };
+}
+
+/** A published exchange client acting for a role; only its URL is ours. */
+export function exchangeClient(
+  stack: Stack,
+  role: string,
+): { exchange: ExchangeClient; info: InfoClient; user: `0x${string}` } {
+  const { address, privateKey } = accountOf(stack, role);
+  const transport = new HttpTransport({ apiUrl: stack.manifest.serverUrl });
+  return {
+    exchange: new ExchangeClient({ transport, wallet: new Wallet(privateKey) }),
+    info: new InfoClient({ transport }),
+    user: address,
+  };
+}
+
+/** Fetches a resource of the read API. */
+export async function read(stack: Stack, path: string): Promise<{ status: number; body: unknown }> {
+  const response = await fetch(`${stack.manifest.serverUrl}${path}`);
+  return { status: response.status, body: await response.json() };
+}
+
+/** The contracts that a taker or an auditor talks to. */
+export function contractsOf(stack: Stack, role: string) {
+  const signer = new Wallet(accountOf(stack, role).privateKey, stack.provider);
+  const { custodian, entrypoint } = stack.manifest.contracts;
+  const erc20 = (symbol: string): Contract =>
+    new Contract(
+      tokenOf(stack, symbol).address,
+      ['function balanceOf(address) view returns (uint256)'],
+      stack.provider,
+    );
+  return {
+    entrypoint: Entrypoint__factory.connect(entrypoint, signer),
+    custodian: Custodian__factory.connect(custodian, signer),
+    balanceOf: async (symbol: string, account: string): Promise<bigint> =>
+      (await erc20(symbol).getFunction('balanceOf')(account)) as bigint,
+  };
+}
+
+/** A token of the stack's manifest. */
+export function tokenOf(stack: Stack, symbol: string): SandboxManifest['tokens'][number] {
+  const token = stack.manifest.tokens.find((one) => one.symbol === symbol);
+  if (token === undefined) throw new Error(`no ${symbol}`);
+  return token;
+}
