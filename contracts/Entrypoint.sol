@@ -9,6 +9,7 @@ import {Ownable2StepUpgradeable} from "@openzeppelin/contracts-upgradeable/acces
 import {ICurveBook} from "./interfaces/ICurveBook.sol";
 import {ICustodian} from "./interfaces/ICustodian.sol";
 import {IEntrypoint} from "./interfaces/IEntrypoint.sol";
+import {CurveMath} from "./libraries/CurveMath.sol";
 import {TakerFees} from "./libraries/TakerFees.sol";
 
 /// @title Entrypoint
@@ -100,8 +101,8 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Re
     ) external before(deadline) nonReentrant returns (uint256 amountIn) {
         uint256 gross = amountOut;
         uint256 ratePpm = _storage().ratePpm[msg.sender];
-        // Amounts that a fee could overflow are far beyond what the curve accepts; it refuses them as they are.
-        if (ratePpm != 0 && amountOut <= type(uint128).max) gross = TakerFees.grossFor(amountOut, ratePpm);
+        // An amount beyond what the curve accepts is passed on as it is, to be refused by its own name.
+        if (amountOut <= CurveMath.MAX_AMOUNT) gross = TakerFees.grossFor(amountOut, ratePpm);
         ICurveBook.Fill memory fill = CURVE_BOOK.consume(tokenIn, tokenOut, gross, true);
         amountIn = fill.isBuy ? fill.quoteAmount : fill.baseAmount;
         if (amountIn > maxAmountIn) revert ExcessiveInput(amountIn, maxAmountIn);

@@ -6,8 +6,10 @@ import {CurveBook} from "../../../contracts/CurveBook.sol";
 import {Custodian} from "../../../contracts/Custodian.sol";
 import {Entrypoint} from "../../../contracts/Entrypoint.sol";
 import {MintableToken} from "../../../contracts/mocks/MintableToken.sol";
+import {IEntrypoint} from "../../../contracts/interfaces/IEntrypoint.sol";
 import {Curves} from "./Curves.sol";
 import {RandomCurves} from "./RandomCurves.sol";
+import {Vm} from "./Test.sol";
 
 /// @notice The three contracts behind proxies, one market with deep pockets on both sides, and everybody who acts on them.
 abstract contract Platform is RandomCurves {
@@ -194,5 +196,26 @@ abstract contract Platform is RandomCurves {
             else high = middle - 1;
         }
         return low;
+    }
+
+    struct SwapLog {
+        uint256 fillSeq;
+        uint256 curveSeq;
+        bool isBuy;
+        uint256 baseAmount;
+        uint256 quoteAmount;
+        uint256 fee;
+        uint256 inputFee;
+        uint256 consumedBefore;
+    }
+
+    /// @dev The last `Swap` since `vm.recordLogs`.
+    function _lastSwap() internal returns (SwapLog memory log) {
+        Vm.Log[] memory logs = vm.getRecordedLogs();
+        for (uint256 i = logs.length; i > 0; --i) {
+            Vm.Log memory l = logs[i - 1];
+            if (l.topics[0] == IEntrypoint.Swap.selector) return abi.decode(l.data, (SwapLog));
+        }
+        revert("no swap");
     }
 }
