@@ -1,9 +1,9 @@
 import type { Logger } from 'pino';
 import type { Market } from '../../core/types.js';
 import { loadLedgerHead, readMarkets } from '../../ledger/ledger-log.js';
-import { readOperatorState } from '../../ledger/operator-log.js';
 import type { Db } from '../../ledger/types.js';
 import { startLoop, type Loop } from '../loop.js';
+import { readStandingHalt } from './standing-halt.js';
 import { CATCH_UP_BLOCKS, type WatcherStatus } from './status.js';
 
 export interface RemoteStatusDeps {
@@ -33,8 +33,7 @@ export function createRemoteStatus(deps: RemoteStatusDeps): { status(): WatcherS
   };
 
   async function step(): Promise<void> {
-    const state = await readOperatorState(deps.db.knex);
-    const halt = state.halted === null ? null : { ...state.halted, byOperator: state.halted.code === 'operator' };
+    const halt = await readStandingHalt(deps.db.knex);
     const head = await loadLedgerHead(deps.db.knex);
     if (head === null) {
       status = { ...status, halt };

@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
 import type { Address, Market } from '../../core/types.js';
 import { LedgerInvariantError } from '../../ledger/errors.js';
-import { commitGeneration, insertHalt, loadLedgerHead, readBalances, readMarkets } from '../../ledger/ledger-log.js';
-import { readOperatorState } from '../../ledger/operator-log.js';
+import { insertHalt } from '../../ledger/halts.js';
+import { commitGeneration, loadLedgerHead, readBalances, readMarkets } from '../../ledger/ledger-log.js';
 import { readPublication } from '../../ledger/publication-log.js';
 import type { SnapshotStore } from '../../ledger/snapshots.js';
 import {
@@ -21,6 +21,7 @@ import { createAttributor } from './attributor.js';
 import { draftGeneration, fillPostings } from './derive.js';
 import { surplusEntries } from './postings.js';
 import { CanonicalMismatchError, readBlock, readHead, scanRange, type Scan } from './scan.js';
+import { readStandingHalt } from './standing-halt.js';
 import { CATCH_UP_BLOCKS, type WatcherStatus } from './status.js';
 import { readBalancesAt, readMarket } from './tokens.js';
 
@@ -47,6 +48,8 @@ export interface WatcherDeps {
 
 export interface Watcher {
   status(): WatcherStatus;
+  /** One scan, at most up to the head. Throws what the next scan may get over; a halt is durable and not thrown. */
+  scan(): Promise<void>;
   start(signal: AbortSignal): Loop;
 }
 
@@ -89,9 +92,8 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
     for (const row of await readBalances(db.knex)) balances.set(`${row.account}:${row.token}`, row);
   }
 
-  async function step(): Promise<void> {
-    const state = await readOperatorState(db.knex);
-    status.halt = state.halted === null ? null : { ...state.halted, byOperator: state.halted.code === 'operator' };
+  async function scan(): Promise<void> {
+    status.halt = await readStandingHalt(db.knex);
     if (status.halt !== null && !status.halt.byOperator) return;
     try {
       await scanToHead();
@@ -259,7 +261,8 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
 
   return {
     status: () => status,
-    start: (signal) => startLoop(step, { name: 'watcher', intervalMs: deps.pollIntervalMs, signal, logger }),
+    scan,
+    start: (signal) => startLoop(scan, { name: 'watcher', intervalMs: deps.pollIntervalMs, signal, logger }),
   };
 }
 

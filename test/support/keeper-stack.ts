@@ -1,0 +1,176 @@
+import { Contract, type JsonRpcProvider, Wallet } from 'ethers';
+import { pino } from 'pino';
+import type { Address, Hex, Market, OrderEffect, Side } from '../../core/types.js';
+import { startChain } from '../../deploy/chain.js';
+import type { SandboxManifest } from '../../deploy/manifest.js';
+import { deploySandbox } from '../../deploy/sandbox.js';
+import { connect } from '../../deploy/transactions.js';
+import { createOutbox } from '../../keepers/chain/outbox.js';
+import { createRpc } from '../../keepers/chain/rpc.js';
+import { createPoster, type Poster } from '../../keepers/poster/poster.js';
+import { judgeReadiness } from '../../keepers/watcher/status.js';
+import { createWatcher, type Watcher } from '../../keepers/watcher/watcher.js';
+import { bindDeployment, migrate } from '../../ledger/db.js';
+import { appendOrderRows, lastOrderSeq } from '../../ledger/order-log.js';
+import { createSnapshotStore } from '../../ledger/snapshots.js';
+import type { Db, Writer } from '../../ledger/types.js';
+import { acquireWriter } from '../../ledger/writers.js';
+import { Entrypoint__factory, type Entrypoint } from '../../typechain-types/index.js';
+
+const ERC20 = ['function balanceOf(address) view returns (uint256)', 'function transfer(address,uint256) returns (bool)'];
+
+/** A local chain that mines when it is told to, with the sandbox's contracts and accounts on it. */
+export interface ManualChain {
+  manifest: SandboxManifest;
+  provider: JsonRpcProvider;
+  rpcUrl: string;
+  wallet(role: string): Wallet;
+  address(role: string): Address;
+  entrypointAs(role: string): Entrypoint;
+  tokenAs(symbol: string, role: string): Contract;
+  /** Mines everything that waits, dearest first. */
+  mine(): Promise<void>;
+  /** Takes the chain back to where it was after the deployment, so that a fresh database can follow it. */
+  reset(): Promise<void>;
+}
+
+/** Starts a chain in this process and deploys the sandbox on it. */
+export async function startManualChain(marketCount = 1): Promise<ManualChain> {
+  const { rpcUrl } = await startChain({ host: '127.0.0.1', port: 0, blockTimeMs: 60_000 });
+  const manifest = await deploySandbox({ rpcUrl, serverUrl: 'http://127.0.0.1:1', marketCount, log: () => undefined });
+  const provider = connect(rpcUrl);
+  await provider.send('evm_setAutomine', [false]);
+  await provider.send('evm_setIntervalMining', [0]);
+  let snapshot = (await provider.send('evm_snapshot', [])) as string;
+  const account = (role: string) => {
+    const found = manifest.accounts.find((one) => one.role === role);
+    if (found === undefined) throw new Error(`no account for ${role}`);
+    return found;
+  };
+  const wallet = (role: string) => new Wallet(account(role).privateKey, provider);
+  return {
+    manifest,
+    provider,
+    rpcUrl,
+    wallet,
+    address: (role) => account(role).address.toLowerCase() as Address,
+    entrypointAs: (role) => Entrypoint__factory.connect(manifest.contracts['entrypoint']!, wallet(role)),
+    tokenAs: (symbol, role) =>
+      new Contract(manifest.tokens.find((one) => one.symbol === symbol)!.address, ERC20, wallet(role)),
+    mine: async () => {
+      await provider.send('evm_mine', []);
+    },
+    reset: async () => {
+      await provider.send('evm_revert', [snapshot]);
+      snapshot = (await provider.send('evm_snapshot', [])) as string;
+    },
+  };
+}
+
+/** An order as a test writes it: ticks and lots. */
+export interface TestOrder {
+  side: Side;
+  priceTicks: bigint;
+  sizeLots: bigint;
+  market?: number;
+}
+
+/** The keepers over one database and chain, driven step by step. Orders go straight into the order log. */
+export interface KeeperStack {
+  db: Db;
+  markets: Market[];
+  watcher: Watcher;
+  poster: Poster;
+  /** Appends one row of the maker that opens these orders and closes those; returns the new oids. */
+  order(maker: Address, opens: readonly TestOrder[], closes?: readonly number[]): Promise<number[]>;
+  stop(): Promise<void>;
+}
+
+/** Keepers as a process would start them; call it again on the same database for a restart. */
+export async function startKeepers(db: Db, chain: ManualChain): Promise<KeeperStack> {
+  const { manifest } = chain;
+  await migrate(db);
+  await bindDeployment(db, manifest.deploymentId);
+  const writers = new Map<string, Writer>();
+  for (const log of ['order', 'ledger', 'publication'] as const) writers.set(log, await acquireWriter(db, log));
+  const logger = pino({ level: 'silent' });
+  const markets: Market[] = [];
+  const snapshots = createSnapshotStore(markets);
+  const nowMs = () => Date.now();
+  const lower = (name: string) => manifest.contracts[name]!.toLowerCase() as Address;
+  const watcher = await createWatcher({
+    db,
+    writer: writers.get('ledger')!,
+    rpc: createRpc(chain.rpcUrl),
+    contracts: { custodian: lower('custodian'), curveBook: lower('curveBook'), entrypoint: lower('entrypoint') },
+    deploymentId: manifest.deploymentId,
+    deploymentBlock: manifest.deploymentBlock,
+    operator: chain.address('owner'),
+    markets,
+    snapshots,
+    pollIntervalMs: 100,
+    scanMaxBlocks: 100,
+    nowMs,
+    logger,
+    onGeneration: () => undefined,
+  });
+  const publicationWriter = writers.get('publication')!;
+  const poster = createPoster({
+    db,
+    writer: publicationWriter,
+    outbox: createOutbox({
+      db,
+      writer: publicationWriter,
+      rpc: createRpc(chain.rpcUrl),
+      chainId: manifest.chainId,
+      privateKey: chain.wallet('poster').privateKey as Hex,
+      nowMs,
+      logger,
+    }),
+    curveBook: lower('curveBook'),
+    markets,
+    snapshots,
+    // Chain time stands still between two blocks of a manual chain, so only what is not a matter of age counts.
+    readiness: () => judgeReadiness({ ...watcher.status(), observedHeadTimestampMs: nowMs() }, nowMs()),
+    curveTtlSec: 60,
+    touchBeforeSec: 6,
+    maxKnots: 15,
+    pollIntervalMs: 100,
+    nowMs,
+    logger,
+  });
+  let nextOid = 0;
+
+  async function order(maker: Address, opens: readonly TestOrder[], closes: readonly number[] = []): Promise<number[]> {
+    const opened = opens.map((one): Extract<OrderEffect, { type: 'open' }> => ({
+      type: 'open',
+      oid: ++nextOid,
+      market: one.market ?? 0,
+      side: one.side,
+      priceTicks: one.priceTicks,
+      sizeLots: one.sizeLots,
+      tif: 'Gtc',
+      cloid: null,
+    }));
+    const closed = closes.map((oid): OrderEffect => ({ type: 'close', oid, reason: 'canceled' }));
+    await writers.get('order')!.tx(async (tx) => {
+      const orderSeq = (await lastOrderSeq(tx)) + 1;
+      const effects = [...closed, ...opened];
+      await appendOrderRows(tx, [
+        { orderSeq, timeMs: nowMs(), maker, signer: maker, nonce: nowMs() * 1_000 + orderSeq, kind: 'order', effects },
+      ]);
+    });
+    return opened.map(({ oid }) => oid);
+  }
+
+  return {
+    db,
+    markets,
+    watcher,
+    poster,
+    order,
+    async stop() {
+      for (const writer of writers.values()) await writer.release();
+    },
+  };
+}
