@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.28;
+
+import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
+import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
+import {Custodian} from "../../../contracts/Custodian.sol";
+import {Entrypoint} from "../../../contracts/Entrypoint.sol";
+import {IEntrypoint} from "../../../contracts/interfaces/IEntrypoint.sol";
+import {ICustodian} from "../../../contracts/interfaces/ICustodian.sol";
+import {FeeOnTransferToken, Hooked, HookToken, LyingToken, SilentToken} from "../support/HostileTokens.sol";
+import {Platform} from "../support/Platform.sol";
+
+/// @notice Runs a list of calls from inside its token's hook, each at most once.
+contract Attacker is Hooked {
+    address[] private _targets;
+    bytes[] private _calls;
+    bool private _onReceive;
+    bytes public lastError;
+    uint256 public failures;
+
+    constructor(HookToken hook, address[] memory spenders, address[] memory tokens) {
+        hook.setHook(true);
+        for (uint256 i = 0; i < spenders.length; ++i) {
+            for (uint256 k = 0; k < tokens.length; ++k) {
+                IERC20(tokens[k]).approve(spenders[i], type(uint256).max);
+            }
+        }
+    }
+
+    function plan(address target, bytes calldata data, bool onReceive) external {
+        _targets.push(target);
+        _calls.push(data);
+        _onReceive = onReceive;
+    }
+
+    function run(address target, bytes calldata data) external {
+        (bool ok, bytes memory result) = target.call(data);
+        if (!ok) {
+            assembly ("memory-safe") {
+                revert(add(result, 32), mload(result))
+            }
+        }
+    }
+
+    function beforeSend(address, uint256) external {
+        if (!_onReceive) _next();
+    }
+
+    function afterReceive(address, uint256) external {
+        if (_onReceive) _next();
+    }
+
+    function _next() private {
+        if (_calls.length == 0) return;
+        (address target, bytes memory data) = (_targets[_targets.length - 1], _calls[_calls.length - 1]);
+        _targets.pop();
+        _calls.pop();
+        (bool ok, bytes memory result) = target.call(data);
+        if (ok) return;
+        ++failures;
+        lastError = result;
+    }
+}
+
+/// @notice A market whose quote token calls its holders, and tokens that lie, charge or keep silent.
+contract ReentrancyTest is Platform {
+    HookToken private _hook;
+    Attacker private _attacker;
+    bytes32 private _hookMarket;
+
+    function setUp() public override {
+        super.setUp();
+        _hook = new HookToken();
+        _hookMarket = _listAgainstBase(address(_hook));
+        _hook.mint(MAKER, 10 ** 30);
+        vm.startPrank(MAKER);
+        _hook.approve(address(custodian), 10 ** 30);
+        custodian.deposit(address(_hook), 10 ** 30);
+        vm.stopPrank();
+        address[] memory spenders = new address[](2);
+        (spenders[0], spenders[1]) = (address(custodian), address(entrypoint));
+        address[] memory tokens = new address[](2);
+        (tokens[0], tokens[1]) = (address(_hook), address(base));
+        _attacker = new Attacker(_hook, spenders, tokens);
+        _hook.mint(address(_attacker), 10_000e6);
+        base.mint(address(_attacker), 10e18);
+    }
+
+    /// @dev The attack that the shared lock is for: pay a swap inside a deposit, and have the payment deposited as well.
+    function test_SwapInsideADepositIsRefused() external {
+        _attacker.plan(address(entrypoint), _buy(3000e6), false);
+        _expectDeposit(address(_attacker), 1000e6);
+        _attacker.run(address(custodian), _depositCall(1000e6));
+        _expectFailure();
+        assertEq(_hook.balanceOf(address(custodian)), 10 ** 30 + 1000e6, "one payment, one credit");
+        assertEq(base.balanceOf(address(_attacker)), 10e18, "nothing bought");
+    }
+
+    function test_DepositInsideADepositIsRefused() external {
+        _attacker.plan(address(custodian), _depositCall(500e6), false);
+        _expectDeposit(address(_attacker), 1000e6);
+        _attacker.run(address(custodian), _depositCall(1000e6));
+        _expectFailure();
+        assertEq(_hook.balanceOf(address(custodian)), 10 ** 30 + 1000e6, "vault");
+    }
+
+    function test_SettlementAndExecutionInsideADepositAreRefused() external {
+        vm.startPrank(OWNER);
+        custodian.setPoster(address(_attacker), true);
+        custodian.setWithdrawDelay(0);
+        vm.stopPrank();
+        vm.prank(CLAIM_POSTER);
+        custodian.settleWithdraw(address(_attacker), address(_hook), 100e6, 0);
+        bytes[3] memory calls = [
+            abi.encodeCall(Custodian.executeWithdraw, (address(_hook))),
+            abi.encodeCall(Custodian.settleWithdraw, (address(_attacker), address(_hook), 0, 1)),
+            abi.encodeCall(Custodian.settleWithdrawBatch, (new ICustodian.Settlement[](0)))
+        ];
+        for (uint256 i = 0; i < calls.length; ++i) {
+            _attacker.plan(address(custodian), calls[i], false);
+            _expectDeposit(address(_attacker), 1000e6);
+            _attacker.run(address(custodian), _depositCall(1000e6));
+            assertEq(_attacker.failures(), i + 1, "refused");
+        }
+        assertEq(custodian.totalClaims(address(_hook)), 100e6, "claim");
+    }
+
+    function test_ExecutionInsideItsOwnPaymentIsRefused() external {
+        vm.prank(OWNER);
+        custodian.setWithdrawDelay(0);
+        vm.prank(CLAIM_POSTER);
+        custodian.settleWithdraw(address(_attacker), address(_hook), 100e6, 0);
+        bytes memory execute = abi.encodeCall(Custodian.executeWithdraw, (address(_hook)));
+        _attacker.plan(address(custodian), execute, true);
+        _attacker.run(address(custodian), execute);
+        _expectFailure();
+        assertEq(_hook.balanceOf(address(_attacker)), 10_100e6, "paid once");
+    }
+
+    function test_SwapInsideASwapIsRefused() external {
+        _attacker.plan(address(entrypoint), _buy(300e6), false);
+        _attacker.run(address(entrypoint), _buy(3000e6));
+        _expectFailure();
+        assertEq(_hook.balanceOf(address(custodian)), 10 ** 30 + 3000e6, "one payment");
+        assertEq(book.marketState(_hookMarket).fillSeq, 1, "one fill");
+    }
+
+    function test_SwapAndDepositInsideAPaymentAreRefused() external {
+        bytes memory sell =
+            abi.encodeCall(Entrypoint.swap, (address(base), address(_hook), 1e18, 0, address(_attacker), START));
+        _attacker.plan(address(entrypoint), sell, true);
+        _attacker.run(address(entrypoint), sell);
+        _expectFailure();
+        _attacker.plan(address(custodian), _depositCall(5e6), true);
+        _attacker.run(address(entrypoint), sell);
+        assertEq(_attacker.failures(), 2, "refused");
+        assertEq(book.marketState(_hookMarket).fillSeq, 2, "two fills");
+    }
+
+    /// @dev A deposit while a swap's payment is under way is allowed, and both are counted once.
+    function test_DepositInsideASwapIsCountedOnce() external {
+        _attacker.plan(address(custodian), _depositCall(500e6), false);
+        _expectDeposit(address(_attacker), 500e6);
+        _attacker.run(address(entrypoint), _buy(3000e6));
+        assertEq(_attacker.failures(), 0, "allowed");
+        assertEq(_hook.balanceOf(address(custodian)), 10 ** 30 + 3500e6, "both arrived");
+    }
+
+    /// @dev Inside a payment the depth is already taken: a hook sees the market as it will be.
+    function test_HookSeesTheDepthTaken() external {
+        uint256 before = entrypoint.quote(address(_hook), address(base), 6000e6);
+        Probe probe = new Probe(_hook, address(entrypoint), address(base));
+        _hook.mint(address(probe), 3000e6);
+        probe.buy(3000e6, START);
+        assertTrue(probe.seen() != before && probe.seen() != 0, "moved on");
+        assertEq(probe.seen(), entrypoint.quote(address(_hook), address(base), 6000e6), "as after the swap");
+    }
+
+    /* TOKENS THAT DON'T DO WHAT THEY SAY */
+
+    function test_RevertWhen_TheInputArrivesShort() external {
+        FeeOnTransferToken fee = new FeeOnTransferToken(1);
+        fee.mint(TAKER, 10_000e6);
+        _listAgainstBase(address(fee));
+        vm.startPrank(TAKER);
+        fee.approve(address(entrypoint), type(uint256).max);
+        bytes4 short = IEntrypoint.InsufficientReceived.selector;
+        vm.expectRevert(abi.encodeWithSelector(short, address(fee), uint256(2970e6), uint256(3000e6)));
+        entrypoint.swap(address(fee), address(base), 3000e6, 0, TAKER, START);
+    }
+
+    function test_RevertWhen_TheInputNeverArrives() external {
+        LyingToken lying = new LyingToken();
+        lying.lie();
+        _listAgainstBase(address(lying));
+        vm.startPrank(TAKER);
+        bytes4 short = IEntrypoint.InsufficientReceived.selector;
+        vm.expectRevert(abi.encodeWithSelector(short, address(lying), 0, uint256(3000e6)));
+        entrypoint.swap(address(lying), address(base), 3000e6, 0, TAKER, START);
+    }
+
+    function test_TokenThatReturnsNothingTrades() external {
+        SilentToken silent = new SilentToken();
+        silent.mint(TAKER, 10_000e6);
+        _listAgainstBase(address(silent));
+        vm.startPrank(TAKER);
+        silent.approve(address(entrypoint), type(uint256).max);
+        uint256 out = entrypoint.swap(address(silent), address(base), 3000e6, 0, TAKER, START);
+        uint256 back = entrypoint.swap(address(base), address(silent), out, 0, TAKER, START);
+        assertEq(silent.balanceOf(TAKER), 7000e6 + back, "there and back");
+    }
+
+    /* HELPERS */
+
+    function _listAgainstBase(address token) private returns (bytes32 id) {
+        vm.prank(OWNER);
+        id = book.listMarket(address(base), token, 14, 1, 0, MAX_TTL_SEC);
+        _post(
+            _fullRecord(
+                id,
+                Curve(1, uint32(START + MAX_TTL_SEC), 0, 0, _ladder(600_002, 15), _ladder(599_998, 15))
+            )
+        );
+    }
+
+    function _buy(uint256 amountIn) private view returns (bytes memory) {
+        return abi.encodeCall(
+            Entrypoint.swap, (address(_hook), address(base), amountIn, 0, address(_attacker), START)
+        );
+    }
+
+    function _depositCall(uint256 amount) private view returns (bytes memory) {
+        return abi.encodeCall(Custodian.deposit, (address(_hook), amount));
+    }
+
+    function _expectDeposit(address maker, uint256 amount) private {
+        vm.expectEmit(address(custodian));
+        emit ICustodian.Deposited(maker, address(_hook), amount);
+    }
+
+    function _expectFailure() private view {
+        assertEq(_attacker.failures(), 1, "refused");
+        assertEq(
+            keccak256(_attacker.lastError()),
+            keccak256(abi.encodeWithSelector(ReentrancyGuardTransient.ReentrancyGuardReentrantCall.selector)),
+            "by a lock"
+        );
+    }
+}
+
+/// @notice Buys, and asks for a quote while it pays.
+contract Probe is Hooked {
+    HookToken private immutable HOOK;
+    Entrypoint private immutable ENTRYPOINT;
+    address private immutable BASE;
+    uint256 public seen;
+
+    constructor(HookToken hook, address entrypoint, address base_) {
+        HOOK = hook;
+        ENTRYPOINT = Entrypoint(entrypoint);
+        BASE = base_;
+        hook.setHook(true);
+        hook.approve(entrypoint, type(uint256).max);
+    }
+
+    function buy(uint256 amountIn, uint256 deadline) external {
+        ENTRYPOINT.swap(address(HOOK), BASE, amountIn, 0, address(this), deadline);
+    }
+
+    function beforeSend(address, uint256) external {
+        seen = ENTRYPOINT.quote(address(HOOK), BASE, 6000e6);
+    }
+
+    function afterReceive(address, uint256) external {}
+}
