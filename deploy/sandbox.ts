@@ -68,7 +68,7 @@ async function deployAll(provider: JsonRpcProvider, options: SandboxOptions): Pr
     owner: wallets.owner.address,
     curvePosters: [wallets.poster.address],
     claimPosters: [wallets.settler.address],
-    withdrawDelaySec: options.withdrawDelaySec ?? 30,
+    withdrawDelaySec: options.withdrawDelaySec ?? 600,
     tokens,
     markets,
     log: options.log,
