@@ -160,7 +160,7 @@ describe('core/curve/compress', () => {
   it('does not let far-away orders make near prices coarser than 1/65536', () => {
     const near = Array.from({ length: 10 }, (_, i) => ({ priceTicks: 300_000n + BigInt(i), lots: 100n }));
     const alone = compressSide(WETH_USDC, 'ask', near, 15);
-    for (const junkTicks of [3_000_000n, 2n ** 31n, 2n ** 31n + 1n]) {
+    for (const junkTicks of [600_000n, 3_000_000n, 2n ** 31n, 2n ** 31n + 1n]) {
       const withJunk = compressSide(WETH_USDC, 'ask', [...near, { priceTicks: junkTicks, lots: 7n }], 15);
       expect(withJunk.words).to.deep.equal(alone.words);
       expect(withJunk.leftOutLots).to.equal(7n);
@@ -343,6 +343,15 @@ describe('core/curve/check', () => {
     expect(codes((curve) => (curve.bids[3]!.subticks = 0n))).to.deep.equal(['not_positive']);
     const empty = { ...snapshot, asks: [] };
     expect(checkCurve(WETH_USDC, empty, exact).map(({ code }) => code)).to.deep.equal(['beyond_depth']);
+  });
+
+  it('finds a single unit one subtick too cheap', () => {
+    const market = { ...WETH_USDC, lotUnits: 1n };
+    const side = (units: readonly bigint[]) => units.map((subticks) => ({ lengthUnits: 1n, subticks }));
+    const book = snapshotOfLevels([{ priceTicks: 100n, lots: 2n }], []);
+    expect(checkCurve(market, book, { asks: side([25_600n, 25_600n]), bids: [] })).to.deep.equal([]);
+    const found = checkCurve(market, book, { asks: side([25_599n, 25_601n]), bids: [] });
+    expect(found.map(({ code }) => code)).to.deep.equal(['better_than_book']);
   });
 
   it('finds a dip inside a level that its ends do not show', () => {
