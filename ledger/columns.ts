@@ -8,8 +8,14 @@ export function amount(db: Knex, table: Knex.CreateTableBuilder, name: string): 
   return table.specificType(name, sqlite ? 'text' : 'numeric(78,0)');
 }
 
-/** An amount as a binding. SQLite would refuse or round a bigint beyond 64 bits. */
+const COLUMN_LIMIT = 10n ** 78n;
+
+/**
+ * An amount as a binding; as a bigint SQLite would refuse or round it beyond 64 bits. Throws RangeError beyond 78 digits, on either
+ * database, so that both take the same amounts.
+ */
 export function toColumn(units: bigint): string {
+  if (units >= COLUMN_LIMIT || units <= -COLUMN_LIMIT) throw new RangeError('an amount of more than 78 digits');
   return units.toString();
 }
 

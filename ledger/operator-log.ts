@@ -1,5 +1,6 @@
 import type { Address } from '../core/types.js';
 import { checkLimit } from './columns.js';
+import { lastHaltNo, readHalt } from './halts.js';
 import { acquireWriter } from './writers.js';
 import type { Db, OperatorRow, Queryable } from './types.js';
 
@@ -9,8 +10,10 @@ export interface OperatorState {
   approved: Set<Address>;
   /** Makers that were approved once and may not quote now. */
   suspended: Set<Address>;
-  /** The operator's own halt; halts that the watcher found are `readHalt`. */
+  /** What stops the ledger: a halt that the watcher found, with its code, else the operator's own with the code `operator`. */
   halted: { code: string; message: string } | null;
+  /** Note of the operator's own halt. */
+  operatorHalt: string | null;
   lastSeq: number;
 }
 
@@ -80,14 +83,17 @@ export async function readOperatorState(q: Queryable, earlier?: OperatorState): 
   const state: OperatorState = {
     approved: new Set(earlier?.approved),
     suspended: new Set(earlier?.suspended),
-    halted: earlier?.halted ?? null,
+    halted: null,
+    operatorHalt: earlier?.operatorHalt ?? null,
     lastSeq: earlier?.lastSeq ?? 0,
   };
   for (;;) {
     const rows = await readOperatorRows(q, { after: state.lastSeq, limit: PAGE });
     for (const row of rows) applyOperatorRow(state, row);
-    if (rows.length < PAGE) return state;
+    if (rows.length < PAGE) break;
   }
+  state.halted = (await readHalt(q)) ?? ownHalt(state);
+  return state;
 }
 
 /** Rows after `after`, oldest first, at most `limit` (1..10000). */
@@ -106,10 +112,14 @@ export async function readOperatorRows(q: Queryable, range: { after: number; lim
   }));
 }
 
+function ownHalt(state: OperatorState): OperatorState['halted'] {
+  return state.operatorHalt === null ? null : { code: 'operator', message: state.operatorHalt };
+}
+
 function applyOperatorRow(state: OperatorState, row: OperatorRow): void {
   state.lastSeq = row.operatorSeq;
-  if (row.kind === 'halt') state.halted = { code: 'operator_halt', message: row.note };
-  if (row.kind === 'resume') state.halted = null;
+  if (row.kind === 'halt') state.operatorHalt = row.note;
+  if (row.kind === 'resume') state.operatorHalt = null;
   if (row.maker === null) return;
   const [into, outOf] = row.kind === 'approve' ? [state.approved, state.suspended] : [state.suspended, state.approved];
   outOf.delete(row.maker);
@@ -123,9 +133,4 @@ function checkMaker(act: Omit<OperatorRow, 'operatorSeq'>): void {
     const expected = wantsMaker ? 'the lower-case address of a maker' : 'no maker';
     throw new OperatorRowError('bad_maker', `${act.kind} takes ${expected}, not ${String(act.maker)}`);
   }
-}
-
-async function lastHaltNo(q: Queryable): Promise<number> {
-  const row = (await q('halts').max({ last: 'halt_no' }).first()) as { last: number | null } | undefined;
-  return row?.last ?? 0;
 }

@@ -55,6 +55,12 @@ export async function lastPublicationSeq(q: Queryable, market: number): Promise<
   return row.last ?? 0;
 }
 
+/** Highest seq of the market that landed in a scanned block, 0 before the first. */
+export async function landedSeq(q: Queryable, market: number): Promise<number> {
+  const row = (await q('posts_seen').where({ market }).max({ last: 'seq' }).first()) as { last: number | null };
+  return row.last ?? 0;
+}
+
 /**
  * Publications that a taker can still hit, or that can still land: their deadline is after `atSec`, the time of the last scanned
  * block, and no publication of a higher seq has landed in a scanned block. Lowest seq first. Both facts come from the ledger log,
@@ -64,12 +70,10 @@ export async function executablePublications(
   q: Queryable,
   at: { market: number; atSec: number },
 ): Promise<Publication[]> {
-  const landed = (await q('posts_seen').where({ market: at.market }).max({ last: 'seq' }).first()) as {
-    last: number | null;
-  };
+  const landed = await landedSeq(q, at.market);
   const rows = (await q('publications')
     .where({ market: at.market })
-    .where('seq', '>=', landed.last ?? 0)
+    .where('seq', '>=', landed)
     .where('deadline_sec', '>', at.atSec)
     .orderBy('seq')
     .limit(MAX_PAGE + 1)

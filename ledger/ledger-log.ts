@@ -1,0 +1,310 @@
+/** The ledger log: one generation per scan of the chain, committed whole or not at all. */
+import type { Knex } from 'knex';
+import { decodeSnapshot, encodeSnapshot } from '../core/json.js';
+import type { Address, Hex, MarketSnapshot, OrderFill } from '../core/types.js';
+import { applyToBalances, loadTouched, storeBalances } from './balances.js';
+import { checkLimit, chunks, fromColumn, insertAll, toColumn } from './columns.js';
+import { LedgerInvariantError, isUniqueViolation } from './errors.js';
+import { insertFills } from './fills.js';
+import { groupBy } from './group.js';
+import { insertHalt } from './halts.js';
+import { checkBlocks, checkEntries, checkFills, checkListed } from './invariants.js';
+import { insertMarkets, readMarkets } from './markets.js';
+import type { Db, GenerationEffects, GenerationRow, GenerationWrite, MarketProgress, Queryable } from './types.js';
+
+export { readBalances, sumBalances } from './balances.js';
+export { insertHalt, readHalt } from './halts.js';
+export { readMarkets } from './markets.js';
+
+/** The last generation, with the counters of every market that ever had a fill. */
+export interface LedgerHead extends GenerationRow {
+  progress: MarketProgress[];
+}
+
+/**
+ * Commits one generation inside a transaction of the ledger log's writer: cursor, blocks, events, fills with their legs, postings,
+ * balances, snapshots, halt. A generation that is already there, ending at the same block, is left as it is (`replayed`).
+ * Throws LedgerInvariantError, with nothing written, when it contradicts itself or the ledger.
+ */
+export async function commitGeneration(
+  tx: Knex.Transaction,
+  _db: Db,
+  write: GenerationWrite,
+  { operator }: { operator: Address },
+): Promise<'committed' | 'replayed'> {
+  const head = await lastGeneration(tx);
+  if (head !== null && write.generation <= head.generation) return checkReplay(tx, write);
+  checkBlocks(write, head);
+  const markets = await readMarkets(tx);
+  checkListed(write.listed, markets.length);
+  markets.push(...write.listed);
+  const before = new Map((await readProgress(tx)).map((one) => [one.market, one]));
+  const progress = checkFills(write.fills, markets, before);
+  checkEntries(write, markets, operator);
+  await checkNewRefs(tx, write);
+  const touched = await loadTouched(tx, write);
+  const starts = applyToBalances(touched, write, markets, operator);
+  try {
+    await insertScan(tx, write);
+    await insertMarkets(tx, write.listed, write.generation);
+    await insertFills(tx, write.generation, write.fills, markets, starts);
+    await insertProgress(tx, write.generation, progress);
+    await insertEntries(tx, write);
+    await storeBalances(tx, touched, write.generation);
+  } catch (error) {
+    if (!isUniqueViolation(error)) throw error;
+    throw new LedgerInvariantError(
+      'duplicate_row',
+      `generation ${write.generation} repeats a row: ${(error as Error).message}`,
+    );
+  }
+  return 'committed';
+}
+
+async function checkReplay(tx: Knex.Transaction, write: GenerationWrite): Promise<'replayed'> {
+  const stored = await readGeneration(tx, write.generation);
+  const same =
+    stored !== null &&
+    stored.fromBlock === write.fromBlock &&
+    stored.toBlock === write.toBlock &&
+    stored.blockHash === write.blocks.at(-1)?.hash;
+  if (same) return 'replayed';
+  throw new LedgerInvariantError(
+    'generation_conflict',
+    `generation ${write.generation} is committed with other blocks`,
+  );
+}
+
+async function checkNewRefs(tx: Knex.Transaction, write: GenerationWrite): Promise<void> {
+  const refs = [...new Set(write.entries.map((entry) => entry.ref))];
+  for (const part of chunks(refs)) {
+    const row = (await tx('entries').whereIn('ref', part).orderBy('ref').first('ref')) as { ref: string } | undefined;
+    if (row !== undefined) throw new LedgerInvariantError('ref_exists', `${row.ref} is booked already`);
+  }
+}
+
+async function insertScan(tx: Knex.Transaction, write: GenerationWrite): Promise<void> {
+  const { generation } = write;
+  const last = write.blocks.at(-1)!;
+  await tx('generations').insert({
+    generation,
+    from_block: write.fromBlock,
+    to_block: write.toBlock,
+    block_hash: last.hash,
+    block_timestamp_ms: last.timestampSec * 1_000,
+    scanned_ms: write.scannedMs,
+    observed_head: write.observedHead,
+    observed_head_timestamp_ms: write.observedHeadTimestampMs,
+  });
+  const blocks = write.blocks.map((block) => ({
+    number: block.number,
+    hash: block.hash,
+    parent_hash: block.parentHash,
+    timestamp_sec: block.timestampSec,
+    generation,
+  }));
+  await insertAll(tx, 'blocks', blocks);
+  await insertEvents(tx, write);
+  const snapshots = write.snapshots.map(({ seq, snapshot }) => ({
+    market: snapshot.market,
+    seq,
+    generation,
+    payload: encodeSnapshot(snapshot),
+  }));
+  await insertAll(tx, 'snapshots', snapshots);
+  if (write.halt !== null) await insertHalt(tx, { ...write.halt, timeMs: write.scannedMs, generation });
+}
+
+async function insertEvents(tx: Knex.Transaction, { generation, custody, posts }: GenerationWrite): Promise<void> {
+  const events = custody.map((event) => ({
+    tx_hash: event.txHash,
+    log_index: event.logIndex,
+    kind: event.kind,
+    maker: event.maker,
+    token: event.token,
+    amount_units: toColumn(event.amountUnits),
+    basis: event.basis === null ? null : toColumn(event.basis),
+    ready_at_sec: event.readyAtSec,
+    block_number: event.blockNumber,
+    generation,
+  }));
+  await insertAll(tx, 'custody_events', events);
+  const seen = posts.map((post) => ({
+    market: post.market,
+    seq: post.seq,
+    base_seq: post.baseSeq,
+    deadline_sec: post.deadlineSec,
+    snap_ask_units: toColumn(post.snapAskUnits),
+    snap_bid_units: toColumn(post.snapBidUnits),
+    words_hash: post.wordsHash,
+    block_number: post.blockNumber,
+    block_timestamp_sec: post.blockTimestampSec,
+    tx_hash: post.txHash,
+    generation,
+  }));
+  await insertAll(tx, 'posts_seen', seen);
+}
+
+async function insertProgress(
+  tx: Knex.Transaction,
+  generation: number,
+  progress: readonly MarketProgress[],
+): Promise<void> {
+  const rows = progress.map((one) => ({
+    market: one.market,
+    generation,
+    fill_seq: one.fillSeq,
+    ask_volume_units: toColumn(one.askVolumeUnits),
+    bid_volume_units: toColumn(one.bidVolumeUnits),
+  }));
+  await insertAll(tx, 'market_progress', rows);
+}
+
+async function insertEntries(tx: Knex.Transaction, { generation, entries }: GenerationWrite): Promise<void> {
+  const lines = new Map<string, number>();
+  const rows = entries.map((entry) => {
+    const line = lines.get(entry.ref) ?? 0;
+    lines.set(entry.ref, line + 1);
+    return {
+      ref: entry.ref,
+      line,
+      generation,
+      kind: entry.kind,
+      account: entry.account,
+      token: entry.token,
+      amount_units: toColumn(entry.amountUnits),
+    };
+  });
+  await insertAll(tx, 'entries', rows);
+}
+
+interface StoredGeneration {
+  generation: number;
+  from_block: number;
+  to_block: number;
+  block_hash: string;
+  block_timestamp_ms: number;
+  scanned_ms: number;
+  observed_head: number;
+  observed_head_timestamp_ms: number;
+}
+
+/** The newest generation, null before the first. */
+export async function lastGeneration(q: Queryable): Promise<GenerationRow | null> {
+  return toGeneration((await q('generations').orderBy('generation', 'desc').first()) as StoredGeneration | undefined);
+}
+
+/** One generation, null when it is not committed. */
+export async function readGeneration(q: Queryable, generation: number): Promise<GenerationRow | null> {
+  return toGeneration((await q('generations').where({ generation }).first()) as StoredGeneration | undefined);
+}
+
+function toGeneration(row: StoredGeneration | undefined): GenerationRow | null {
+  if (row === undefined) return null;
+  return {
+    generation: row.generation,
+    fromBlock: row.from_block,
+    toBlock: row.to_block,
+    blockHash: row.block_hash as Hex,
+    blockTimestampMs: row.block_timestamp_ms,
+    scannedMs: row.scanned_ms,
+    observedHead: row.observed_head,
+    observedHeadTimestampMs: row.observed_head_timestamp_ms,
+  };
+}
+
+/** The newest generation and the counters after it, null before the first. Call it within `readTx` while others may write. */
+export async function loadLedgerHead(q: Queryable): Promise<LedgerHead | null> {
+  const last = await lastGeneration(q);
+  return last === null ? null : { ...last, progress: await readProgress(q) };
+}
+
+interface StoredProgress {
+  market: number;
+  generation: number;
+  fill_seq: number;
+  ask_volume_units: string;
+  bid_volume_units: string;
+}
+
+/** Counters of every market that ever had a fill, by index. */
+export async function readProgress(q: Queryable): Promise<MarketProgress[]> {
+  const newest = q('market_progress').select('market').max({ generation: 'generation' }).groupBy('market').as('newest');
+  const rows = (await q('market_progress')
+    .join(newest, (on) => {
+      on.on('newest.market', 'market_progress.market').on('newest.generation', 'market_progress.generation');
+    })
+    .orderBy('market_progress.market')
+    .select('market_progress.*')) as StoredProgress[];
+  return rows.map(toProgress);
+}
+
+function toProgress(row: StoredProgress): MarketProgress {
+  return {
+    market: row.market,
+    fillSeq: row.fill_seq,
+    askVolumeUnits: fromColumn(row.ask_volume_units),
+    bidVolumeUnits: fromColumn(row.bid_volume_units),
+  };
+}
+
+interface StoredPart {
+  generation: number;
+  oid: number;
+  maker: string;
+  market: number;
+  side: OrderFill['side'];
+  price_ticks: string;
+  base_units: string;
+}
+
+/**
+ * Effects of the generations with `after` < generation <= `upTo`, oldest first, at most `limit` (1..10000) of them, those without
+ * a fill included. Within one, order fills go by market and fill_seq.
+ */
+export async function readGenerationEffects(
+  q: Queryable,
+  range: { after: number; upTo?: number; limit: number },
+): Promise<GenerationEffects[]> {
+  const query = q('generations')
+    .where('generation', '>', range.after)
+    .orderBy('generation')
+    .limit(checkLimit(range.limit));
+  if (range.upTo !== undefined) void query.where('generation', '<=', range.upTo);
+  const rows = (await query.select('generation', 'to_block')) as { generation: number; to_block: number }[];
+  if (rows.length === 0) return [];
+  const span = [rows[0]!.generation, rows.at(-1)!.generation] as const;
+  const parts = (await q('order_fills')
+    .whereBetween('generation', span)
+    .orderBy(['generation', 'market', 'fill_seq', 'part_no'])
+    .select('generation', 'oid', 'maker', 'market', 'side', 'price_ticks', 'base_units')) as StoredPart[];
+  const progress = (await q('market_progress')
+    .whereBetween('generation', span)
+    .orderBy(['generation', 'market'])
+    .select()) as StoredProgress[];
+  const partsOf = groupBy(parts, (part) => part.generation);
+  const progressOf = groupBy(progress, (one) => one.generation);
+  return rows.map(({ generation, to_block }) => ({
+    generation,
+    toBlock: to_block,
+    orderFills: (partsOf.get(generation) ?? []).map(toOrderFill),
+    progress: (progressOf.get(generation) ?? []).map(toProgress),
+  }));
+}
+
+function toOrderFill(part: StoredPart): OrderFill {
+  return {
+    oid: part.oid,
+    maker: part.maker as Address,
+    market: part.market,
+    side: part.side,
+    priceTicks: fromColumn(part.price_ticks),
+    baseUnits: fromColumn(part.base_units),
+  };
+}
+
+/** The stored snapshot of a curve that a fill hit, null when none did. */
+export async function readSnapshot(q: Queryable, market: number, seq: number): Promise<MarketSnapshot | null> {
+  const row = (await q('snapshots').where({ market, seq }).first('payload')) as { payload: string } | undefined;
+  return row === undefined ? null : decodeSnapshot(row.payload);
+}

@@ -1,0 +1,65 @@
+import type { Knex } from 'knex';
+import type { Address, Hex, Market } from '../core/types.js';
+import { fromColumn, insertAll, toColumn } from './columns.js';
+import type { Queryable } from './types.js';
+
+interface MarketRow {
+  market: number;
+  id: string;
+  pair: string;
+  base_symbol: string;
+  base_address: string;
+  base_decimals: number;
+  quote_symbol: string;
+  quote_address: string;
+  quote_decimals: number;
+  lot_units: string;
+  tick_lot_units: string;
+  max_ttl_sec: number;
+  tick_size: string;
+  lot_size: string;
+  generation: number;
+}
+
+/** All markets that were ever listed, by index. */
+export async function readMarkets(q: Queryable): Promise<Market[]> {
+  const rows = (await q('markets').orderBy('market').select()) as MarketRow[];
+  return rows.map((row) => ({
+    index: row.market,
+    id: row.id as Hex,
+    pair: row.pair,
+    base: { symbol: row.base_symbol, address: row.base_address as Address, decimals: row.base_decimals },
+    quote: { symbol: row.quote_symbol, address: row.quote_address as Address, decimals: row.quote_decimals },
+    lotUnits: fromColumn(row.lot_units),
+    tickLotUnits: fromColumn(row.tick_lot_units),
+    maxTtlSec: row.max_ttl_sec,
+    tickSize: row.tick_size,
+    lotSize: row.lot_size,
+  }));
+}
+
+/** Stores the markets that a generation listed. */
+export async function insertMarkets(
+  tx: Knex.Transaction,
+  listed: readonly Market[],
+  generation: number,
+): Promise<void> {
+  const rows = listed.map((market): MarketRow => ({
+    market: market.index,
+    id: market.id,
+    pair: market.pair,
+    base_symbol: market.base.symbol,
+    base_address: market.base.address,
+    base_decimals: market.base.decimals,
+    quote_symbol: market.quote.symbol,
+    quote_address: market.quote.address,
+    quote_decimals: market.quote.decimals,
+    lot_units: toColumn(market.lotUnits),
+    tick_lot_units: toColumn(market.tickLotUnits),
+    max_ttl_sec: market.maxTtlSec,
+    tick_size: market.tickSize,
+    lot_size: market.lotSize,
+    generation,
+  }));
+  await insertAll(tx, 'markets', rows);
+}

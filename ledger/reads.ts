@@ -1,0 +1,147 @@
+/** Reads for the public interfaces. Nothing here writes, and every list is bounded. */
+import type { Address, ChainFill, Hex, Side } from '../core/types.js';
+import { readBalances } from './balances.js';
+import { checkLimit, fromColumn } from './columns.js';
+import { readAttributedFill, toChainFill, type FillRow } from './fills.js';
+import { readMarkets } from './markets.js';
+import type { AttributedFill, BalanceRow, Queryable } from './types.js';
+
+export { lastGeneration } from './ledger-log.js';
+
+/** The `limit` (1..10000) newest fills of a market, newest last. */
+export async function recentFills(q: Queryable, market: number, limit = 256): Promise<ChainFill[]> {
+  const rows = (await q('fills')
+    .where({ market })
+    .orderBy('fill_seq', 'desc')
+    .limit(checkLimit(limit))
+    .select()) as FillRow[];
+  return rows.reverse().map(toChainFill);
+}
+
+/** A fill as it was committed, with the generation that did; null while it is not attributed. */
+export async function fillWithLegs(
+  q: Queryable,
+  market: number,
+  fillSeq: number,
+): Promise<(AttributedFill & { generation: number }) | null> {
+  const row = (await q('fills').where({ market, fill_seq: fillSeq }).first()) as FillRow | undefined;
+  if (row === undefined) return null;
+  return { ...(await readAttributedFill(q, row)), generation: row.generation };
+}
+
+/** Rows of one account, by token; empty for an unknown account. */
+export async function makerBalances(q: Queryable, account: Address): Promise<BalanceRow[]> {
+  return readBalances(q, { account });
+}
+
+/** Highest attributed fill of every market that had one, by market index. */
+export async function fillSeqs(q: Queryable): Promise<Map<number, number>> {
+  const rows = (await q('market_progress')
+    .select('market')
+    .max({ last: 'fill_seq' })
+    .groupBy('market')
+    .orderBy('market')) as { market: number; last: number }[];
+  return new Map(rows.map((row) => [row.market, row.last]));
+}
+
+/** One order's part of one fill, as its maker sees it. */
+export interface UserFill {
+  market: number;
+  fillSeq: number;
+  oid: number;
+  tid: number;
+  side: Side;
+  priceTicks: bigint;
+  baseUnits: bigint;
+  /** The maker's base balance before this part. */
+  startBaseUnits: bigint;
+  txHash: Hex;
+  blockNumber: number;
+  timestampMs: number;
+  generation: number;
+}
+
+interface UserFillRow {
+  market: number;
+  fill_seq: number;
+  oid: number;
+  tid: number;
+  side: Side;
+  price_ticks: string;
+  base_units: string;
+  start_base_units: string;
+  tx_hash: string;
+  block_number: number;
+  timestamp_ms: number;
+  generation: number;
+}
+
+/** The `limit` (1..10000) newest order fills of a maker, newest first. */
+export async function userOrderFills(q: Queryable, maker: Address, limit = 2_000): Promise<UserFill[]> {
+  const rows = (await q('order_fills as part')
+    .join('fills as fill', (on) => {
+      on.on('fill.market', 'part.market').on('fill.fill_seq', 'part.fill_seq');
+    })
+    .where('part.maker', maker)
+    .orderBy([
+      { column: 'part.generation', order: 'desc' },
+      { column: 'fill.block_number', order: 'desc' },
+      { column: 'fill.log_index', order: 'desc' },
+      { column: 'part.part_no', order: 'desc' },
+    ])
+    .limit(checkLimit(limit))
+    .select('part.*', 'fill.tx_hash', 'fill.block_number', 'fill.timestamp_ms')) as UserFillRow[];
+  return rows.map((row) => ({
+    market: row.market,
+    fillSeq: row.fill_seq,
+    oid: row.oid,
+    tid: row.tid,
+    side: row.side,
+    priceTicks: fromColumn(row.price_ticks),
+    baseUnits: fromColumn(row.base_units),
+    startBaseUnits: fromColumn(row.start_base_units),
+    txHash: row.tx_hash as Hex,
+    blockNumber: row.block_number,
+    timestampMs: row.timestamp_ms,
+    generation: row.generation,
+  }));
+}
+
+/** Fees of all fills so far in one token. */
+export interface FeeTotal {
+  token: Address;
+  /** Taker fees, credited to the takers' rows. */
+  feeUnits: bigint;
+  /** Input fees of gasless orders, credited to the operator's row. */
+  inputFeeUnits: bigint;
+}
+
+const FEE_PAGE = 1_000;
+
+/** Fees per token, by token address. Reads every fill in pages; meant for reports, not for a request. */
+export async function feeTotals(q: Queryable): Promise<FeeTotal[]> {
+  const totals = new Map<Address, FeeTotal>();
+  const of = (token: Address): FeeTotal => {
+    const total = totals.get(token) ?? { token, feeUnits: 0n, inputFeeUnits: 0n };
+    totals.set(token, total);
+    return total;
+  };
+  for (const { index, base, quote } of await readMarkets(q)) {
+    for (let after = 0, more = true; more;) {
+      const rows = (await q('fills')
+        .where({ market: index })
+        .where('fill_seq', '>', after)
+        .orderBy('fill_seq')
+        .limit(FEE_PAGE)
+        .select('fill_seq', 'side', 'fee_units', 'input_fee_units')) as FillRow[];
+      for (const row of rows) {
+        const [input, output] = row.side === 'ask' ? [quote, base] : [base, quote];
+        of(output.address).feeUnits += fromColumn(row.fee_units);
+        of(input.address).inputFeeUnits += fromColumn(row.input_fee_units);
+        after = row.fill_seq;
+      }
+      more = rows.length === FEE_PAGE;
+    }
+  }
+  return [...totals.values()].sort((a, b) => (a.token < b.token ? -1 : 1));
+}
