@@ -17,11 +17,16 @@ export interface ChainOptions {
   blockTimeMs: number;
 }
 
+export interface RunningChain {
+  rpcUrl: string;
+  close(): Promise<void>;
+}
+
 /**
  * Starts the chain in this process. No project configuration is loaded, which makes it listen within a second. Blocks may share
  * a timestamp, so that chain time follows the wall clock at any block time and whatever is mined in between.
  */
-export async function startChain({ host, port, blockTimeMs }: ChainOptions): Promise<{ rpcUrl: string }> {
+export async function startChain({ host, port, blockTimeMs }: ChainOptions): Promise<RunningChain> {
   await assertPortFree(host, port, 'RPC_PORT');
   const hre = await createHardhatRuntimeEnvironment({
     networks: {
@@ -38,7 +43,7 @@ export async function startChain({ host, port, blockTimeMs }: ChainOptions): Pro
   });
   const server = await hre.network.createServer('node', host, port);
   const listening = await server.listen();
-  return { rpcUrl: `http://${host}:${listening.port}` };
+  return { rpcUrl: `http://${host}:${listening.port}`, close: () => server.close() };
 }
 
 async function main(): Promise<void> {
@@ -50,12 +55,12 @@ async function main(): Promise<void> {
     },
   });
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(0));
-  const chain = await startChain({
+  const { rpcUrl } = await startChain({
     host: values.host,
     port: integer('--port', values.port, 0, 65_535),
     blockTimeMs: integer('--block-time-ms', values['block-time-ms'], 10, 60_000),
   });
-  console.log(JSON.stringify(chain));
+  console.log(JSON.stringify({ rpcUrl }));
 }
 
 function integer(option: string, text: string, minimum: number, maximum: number): number {

@@ -12,7 +12,7 @@ import { startKeepers, startManualChain, type KeeperStack, type ManualChain } fr
 
 const WETH_UNITS = 10n ** 18n;
 
-forEachDatabase('watcher and poster on a chain', (open) => {
+forEachDatabase((name, open) => describe(`watcher and poster on a chain, ${name}`, () => {
   let chain: ManualChain;
   let stack: KeeperStack;
   let maker1: Address;
@@ -24,6 +24,8 @@ forEachDatabase('watcher and poster on a chain', (open) => {
     maker1 = chain.address('maker1');
     maker2 = chain.address('maker2');
   });
+
+  after(() => chain.close());
 
   beforeEach(async function () {
     this.timeout(60_000);
@@ -168,4 +170,4 @@ forEachDatabase('watcher and poster on a chain', (open) => {
     const vault = (await readBalances(stack.db.knex, { account: VAULT })).find((one) => one.token === token('USDC'));
     expect(vault?.balanceUnits).to.be.lessThan(0n);
   });
-});
+}));

@@ -32,11 +32,13 @@ export interface ManualChain {
   mine(): Promise<void>;
   /** Takes the chain back to where it was after the deployment, so that a fresh database can follow it. */
   reset(): Promise<void>;
+  close(): Promise<void>;
 }
 
 /** Starts a chain in this process and deploys the sandbox on it. */
 export async function startManualChain(marketCount = 1): Promise<ManualChain> {
-  const { rpcUrl } = await startChain({ host: '127.0.0.1', port: 0, blockTimeMs: 60_000 });
+  const running = await startChain({ host: '127.0.0.1', port: 0, blockTimeMs: 60_000 });
+  const { rpcUrl } = running;
   const manifest = await deploySandbox({ rpcUrl, serverUrl: 'http://127.0.0.1:1', marketCount, log: () => undefined });
   const provider = connect(rpcUrl);
   await provider.send('evm_setAutomine', [false]);
@@ -63,6 +65,10 @@ export async function startManualChain(marketCount = 1): Promise<ManualChain> {
     reset: async () => {
       await provider.send('evm_revert', [snapshot]);
       snapshot = (await provider.send('evm_snapshot', [])) as string;
+    },
+    close: async () => {
+      provider.destroy();
+      await running.close();
     },
   };
 }

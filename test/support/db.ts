@@ -1,0 +1,55 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { openDb } from '../../ledger/db.js';
+import type { Db } from '../../ledger/types.js';
+
+/** Opens an empty database without tables, gone after the test. */
+export type OpenTestDb = () => Promise<Db>;
+
+/**
+ * Declares the tests of `declare` once for SQLite, in a file, and once for PostgreSQL, in a schema of its own, when DATABASE_URL
+ * names a server. `name` is that of the database.
+ */
+export function forEachDatabase(declare: (name: string, open: OpenTestDb) => void): void {
+  describe('on SQLite', () => {
+    const undo = cleanUp();
+    declare('SQLite', async () => {
+      const folder = mkdtempSync(join(tmpdir(), 'curvebook-db-'));
+      const db = await openDb(`sqlite:${join(folder, 'test.sqlite')}`);
+      undo.push(async () => {
+        await db.close();
+        rmSync(folder, { recursive: true, force: true });
+      });
+      return db;
+    });
+  });
+
+  const url = process.env.DATABASE_URL;
+  if (url === undefined || url === '') return;
+  describe('on PostgreSQL', () => {
+    const undo = cleanUp();
+    declare('PostgreSQL', async () => {
+      const schema = `test_${randomUUID().replaceAll('-', '')}`;
+      const root = await openDb(url);
+      await root.knex.raw('create schema ??', [schema]);
+      await root.close();
+      const db = await openDb(url, { schema });
+      undo.push(async () => {
+        await db.knex.raw('drop schema ?? cascade', [schema]);
+        await db.close();
+      });
+      return db;
+    });
+  });
+}
+
+/** What a suite opened is closed after each of its tests, the newest first. */
+function cleanUp(): (() => Promise<void>)[] {
+  const undo: (() => Promise<void>)[] = [];
+  afterEach(async () => {
+    for (let last = undo.pop(); last !== undefined; last = undo.pop()) await last();
+  });
+  return undo;
+}
