@@ -13,16 +13,16 @@ export interface Draft {
   /** Effects so far, in order. */
   effects: OrderEffect[];
   /** Gives the order the next id. */
-  open(order: NewOrder): number;
-  close(oid: number): void;
+  open: (order: NewOrder) => number;
+  close: (oid: number) => void;
   /** An open order of this maker. */
-  order(oid: number): OpenOrder | undefined;
-  orderByCloid(cloid: string): OpenOrder | undefined;
-  openCount(): number;
+  order: (oid: number) => OpenOrder | undefined;
+  orderByCloid: (cloid: string) => OpenOrder | undefined;
+  openCount: () => number;
   /** Best price over the orders of all makers, null on an empty side. */
-  bestTicks(market: number, side: Side): bigint | null;
+  bestTicks: (market: number, side: Side) => bigint | null;
   /** What all open orders of the maker could pay in this token, in its units. */
-  exposureUnits(token: Address): bigint;
+  exposureUnits: (token: Address) => bigint;
 }
 
 /** What an order could still pay: base units of an ask, quote units of a bid, rounded down. */

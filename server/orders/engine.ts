@@ -4,7 +4,9 @@ import type { Address, Market, OrderEffect } from '../../core/types.js';
 import { readSignedRequest } from '../../core/wire/request.js';
 import type { SignedRequest, WireAction } from '../../core/wire/types.js';
 import { readOperatorState } from '../../ledger/operator-log.js';
+import type { OperatorState } from '../../ledger/operator-log.js';
 import { appendOrderRows, readOrderRows } from '../../ledger/order-log.js';
+import type { Queryable } from '../../ledger/types.js';
 import { isRefusedType, judgeAction } from './actions/registry.js';
 import { createGroupCommit } from './group-commit.js';
 import type { Plan } from './group-commit.js';
@@ -12,7 +14,7 @@ import type { KnownOrder } from './history.js';
 import { refuseNonce } from './nonces.js';
 import { REFUSALS, refuse } from './refusals.js';
 import { resolveSigner } from './signers.js';
-import type { OperatorView, SignerStanding } from './signers.js';
+import type { SignerStanding } from './signers.js';
 import { loadState } from './state.js';
 import type { ExchangeReply, GatewayDeps } from './types.js';
 import { verifyRequest } from './verify.js';
@@ -24,26 +26,26 @@ export interface Gateway {
    * Serves one signed request, as parsed from JSON. Resolves after the commit that makes the reply true. Throws WireError when the
    * request has another shape (nothing is stored), GatewayUnavailableError when it can't be served.
    */
-  submit(body: unknown, hint?: ConnectionHint): Promise<ExchangeReply>;
-  book(): Book;
+  submit: (body: unknown, hint?: ConnectionHint) => Promise<ExchangeReply>;
+  book: () => Book;
   /** Listed markets, in listing order. */
-  markets(): readonly Market[];
-  order(oid: number): KnownOrder | undefined;
-  orderByCloid(maker: Address, cloid: string): KnownOrder | undefined;
+  markets: () => readonly Market[];
+  order: (oid: number) => KnownOrder | undefined;
+  orderByCloid: (maker: Address, cloid: string) => KnownOrder | undefined;
   /** Whether the address is a maker of this venue or has a row in its ledger. */
-  isKnown(account: Address): boolean;
+  isKnown: (account: Address) => boolean;
   /** Time of the maker's newest accepted action, null when it never had one. */
-  lastActionMs(maker: Address): number | null;
+  lastActionMs: (maker: Address) => number | null;
   /** Newest generation applied in memory, 0 before the first. */
-  generation(): number;
+  generation: () => number;
   /** False once another process owns the order log. */
-  isActive(): boolean;
+  isActive: () => boolean;
   /** Wakes the follower: a generation has become durable. */
-  onGeneration(): void;
+  onGeneration: () => void;
   /** Follows the ledger and operator logs until the signal stops it. */
-  run(signal: AbortSignal): Promise<void>;
+  run: (signal: AbortSignal) => Promise<void>;
   /** Resolves when everything submitted so far has been answered. */
-  idle(): Promise<void>;
+  idle: () => Promise<void>;
 }
 
 /** An action that somebody signed, or the gateway's own act of closing a suspended maker's orders. */
@@ -55,7 +57,7 @@ type Entry =
 export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
   const { db, writer, config, logger } = deps;
   const state = await loadState(db);
-  let operator: OperatorView = await readOperatorState(db.knex);
+  let operator: OperatorState = await readOperatorState(db.knex);
   let reading: Promise<void> | null = null;
   let readingNext: Promise<void> | null = null;
   let latestMs = 0;
@@ -66,9 +68,7 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
   const commits = createGroupCommit<Entry, ExchangeReply>(
     writer,
     {
-      begin: async (tx) => {
-        operator = await readOperatorState(tx);
-      },
+      begin: readOperator,
       plan,
       append: appendOrderRows,
       readBack: (tx) => readOrderRows(tx, { after: state.committed().lastOrderSeq(), limit: 10_000 }),
@@ -159,7 +159,7 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
   /** Reads the operator log once more; a read that is already under way may be too old, so then another one follows it. */
   function refreshOperator(): Promise<void> {
     if (reading === null) {
-      reading = readOperator().finally(() => {
+      reading = readOperator(db.knex).finally(() => {
         reading = null;
       });
       return reading;
@@ -173,8 +173,10 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
     return readingNext;
   }
 
-  async function readOperator(): Promise<void> {
-    operator = await readOperatorState(db.knex);
+  async function readOperator(q: Queryable): Promise<void> {
+    const read = await readOperatorState(q, operator);
+    // Two reads may overlap; the older one must not win.
+    if (read.lastSeq >= operator.lastSeq) operator = read;
   }
 
   async function closeSuspended(): Promise<void> {

@@ -13,31 +13,31 @@ export interface Plan<R> {
 /** What the group commit drives. Two states: `planned` runs ahead within one group, `committed` only moves after a commit. */
 export interface GroupSteps<E, R> {
   /** Reads, inside the transaction, whatever the group is judged by. */
-  begin(tx: Transaction): Promise<void>;
+  begin: (tx: Transaction) => Promise<void>;
   /** Judges an entry on the planned state and applies its row there. */
-  plan(entry: E): Plan<R>;
-  append(tx: Transaction, rows: readonly OrderLogRow[]): Promise<void>;
+  plan: (entry: E) => Plan<R>;
+  append: (tx: Transaction, rows: readonly OrderLogRow[]) => Promise<void>;
   /** Rows of the log behind the committed state. */
-  readBack(tx: Transaction): Promise<OrderLogRow[]>;
+  readBack: (tx: Transaction) => Promise<OrderLogRow[]>;
   /** Applies durable rows to the committed state. */
-  commit(rows: readonly OrderLogRow[]): void;
+  commit: (rows: readonly OrderLogRow[]) => void;
   /** Makes the planned state equal to the committed one. */
-  rollback(): void;
+  rollback: () => void;
 }
 
 export interface GroupCommit<E, R> {
   /** Resolves after the commit that makes the answer true. Rejects with GatewayUnavailableError. */
-  submit(entry: E): Promise<R>;
+  submit: (entry: E) => Promise<R>;
   /** True once another process owns the log; nothing is accepted any more. */
-  isLost(): boolean;
+  isLost: () => boolean;
   /** Resolves when everything submitted so far has been answered. */
-  idle(): Promise<void>;
+  idle: () => Promise<void>;
 }
 
 interface Waiting<E, R> {
   entry: E;
-  resolve(answer: R): void;
-  reject(error: unknown): void;
+  resolve: (answer: R) => void;
+  reject: (error: unknown) => void;
 }
 
 /** Most entries in one transaction. */

@@ -13,11 +13,11 @@ export interface KnownOrder {
 
 /** What became of orders: every open one, and the latest closed ones of each maker. */
 export interface OrderHistory {
-  apply(row: OrderLogRow): void;
-  applyFills(fills: readonly OrderFill[]): void;
-  order(oid: number): KnownOrder | undefined;
+  apply: (row: OrderLogRow) => void;
+  applyFills: (fills: readonly OrderFill[]) => void;
+  order: (oid: number) => KnownOrder | undefined;
   /** The newest order that had this client order id. */
-  orderByCloid(maker: Address, cloid: string): KnownOrder | undefined;
+  orderByCloid: (maker: Address, cloid: string) => KnownOrder | undefined;
 }
 
 interface Tracked {

@@ -4,10 +4,10 @@ import type { BalanceRow } from '../../ledger/types.js';
 
 /** Balances after the last durable generation that was read. */
 export interface Inventory {
-  replace(rows: readonly BalanceRow[]): void;
+  replace: (rows: readonly BalanceRow[]) => void;
   /** max(balance - reserved, 0), in units of the token; 0 for an unknown account. */
-  available(maker: Address, token: Address): bigint;
-  has(account: Address): boolean;
+  available: (maker: Address, token: Address) => bigint;
+  has: (account: Address) => boolean;
 }
 
 /** An empty inventory. */

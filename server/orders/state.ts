@@ -20,17 +20,17 @@ export interface GatewayState {
   readonly inventory: Inventory;
   readonly history: OrderHistory;
   /** Durable rows only. */
-  committed(): Book;
+  committed: () => Book;
   /** Runs ahead of `committed` within one group commit. */
-  planned(): Book;
-  lastActionMs(maker: Address): number | null;
-  lastRowMs(): number;
-  generation(): number;
-  commit(rows: readonly OrderLogRow[]): void;
+  planned: () => Book;
+  lastActionMs: (maker: Address) => number | null;
+  lastRowMs: () => number;
+  generation: () => number;
+  commit: (rows: readonly OrderLogRow[]) => void;
   /** Makes `planned` equal to `committed`. */
-  rollback(): void;
+  rollback: () => void;
   /** Applies the generations that became durable since the last call; true when there were any. */
-  follow(db: Db): Promise<boolean>;
+  follow: (db: Db) => Promise<boolean>;
 }
 
 /** Folds both logs from their beginnings. */
@@ -69,7 +69,7 @@ function createState(): GatewayState {
   const inventory = createInventory();
   const history = createHistory(markets);
   const lastAction = new Map<Address, number>();
-  let committed = createBook(markets);
+  const committed = createBook(markets);
   let planned = committed.clone();
   let lastRowMs = 0;
   let generation = 0;

@@ -22,9 +22,9 @@ export interface Readiness {
 }
 
 export interface GatewayLogger {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-  error(fields: object, message: string): void;
+  info: (fields: object, message: string) => void;
+  warn: (fields: object, message: string) => void;
+  error: (fields: object, message: string) => void;
 }
 
 export interface GatewayDeps {
@@ -32,9 +32,9 @@ export interface GatewayDeps {
   /** The right to append to the order log. */
   writer: Writer;
   config: GatewayConfig;
-  readiness(): Readiness;
+  readiness: () => Readiness;
   /** Unix milliseconds. */
-  clock(): number;
+  clock: () => number;
   logger: GatewayLogger;
 }
 
@@ -51,7 +51,7 @@ export interface AdmissionView {
   book: Book;
   markets: readonly Market[];
   /** Unreserved balance after the last durable generation, in units of the token. */
-  available(maker: Address, token: Address): bigint;
+  available: (maker: Address, token: Address) => bigint;
   readiness: Readiness;
 }
 

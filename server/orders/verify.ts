@@ -19,7 +19,7 @@ export interface VerifiedAction {
 
 export interface VerifyOptions {
   sources: readonly SourceLetter[];
-  resolve(signer: Address): SignerStanding;
+  resolve: (signer: Address) => SignerStanding;
   hint: ConnectionHint;
 }
 

@@ -8,7 +8,7 @@ export interface InfoDeps {
   db: Db;
   config: Pick<GatewayConfig, 'referencePrices'>;
   /** Unix milliseconds. */
-  clock(): number;
+  clock: () => number;
 }
 
 /** Answers one type of query with a JSON value. Throws WireError when a field of the request has another shape. */
