@@ -4,11 +4,11 @@
  */
 import { carryFills, restingOrders, type RestingOrder } from './attribution/carry.js';
 import { trimMaker, type TrimSide } from './exposure/trim.js';
-import { payToken, paymentCeiling, worstPayment, type MakerSide } from './exposure/worst.js';
+import { envelopePayment, payToken, worstPayment, type MakerSide } from './exposure/worst.js';
 import { snapshotSide, trimSnapshot } from './snapshot.js';
 import type { Address, Market, MarketSnapshot, OrderFill, Side, Trim } from './types.js';
 
-export { payToken, worstPayment, type MakerSide };
+export { envelopePayment, payToken, worstPayment, type MakerSide };
 
 /**
  * A publication that can still be executed: the live one, or one with a higher sequence number that may still land, and whose
@@ -69,7 +69,6 @@ export function trimToInventory(
     for (const [token, sides] of byToken) {
       if (sides.every((side) => side.next.length === 0)) continue;
       const available = availableUnits(maker, token);
-      if (sides.reduce((sum, side) => sum + paymentCeiling(side), 0n) <= available) continue;
       for (const { market, oid, lots } of trimMaker(sides, available < 0n ? 0n : available)) {
         const ofMarket = trims.get(market) ?? [];
         ofMarket.push({ oid, lots });
@@ -102,11 +101,14 @@ type SidesByMaker = Map<Address, Map<Address, TrimSide[]>>;
 function sidesByMaker(markets: readonly ExposureMarket[]): SidesByMaker {
   const result: SidesByMaker = new Map();
   for (const { market, older, candidate } of markets) {
+    const inSequence = [...older].sort((a, b) => a.seq - b.seq);
     for (const side of SIDES) {
       const next = candidate === null ? [] : restingOrders(market, candidate, side);
       const bestTicks = candidate === null ? 0n : (snapshotSide(candidate, side)[0]?.priceTicks ?? 0n);
       const nextOf = groupByMaker(next);
-      const olderOf = older.map((publication) => groupByMaker(side === 'ask' ? publication.asks : publication.bids));
+      const olderOf = inSequence.map((publication) =>
+        groupByMaker(side === 'ask' ? publication.asks : publication.bids),
+      );
       for (const maker of new Set([nextOf, ...olderOf].flatMap((orders) => [...orders.keys()]))) {
         const exposed = {
           market,

@@ -29,7 +29,12 @@ export function snapshotOf(
       .filter((order) => !exclude.has(order.maker))
       .map((order) => {
         const { oid, maker, priceTicks } = order;
-        return { oid, maker, priceTicks, sizeLots: remainingLots(order, market.lotUnits) - (trimmedLots.get(oid) ?? 0n) };
+        return {
+          oid,
+          maker,
+          priceTicks,
+          sizeLots: remainingLots(order, market.lotUnits) - (trimmedLots.get(oid) ?? 0n),
+        };
       })
       .filter((order) => order.sizeLots > 0n);
   const { fillSeq, askVolumeUnits, bidVolumeUnits } = progress;

@@ -1,5 +1,5 @@
 import type { RestingOrder } from '../attribution/carry.js';
-import { envelopeSteps, worstPayment, type MakerSide } from './worst.js';
+import { paymentsFit, type MakerSide } from './worst.js';
 
 /** A side together with the best price of the whole book there, against which distances of orders are measured. */
 export interface TrimSide extends MakerSide {
@@ -21,25 +21,28 @@ interface Candidate {
   lots: bigint;
 }
 
+type Trims = Map<Candidate, bigint>;
+
 /**
  * The trims that bring the sum of one maker's worst payments of one token, over `sides`, down to `availableUnits`. Whole lots go, worst
  * price first: farthest from the best price of its market's side, relative to it; then the higher market, then the newer order. Lots
- * whose absence lowers no worst payment, since an older publication offers as much anyway, are given back, best price first. When the
- * older publications alone exceed the limit, nothing new is offered.
+ * that turn out to fit after all, since an older publication offers as much anyway, are given back side by side. When the older
+ * publications alone exceed the limit, nothing new is offered.
  */
 export function trimMaker(sides: readonly TrimSide[], availableUnits: bigint): OrderTrim[] {
-  const fits = (trimmed: readonly TrimSide[]): boolean =>
-    trimmed.reduce((sum, side) => sum + worstPayment(side), 0n) <= availableUnits;
-  if (fits(sides)) return [];
+  const fits = (trims: Trims): boolean => paymentsFit(withTrims(sides, trims), availableUnits);
+  if (fits(new Map())) return [];
   const candidates = worstFirst(sides);
-  const allLots = candidates.reduce((sum, { lots }) => sum + lots, 0n);
-  const untrimmable = !fits(withTrims(sides, takeLots(candidates, allLots)));
-  const needed = untrimmable ? allLots : leastLots(allLots, (lots) => fits(withTrims(sides, takeLots(candidates, lots))));
-  const trims = takeLots(candidates, needed);
-  if (!untrimmable) giveBack(sides, trims);
-  return [...trims]
-    .filter(([, lots]) => lots > 0n)
-    .map(([{ side, order }, lots]) => ({ market: side.market.index, oid: order.oid, lots }));
+  const allLots = lotsOf(candidates);
+  const trimmedTo = (keptLots: bigint): Trims => takeLots(candidates, allLots - keptLots);
+  let trims = trimmedTo(0n);
+  if (fits(trims)) {
+    trims = trimmedTo(mostLots(allLots, (keptLots) => fits(trimmedTo(keptLots))));
+    sides.forEach((_, sideIndex) => {
+      trims = giveBack(trims, sideIndex, fits);
+    });
+  }
+  return [...trims].map(([{ side, order }, lots]) => ({ market: side.market.index, oid: order.oid, lots }));
 }
 
 /** The orders that may be trimmed, in the order in which they are. */
@@ -66,9 +69,13 @@ function compare(a: bigint, b: bigint): number {
   return a < b ? -1 : 1;
 }
 
+function lotsOf(candidates: readonly Candidate[]): bigint {
+  return candidates.reduce((sum, { lots }) => sum + lots, 0n);
+}
+
 /** The first `totalLots` lots in the order of the candidates. */
-function takeLots(candidates: readonly Candidate[], totalLots: bigint): Map<Candidate, bigint> {
-  const trims = new Map<Candidate, bigint>();
+function takeLots(candidates: readonly Candidate[], totalLots: bigint): Trims {
+  const trims: Trims = new Map();
   let needLots = totalLots;
   for (const candidate of candidates) {
     if (needLots === 0n) break;
@@ -79,57 +86,47 @@ function takeLots(candidates: readonly Candidate[], totalLots: bigint): Map<Cand
   return trims;
 }
 
-/** The least number of lots in 1..allLots that passes; more lots never fail where fewer pass, and all of them pass. */
-function leastLots(allLots: bigint, passes: (lots: bigint) => boolean): bigint {
-  let low = 1n;
+/** The most lots in 0..allLots that pass; none passes, and fewer pass where more do. */
+function mostLots(allLots: bigint, passes: (lots: bigint) => boolean): bigint {
+  let low = 0n;
   let high = allLots;
   while (low < high) {
-    const middle = (low + high) / 2n;
-    if (passes(middle)) high = middle;
-    else low = middle + 1n;
+    const middle = (low + high + 1n) / 2n;
+    if (passes(middle)) low = middle;
+    else high = middle - 1n;
   }
   return low;
 }
 
-function withTrims(sides: readonly TrimSide[], trims: ReadonlyMap<Candidate, bigint>): TrimSide[] {
-  const lotsOf = sides.map(() => new Map<number, bigint>());
-  for (const [{ sideIndex, order }, lots] of trims) lotsOf[sideIndex]!.set(order.oid, lots);
+function withTrims(sides: readonly TrimSide[], trims: Trims): TrimSide[] {
+  const lotsByOid = sides.map(() => new Map<number, bigint>());
+  for (const [{ sideIndex, order }, lots] of trims) lotsByOid[sideIndex]!.set(order.oid, lots);
   return sides.map((side, index) => {
     const trimmed = (order: RestingOrder): RestingOrder => {
-      const lots = lotsOf[index]!.get(order.oid) ?? 0n;
+      const lots = lotsByOid[index]!.get(order.oid) ?? 0n;
       return lots === 0n ? order : { ...order, units: order.units - lots * side.market.lotUnits };
     };
-    return { ...side, next: side.next.map(trimmed) };
+    return { ...side, next: side.next.map(trimmed).filter((order) => order.units > 0n) };
   });
 }
 
-/** Lowers trims, best price first, as far as no worst payment rises. */
-function giveBack(sides: readonly TrimSide[], trims: Map<Candidate, bigint>): void {
-  const bestFirst = [...trims.keys()].reverse();
-  withTrims(sides, trims).forEach((side, sideIndex) => {
-    const slackUnits = slackByWeight(side);
-    let givenUnits = 0n;
-    for (const candidate of bestFirst) {
-      if (candidate.sideIndex !== sideIndex) continue;
-      const weight = side.side === 'ask' ? 1n : candidate.order.priceTicks;
-      const freeLots = ((slackUnits.get(weight) ?? 0n) - givenUnits) / side.market.lotUnits;
-      if (freeLots <= 0n) continue;
-      const trimmed = trims.get(candidate)!;
-      const lots = freeLots < trimmed ? freeLots : trimmed;
-      trims.set(candidate, trimmed - lots);
-      givenUnits += lots * side.market.lotUnits;
-    }
-  });
-}
-
-/** Per weight, the units that can be added there without lifting the new publication above the older ones at it or at any lower. */
-function slackByWeight(side: TrimSide): Map<bigint, bigint> {
-  const slack = new Map<bigint, bigint>();
-  let least: bigint | null = null;
-  for (const { weight, olderUnits, nextUnits } of envelopeSteps(side).reverse()) {
-    const units: bigint = olderUnits - nextUnits;
-    if (least === null || units < least) least = units;
-    slack.set(weight, least);
-  }
-  return slack;
+/**
+ * Gives back as many of the lots trimmed on one side as fit, from the worst price on: adding there raises what is offered at the
+ * fewest prices, so it is what an older publication covers first.
+ */
+function giveBack(trims: Trims, sideIndex: number, fits: (trims: Trims) => boolean): Trims {
+  const ofSide = [...trims].filter(([candidate]) => candidate.sideIndex === sideIndex);
+  const trimmed = ofSide.map(([candidate, lots]) => ({ ...candidate, lots }));
+  const without = (givenLots: bigint): Trims => {
+    const given = takeLots(trimmed, givenLots);
+    const next: Trims = new Map(trims);
+    trimmed.forEach((one, index) => {
+      const [candidate] = ofSide[index]!;
+      const lots = one.lots - (given.get(one) ?? 0n);
+      if (lots === 0n) next.delete(candidate);
+      else next.set(candidate, lots);
+    });
+    return next;
+  };
+  return without(mostLots(lotsOf(trimmed), (lots) => fits(without(lots))));
 }

@@ -39,7 +39,15 @@ const entriesOf = (markets: readonly Market[], steps: readonly Step[]): (OrderLo
   const entries: (OrderLogRow | OrderFill)[] = [];
   const row = (maker: Address, effect: OrderEffect): OrderLogRow => {
     const orderSeq = entries.length + 1;
-    return { orderSeq, timeMs: orderSeq, maker, signer: maker, nonce: orderSeq % 7, kind: effect.type, effects: [effect] };
+    return {
+      orderSeq,
+      timeMs: orderSeq,
+      maker,
+      signer: maker,
+      nonce: orderSeq % 7,
+      kind: effect.type,
+      effects: [effect],
+    };
   };
   for (const one of steps) {
     if (one.kind === 'open') {
@@ -76,8 +84,13 @@ const naive = (markets: readonly Market[], entries: readonly (OrderLogRow | Orde
   for (const entry of entries) {
     if (!isRow(entry)) {
       open = open
-        .map((order) => (order.oid === entry.oid ? { ...order, filledUnits: order.filledUnits + entry.baseUnits } : order))
-        .filter((order) => order.sizeLots * markets[order.market]!.lotUnits - order.filledUnits >= markets[order.market]!.lotUnits);
+        .map((order) =>
+          order.oid === entry.oid ? { ...order, filledUnits: order.filledUnits + entry.baseUnits } : order,
+        )
+        .filter(
+          (order) =>
+            order.sizeLots * markets[order.market]!.lotUnits - order.filledUnits >= markets[order.market]!.lotUnits,
+        );
       continue;
     }
     for (const effect of entry.effects) {
@@ -100,7 +113,10 @@ const sorted = (orders: readonly OpenOrder[], side: Side): OpenOrder[] =>
 const expectSame = (book: Book, markets: readonly Market[], open: readonly OpenOrder[]): void => {
   for (const { index, lotUnits } of markets) {
     for (const side of SIDES) {
-      const orders = sorted(open.filter((order) => order.market === index && order.side === side), side);
+      const orders = sorted(
+        open.filter((order) => order.market === index && order.side === side),
+        side,
+      );
       expect(book.sideOrders(index, side)).to.deep.equal(orders);
       expect(book.bestTicks(index, side)).to.equal(orders[0]?.priceTicks ?? null);
       const prices = [...new Set(orders.map((order) => order.priceTicks))];
@@ -133,17 +149,25 @@ const expectSame = (book: Book, markets: readonly Market[], open: readonly OpenO
       if (order.cloid !== null) expect(book.orderByCloid(maker, order.cloid)).to.deep.equal(order);
     }
   }
-  expect([...book.makersWithOrders()].sort()).to.deep.equal(MAKERS.filter((maker) => open.some((order) => order.maker === maker)));
+  expect([...book.makersWithOrders()].sort()).to.deep.equal(
+    MAKERS.filter((maker) => open.some((order) => order.maker === maker)),
+  );
 };
 
-const openRow = (orderSeq: number, oid: number, over: Partial<Extract<OrderEffect, { type: 'open' }>> = {}): OrderLogRow => ({
+const openRow = (
+  orderSeq: number,
+  oid: number,
+  over: Partial<Extract<OrderEffect, { type: 'open' }>> = {},
+): OrderLogRow => ({
   orderSeq,
   timeMs: 1,
   maker: MAKERS[0]!,
   signer: MAKERS[0]!,
   nonce: orderSeq,
   kind: 'order',
-  effects: [{ type: 'open', oid, market: 0, side: 'bid', priceTicks: 5n, sizeLots: 2n, tif: 'Alo', cloid: null, ...over }],
+  effects: [
+    { type: 'open', oid, market: 0, side: 'bid', priceTicks: 5n, sizeLots: 2n, tif: 'Alo', cloid: null, ...over },
+  ],
 });
 
 describe('book', () => {
@@ -156,7 +180,8 @@ describe('book', () => {
         const book = createBook(markets);
         entries.forEach((entry, index) => {
           feed(book, [entry]);
-          if (index % 5 === 0 || index === entries.length - 1) expectSame(book, markets, naive(markets, entries.slice(0, index + 1)));
+          if (index % 5 === 0 || index === entries.length - 1)
+            expectSame(book, markets, naive(markets, entries.slice(0, index + 1)));
         });
       }),
       fcOptions(150),
@@ -168,11 +193,17 @@ describe('book', () => {
       fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
         const entries = entriesOf(markets, steps);
         const fillsFirst = createBook(markets);
-        feed(fillsFirst, entries.filter((entry) => !isRow(entry)));
+        feed(
+          fillsFirst,
+          entries.filter((entry) => !isRow(entry)),
+        );
         feed(fillsFirst, entries.filter(isRow));
         const rowsFirst = createBook(markets);
         feed(rowsFirst, entries.filter(isRow));
-        feed(rowsFirst, entries.filter((entry) => !isRow(entry)));
+        feed(
+          rowsFirst,
+          entries.filter((entry) => !isRow(entry)),
+        );
         const open = naive(markets, entries);
         expectSame(fillsFirst, markets, open);
         expectSame(rowsFirst, markets, open);
@@ -201,7 +232,14 @@ describe('book', () => {
   it('closes an order left with less than one lot, and counts what comes for it later', () => {
     const book = createBook(markets);
     book.apply(openRow(1, 1));
-    const fill = (baseUnits: bigint): OrderFill => ({ oid: 1, maker: MAKERS[0]!, market: 0, side: 'bid', priceTicks: 5n, baseUnits });
+    const fill = (baseUnits: bigint): OrderFill => ({
+      oid: 1,
+      maker: MAKERS[0]!,
+      market: 0,
+      side: 'bid',
+      priceTicks: 5n,
+      baseUnits,
+    });
     book.applyFills([fill(10n)]);
     expect(book.order(1)?.filledUnits).to.equal(10n);
     expect(book.levels(0, 'bid')).to.deep.equal([{ priceTicks: 5n, lots: 1n, orders: 1 }]);
@@ -248,9 +286,15 @@ describe('book', () => {
   it('refuses a log that can not be folded', () => {
     const book = createBook(markets);
     book.apply(openRow(2, 5));
-    expect(() => book.apply(openRow(2, 6))).to.throw().with.property('code', 'row_out_of_order');
-    expect(() => book.apply(openRow(3, 5))).to.throw().with.property('code', 'oid_out_of_order');
-    expect(() => book.apply(openRow(4, 7, { market: 9 }))).to.throw().with.property('code', 'unknown_market');
+    expect(() => book.apply(openRow(2, 6)))
+      .to.throw()
+      .with.property('code', 'row_out_of_order');
+    expect(() => book.apply(openRow(3, 5)))
+      .to.throw()
+      .with.property('code', 'oid_out_of_order');
+    expect(() => book.apply(openRow(4, 7, { market: 9 })))
+      .to.throw()
+      .with.property('code', 'unknown_market');
   });
 
   it('takes markets that are listed after it was created', () => {
