@@ -7,7 +7,10 @@ import type { Stack, TestDatabase } from '../support/stack.js';
 import { FIRST_ASSET, place, placeWith, swap } from '../support/trading.js';
 
 /** Pause between two orders of a stream, so that a slow machine does not reach the limit of open orders. */
-const PACE_MS = 15;
+const PACE_MS = 5;
+/** How much must have happened before the kill, and again after it. */
+const MIN_FILLS = 6;
+const MIN_ORDERS = 40;
 const DEPOSITS = { WETH: wei('100'), USDC: micros('300000') };
 
 /** What a maker was told. An order or a cancel that was sent and not answered is in none of the lists. */
@@ -87,8 +90,14 @@ forEachDatabaseUrl((name, open) => {
       for (const round of [0, 1]) {
         const streaming = new AbortController();
         const streams = MAKERS.map((role) => stream(role, promises[role]!, 1_000 + 300 * round, streaming.signal));
-        const earlier = (await fillsNow(stack)).length;
-        await until('some fills', async () => (await fillsNow(stack)).length >= earlier + 4);
+        const enoughFills = (await fillsNow(stack)).length + MIN_FILLS;
+        const enoughOrders = MIN_ORDERS * (round + 1);
+        await until(
+          'orders and fills',
+          async () =>
+            MAKERS.every((role) => promises[role]!.placed.size >= enoughOrders) &&
+            (await fillsNow(stack)).length >= enoughFills,
+        );
         if (round === 1) {
           streaming.abort();
           await Promise.all(streams);
@@ -115,7 +124,6 @@ forEachDatabaseUrl((name, open) => {
         const { placed, cancelSent, canceled } = promises[role]!;
         const { info, user } = exchangeClient(stack, role);
         const open = new Set((await info.openOrders({ user })).map((order) => order.oid));
-        expect(placed.size).to.be.greaterThan(10);
         const lost = [...placed].filter((oid) => !cancelSent.has(oid) && !open.has(oid));
         const undead = [...canceled].filter((oid) => open.has(oid));
         expect({ lost, undead }, role).to.deep.equal({ lost: [], undead: [] });
