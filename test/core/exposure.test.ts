@@ -363,10 +363,13 @@ describe('trim to inventory', () => {
         const posted: MarketSnapshot[] = [];
         let midTicks = 300_000n;
         let oid = 0;
+        let executableNow = 0;
         let quotedLots = 0n;
         let wantedLots = 0n;
         for (const { moveTicks, weights, executable } of blocks) {
           midTicks += moveTicks;
+          // What was superseded once never comes back.
+          executableNow = Math.min(executable, executableNow + 1);
           const weightSum = weights.reduce((sum, weight) => sum + weight, 0n);
           const ladder = (side: Side): SnapshotOrder[] =>
             weights.map((weight, level) => {
@@ -381,7 +384,7 @@ describe('trim to inventory', () => {
               return { oid, maker: ME, priceTicks, sizeLots: units / WETH_USDC.lotUnits };
             });
           const candidate = { ...asks(0), asks: ladder('ask'), bids: ladder('bid') };
-          const older = posted.slice(-executable).map((one, seq) => executablePublication(WETH_USDC, seq, one, []));
+          const older = posted.slice(-executableNow).map((one, seq) => executablePublication(WETH_USDC, seq, one, []));
           const [trimmed] = trimToInventory([{ market: WETH_USDC, older, candidate }], (_, token) =>
             balances.get(token)!,
           );
