@@ -8,7 +8,7 @@ import { seededRandom, type Random } from '../support/random.js';
 import { randomAmount, randomConsumed, randomCurve, type RandomCurve } from '../support/random-curves.js';
 
 const MODES: readonly TradeMode[] = ['buyExactIn', 'buyExactOut', 'sellExactIn', 'sellExactOut'];
-const TRADES_PER_MODE = 3;
+const TRADES_PER_MODE = 2;
 /** Trades of one bulk call. */
 const BULK = 150;
 
