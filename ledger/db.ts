@@ -73,7 +73,7 @@ export async function bindDeployment(db: Db, deploymentId: string): Promise<void
 
 /** The deployment that the database is tied to. Throws DatabaseError `DEPLOYMENT_UNBOUND` before `bindDeployment`. */
 export async function readDeploymentId(q: Queryable): Promise<string> {
-  const row = (await q('meta').where({ key: 'deployment_id' }).first('value')) as { value: string } | undefined;
+  const row = await q<{ key: string; value: string }>('meta').where({ key: 'deployment_id' }).first('value');
   if (row === undefined) throw new DatabaseError('DEPLOYMENT_UNBOUND', 'This database is not tied to a deployment yet');
   return row.value;
 }
@@ -201,8 +201,10 @@ function parsePgUrl(url: string): URL {
 }
 
 /** int8 as a checked JS integer; numeric stays text, which is exact. */
-const getTypeParser: typeof pg.types.getTypeParser = (oid: number, format?: unknown) =>
-  oid === pg.types.builtins.INT8 && format !== 'binary' ? toSafeInt : pg.types.getTypeParser(oid, format as 'text');
+function getTypeParser(oid: number, format: 'text' | 'binary' = 'text'): (value: string) => unknown {
+  const isInt8 = oid === (pg.types.builtins.INT8 as number) && format === 'text';
+  return isInt8 ? toSafeInt : (pg.types.getTypeParser(oid, format) as (value: string) => unknown);
+}
 
 function closeOnce(root: Knex, before: () => Promise<void>): () => Promise<void> {
   let closed: Promise<void> | null = null;

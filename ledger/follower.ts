@@ -51,8 +51,7 @@ export function createFollower(markets: readonly Market[]): Follower {
   return {
     book,
     position: () => ({ orderSeq, generation }),
-    progress: (market) =>
-      progress.get(market) ?? { market, fillSeq: 0, askVolumeUnits: 0n, bidVolumeUnits: 0n },
+    progress: (market) => progress.get(market) ?? { market, fillSeq: 0, askVolumeUnits: 0n, bidVolumeUnits: 0n },
     async advance(q, cut) {
       if (cut.orderSeq < orderSeq || cut.generation < generation) {
         throw new RangeError(

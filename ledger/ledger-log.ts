@@ -78,7 +78,7 @@ async function checkReplay(tx: Knex.Transaction, write: GenerationWrite): Promis
 async function checkNewRefs(tx: Knex.Transaction, write: GenerationWrite): Promise<void> {
   const refs = [...new Set(write.entries.map((entry) => entry.ref))];
   for (const part of chunks(refs)) {
-    const row = (await tx('entries').whereIn('ref', part).orderBy('ref').first('ref')) as { ref: string } | undefined;
+    const row = await tx<{ ref: string }>('entries').whereIn('ref', part).orderBy('ref').first('ref');
     if (row !== undefined) throw new LedgerInvariantError('ref_exists', `${row.ref} is booked already`);
   }
 }
@@ -230,12 +230,12 @@ interface StoredProgress {
 /** Counters of every market that ever had a fill, by index. */
 export async function readProgress(q: Queryable): Promise<MarketProgress[]> {
   const newest = q('market_progress').select('market').max({ generation: 'generation' }).groupBy('market').as('newest');
-  const rows = (await q('market_progress')
+  const rows = await q('market_progress')
     .join(newest, (on) => {
       on.on('newest.market', 'market_progress.market').on('newest.generation', 'market_progress.generation');
     })
     .orderBy('market_progress.market')
-    .select('market_progress.*')) as StoredProgress[];
+    .select<StoredProgress[]>('market_progress.*');
   return rows.map(toProgress);
 }
 
@@ -266,18 +266,18 @@ export async function readGenerationEffects(
   q: Queryable,
   range: { after: number; upTo?: number; limit: number },
 ): Promise<GenerationEffects[]> {
-  const query = q('generations')
+  const query = q<StoredGeneration>('generations')
     .where('generation', '>', range.after)
     .orderBy('generation')
     .limit(checkLimit(range.limit));
   if (range.upTo !== undefined) void query.where('generation', '<=', range.upTo);
-  const rows = (await query.select('generation', 'to_block')) as { generation: number; to_block: number }[];
+  const rows = await query.select('generation', 'to_block');
   if (rows.length === 0) return [];
   const span = [rows[0]!.generation, rows.at(-1)!.generation] as const;
-  const parts = (await q('order_fills')
+  const parts = await q<StoredPart>('order_fills')
     .whereBetween('generation', span)
     .orderBy(['generation', 'market', 'fill_seq', 'part_no'])
-    .select('generation', 'oid', 'maker', 'market', 'side', 'price_ticks', 'base_units')) as StoredPart[];
+    .select('generation', 'oid', 'maker', 'market', 'side', 'price_ticks', 'base_units');
   const progress = (await q('market_progress')
     .whereBetween('generation', span)
     .orderBy(['generation', 'market'])
@@ -305,6 +305,8 @@ function toOrderFill(part: StoredPart): OrderFill {
 
 /** The stored snapshot of a curve that a fill hit, null when none did. */
 export async function readSnapshot(q: Queryable, market: number, seq: number): Promise<MarketSnapshot | null> {
-  const row = (await q('snapshots').where({ market, seq }).first('payload')) as { payload: string } | undefined;
+  const row = await q<{ market: number; seq: number; payload: string }>('snapshots')
+    .where({ market, seq })
+    .first('payload');
   return row === undefined ? null : decodeSnapshot(row.payload);
 }

@@ -98,11 +98,11 @@ export async function readOperatorState(q: Queryable, earlier?: OperatorState): 
 
 /** Rows after `after`, oldest first, at most `limit` (1..10000). */
 export async function readOperatorRows(q: Queryable, range: { after: number; limit: number }): Promise<OperatorRow[]> {
-  const rows = (await q('operator_log')
+  const rows = await q<StoredRow>('operator_log')
     .where('operator_seq', '>', range.after)
     .orderBy('operator_seq')
     .limit(checkLimit(range.limit))
-    .select('operator_seq', 'time_ms', 'kind', 'maker', 'note')) as StoredRow[];
+    .select('operator_seq', 'time_ms', 'kind', 'maker', 'note');
   return rows.map((row) => ({
     operatorSeq: row.operator_seq,
     timeMs: row.time_ms,

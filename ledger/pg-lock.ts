@@ -28,11 +28,11 @@ export interface AdvisoryLockOptions {
 export async function holdAdvisoryLock(db: Db, name: string, options: AdvisoryLockOptions): Promise<AdvisoryLock> {
   const client = new pg.Client({ ...pgConnectionOf(db), query_timeout: options.keepaliveMs });
   let failure: string | null = null;
-  let timer: NodeJS.Timeout | undefined;
+  const keepalive: { timer?: NodeJS.Timeout } = {};
   let ended: Promise<void> | null = null;
 
   function end(): Promise<void> {
-    clearInterval(timer);
+    clearInterval(keepalive.timer);
     // With a query unanswered the client drops its socket, so that this does not wait for a dead peer.
     return (ended ??= client.end().catch(() => {}));
   }
@@ -58,9 +58,10 @@ export async function holdAdvisoryLock(db: Db, name: string, options: AdvisoryLo
     throw error;
   }
 
-  timer = setInterval(() => {
+  const timer = setInterval(() => {
     client.query('select 1').catch((error: Error) => lose(error.message));
   }, options.keepaliveMs);
+  keepalive.timer = timer;
   timer.unref();
   return { failure: () => failure, release: end };
 }

@@ -78,7 +78,7 @@ interface UserFillRow {
 
 /** The `limit` (1..10000) newest order fills of a maker, newest first. */
 export async function userOrderFills(q: Queryable, maker: Address, limit = 2_000): Promise<UserFill[]> {
-  const rows = (await q('order_fills as part')
+  const rows = await q('order_fills as part')
     .join('fills as fill', (on) => {
       on.on('fill.market', 'part.market').on('fill.fill_seq', 'part.fill_seq');
     })
@@ -90,7 +90,7 @@ export async function userOrderFills(q: Queryable, maker: Address, limit = 2_000
       { column: 'part.part_no', order: 'desc' },
     ])
     .limit(checkLimit(limit))
-    .select('part.*', 'fill.tx_hash', 'fill.block_number', 'fill.timestamp_ms')) as UserFillRow[];
+    .select<UserFillRow[]>('part.*', 'fill.tx_hash', 'fill.block_number', 'fill.timestamp_ms');
   return rows.map((row) => ({
     market: row.market,
     fillSeq: row.fill_seq,
@@ -128,12 +128,12 @@ export async function feeTotals(q: Queryable): Promise<FeeTotal[]> {
   };
   for (const { index, base, quote } of await readMarkets(q)) {
     for (let after = 0, more = true; more;) {
-      const rows = (await q('fills')
+      const rows = await q<FillRow>('fills')
         .where({ market: index })
         .where('fill_seq', '>', after)
         .orderBy('fill_seq')
         .limit(FEE_PAGE)
-        .select('fill_seq', 'side', 'fee_units', 'input_fee_units')) as FillRow[];
+        .select('fill_seq', 'side', 'fee_units', 'input_fee_units');
       for (const row of rows) {
         const [input, output] = row.side === 'ask' ? [quote, base] : [base, quote];
         of(output.address).feeUnits += fromColumn(row.fee_units);

@@ -56,8 +56,7 @@ export function createSnapshotStore(markets: readonly Market[]): SnapshotStore {
     put: ({ market, seq }, snapshot) => keep(market, seq, snapshot),
     async get(q, publication) {
       const { market, seq } = publication;
-      const found =
-        kept.get(market)?.get(seq) ?? (await readSnapshot(q, market, seq)) ?? (await fold(q, publication));
+      const found = kept.get(market)?.get(seq) ?? (await readSnapshot(q, market, seq)) ?? (await fold(q, publication));
       keep(market, seq, found);
       return found;
     },

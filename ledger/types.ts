@@ -39,14 +39,7 @@ export const VAULT = 'vault';
 export const UNATTRIBUTED = 'unattributed';
 export type Account = Address | typeof VAULT | typeof UNATTRIBUTED;
 
-export type EntryKind =
-  | 'deposit'
-  | 'fill'
-  | 'residual'
-  | 'takerFee'
-  | 'inputFee'
-  | 'execution'
-  | 'unattributed';
+export type EntryKind = 'deposit' | 'fill' | 'residual' | 'takerFee' | 'inputFee' | 'execution' | 'unattributed';
 
 /** One side of a posting. The entries of one `ref` sum to zero per token, the vault's included. */
 export interface LedgerEntry {

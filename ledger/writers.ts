@@ -53,8 +53,8 @@ async function raiseEpoch(db: Db, log: LogName): Promise<number> {
   return db.knex.transaction(async (tx) => {
     await tx('writers').insert({ log, epoch: 0 }).onConflict('log').ignore();
     await tx('writers').where({ log }).increment('epoch', 1);
-    const row = (await tx('writers').where({ log }).first('epoch')) as { epoch: number };
-    return row.epoch;
+    const row = await tx<{ log: string; epoch: number }>('writers').where({ log }).first('epoch');
+    return row!.epoch;
   });
 }
 
