@@ -1,6 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import { MAX_BODY_BYTES } from './limits.js';
 
+/** Longest body that is read to its end, though not kept. */
+const DRAIN_BYTES = 4 * MAX_BODY_BYTES;
+
 /** A request body that can't be read; answered as plain text, because some clients of this wire can't read a JSON object there. */
 export class BodyError extends Error {
   override readonly name = 'BodyError';
@@ -30,11 +33,15 @@ export async function readJsonBody(request: IncomingMessage): Promise<unknown> {
 async function readBytes(request: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let length = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    length += chunk.length;
-    // Reading on without keeping lets the answer reach a client that is still sending, within a second bound.
-    if (length > MAX_BODY_BYTES * 4) request.destroy();
-    if (length <= MAX_BODY_BYTES) chunks.push(chunk);
+  try {
+    for await (const chunk of request as AsyncIterable<Buffer>) {
+      length += chunk.length;
+      // What is too long is read on and dropped, so that the client gets its answer; far beyond that it is cut off.
+      if (length > DRAIN_BYTES) request.destroy();
+      else if (length <= MAX_BODY_BYTES) chunks.push(chunk);
+    }
+  } catch {
+    throw new BodyError(400, 'The request body ended early');
   }
   if (length > MAX_BODY_BYTES) throw new BodyError(413, `The request body is longer than ${MAX_BODY_BYTES} bytes`);
   return Buffer.concat(chunks, length);

@@ -81,8 +81,8 @@ export function createGroupCommit<E, R>(
   /** Answers every member of the group, one way or the other; it never rejects. */
   async function runGroup(group: Waiting<E, R>[]): Promise<void> {
     let plans: Plan<R>[] = [];
+    if (uncertain && !(await settled(group))) return;
     try {
-      if (uncertain) await settle();
       await writer.tx(async (tx) => {
         plans = [];
         await steps.begin(tx);
@@ -95,6 +95,19 @@ export function createGroupCommit<E, R>(
       return;
     }
     finish(group, plans, rowsOf(plans));
+  }
+
+  /** Settles what an earlier group left open; when that fails nothing of this group was tried. */
+  async function settled(group: Waiting<E, R>[]): Promise<boolean> {
+    try {
+      await settle();
+      return true;
+    } catch (error) {
+      logger.error({ err: error }, 'the order log can not be read back');
+      if (error instanceof WriterLostError) lose(group);
+      else rejectUnstored(group, error);
+      return false;
+    }
   }
 
   function finish(group: readonly Waiting<E, R>[], plans: readonly Plan<R>[], rows: readonly OrderLogRow[]): void {
@@ -110,7 +123,6 @@ export function createGroupCommit<E, R>(
     try {
       landed = await settle();
     } catch (readError) {
-      if (readError instanceof WriterLostError) return lose(group);
       logger.error({ err: readError }, 'the order log can not be read back');
       const unknown = new GatewayUnavailableError(
         'outcome_unknown',
@@ -118,6 +130,8 @@ export function createGroupCommit<E, R>(
         { cause: error },
       );
       group.forEach((waiting) => waiting.reject(unknown));
+      // The new owner of the log may have found the group's rows in it.
+      if (readError instanceof WriterLostError) lose([]);
       return;
     }
     if (landed.length > 0 && sameRows(landed, rowsOf(plans))) {
@@ -132,7 +146,11 @@ export function createGroupCommit<E, R>(
       for (const waiting of group) await runGroup([waiting]);
       return;
     }
-    const failed = new GatewayUnavailableError('write_failed', 'Nothing of the action was stored', { cause: error });
+    rejectUnstored(group, error);
+  }
+
+  function rejectUnstored(group: readonly Waiting<E, R>[], cause: unknown): void {
+    const failed = new GatewayUnavailableError('write_failed', 'Nothing of the action was stored', { cause });
     group.forEach((waiting) => waiting.reject(failed));
   }
 

@@ -148,6 +148,15 @@ describe('group commit', () => {
     expect(bench.committed.map((row) => row.nonce)).to.deep.equal([1, 2]);
   });
 
+  it('knows that nothing was stored of what it did not try', async () => {
+    const bench = createBench();
+    bench.faults.push('unknown, landed', 'down', 'down');
+    expect(await bench.submit(1)).to.equal('outcome_unknown');
+    expect(await bench.submit(2)).to.equal('write_failed');
+    expect(await bench.submit(2)).to.equal('ok 2');
+    expect(bench.committed).to.deep.equal(bench.durable);
+  });
+
   it('accepts nothing once another process owns the log', async () => {
     const bench = createBench();
     bench.faults.push('none', 'lost');
@@ -157,5 +166,13 @@ describe('group commit', () => {
     expect(await bench.submit(4)).to.equal('standby');
     expect(bench.durable.map((row) => row.nonce)).to.deep.equal([1]);
     await bench.commits.idle();
+  });
+
+  it('does not claim to know what became of a group when the log is lost before it can be read back', async () => {
+    const bench = createBench();
+    bench.faults.push('unknown, landed', 'lost');
+    const first = bench.submit(1);
+    await new Promise((resolve) => setTimeout(resolve, 1));
+    expect(await Promise.all([first, bench.submit(2)])).to.deep.equal(['outcome_unknown', 'standby']);
   });
 });
