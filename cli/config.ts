@@ -62,7 +62,10 @@ export const settingsSchema = z.object({
     .transform((list) => list.split(',').map((source) => source.trim()))
     .pipe(z.array(z.enum(['a', 'b'])).min(1))
     .describe('accepted source letters of signed actions'),
-  LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info').describe('least level that is logged'),
+  LOG_LEVEL: z
+    .enum(['debug', 'info', 'warn', 'error', 'silent'])
+    .default('info')
+    .describe('least level that is logged'),
 });
 
 export type Settings = z.output<typeof settingsSchema>;

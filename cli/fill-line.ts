@@ -12,7 +12,10 @@ export function fillLine(market: Market, { fill, decomposition }: AttributedFill
   const legsUnits = decomposition.legs.reduce((sum, leg) => sum + leg.quoteUnits, 0n);
   const reconciles = legsUnits + decomposition.residualUnits === fill.quoteUnits;
   const legs = decomposition.legs
-    .map((leg) => `${leg.maker.slice(0, 8)} ${unitsToSize(market, leg.baseUnits)} @ ${ticksToPrice(market, leg.priceTicks)}`)
+    .map(
+      (leg) =>
+        `${leg.maker.slice(0, 8)} ${unitsToSize(market, leg.baseUnits)} @ ${ticksToPrice(market, leg.priceTicks)}`,
+    )
     .join(', ');
   return (
     `fill ${market.pair} #${fill.fillSeq} ${fill.side === 'ask' ? 'buy' : 'sell'} ${unitsToSize(market, fill.baseUnits)} ` +

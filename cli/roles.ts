@@ -155,11 +155,7 @@ async function startLedger(
   return { status: watcher.status, loop: watcher.start(signal), snapshots };
 }
 
-function startPoster(
-  shared: Shared,
-  snapshots: ReturnType<typeof createSnapshotStore>,
-  signal: AbortSignal,
-): Loop {
+function startPoster(shared: Shared, snapshots: ReturnType<typeof createSnapshotStore>, signal: AbortSignal): Loop {
   const { config, db, logger, markets } = shared;
   const writer = shared.writers.get('publication');
   if (writer === undefined || config.posterPrivateKey === null) throw new Error('the poster needs its log and its key');

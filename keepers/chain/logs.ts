@@ -45,9 +45,7 @@ const TOPICS = {
   MarketListed: keccakText('MarketListed(bytes32,address,address,uint256,uint256,uint256,uint256)'),
   CurvePosted: keccakText('CurvePosted(bytes32,uint32,uint32,uint96,uint96,bytes32)'),
   CurveTouched: keccakText('CurveTouched(bytes32,uint32,uint32,uint32)'),
-  Swap: keccakText(
-    'Swap(bytes32,address,address,uint256,uint256,bool,uint256,uint256,uint256,uint256,uint256)',
-  ),
+  Swap: keccakText('Swap(bytes32,address,address,uint256,uint256,bool,uint256,uint256,uint256,uint256,uint256)'),
 };
 
 /** What the platform reads from the chain, decoded. Amounts are unsigned base units. */

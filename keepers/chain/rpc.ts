@@ -66,9 +66,7 @@ export function createRpc(url: string, timeoutMs = 5_000): Rpc {
 
   async function batch(requests: readonly RpcRequest[]): Promise<unknown[]> {
     if (requests.length === 0) return [];
-    const answer = await send(
-      requests.map(({ method, params }, id) => ({ jsonrpc: '2.0', id, method, params })),
-    );
+    const answer = await send(requests.map(({ method, params }, id) => ({ jsonrpc: '2.0', id, method, params })));
     if (!Array.isArray(answer)) throw new RpcUnavailableError(`${url} did not answer the batch`);
     const byId = new Map((answer as RpcAnswer[]).map((one) => [one.id, one]));
     return requests.map(({ method }, id) => unwrap(method, byId.get(id)));

@@ -86,7 +86,9 @@ export function createPoster(deps: PosterDeps): Poster {
   }
 
   async function dueRecords(view: PosterView): Promise<Due[]> {
-    const candidates = view.markets.map(({ market }) => snapshotOf(follower.book, market, follower.progress(market.index)));
+    const candidates = view.markets.map(({ market }) =>
+      snapshotOf(follower.book, market, follower.progress(market.index)),
+    );
     const limited = trimToInventory(
       view.markets.map(({ market, older }, i) => ({ market, older, candidate: candidates[i] ?? null })),
       view.availableUnits,
@@ -95,7 +97,12 @@ export function createPoster(deps: PosterDeps): Poster {
     for (const [i, marketView] of view.markets.entries()) {
       const { snapshot, trims } = limited[i] ?? { snapshot: null, trims: [] };
       if (snapshot === null) continue;
-      const step = planStep(marketView.last, snapshot, { timestampSec: toSec(view.head.blockTimestampMs) }, deps.touchBeforeSec);
+      const step = planStep(
+        marketView.last,
+        snapshot,
+        { timestampSec: toSec(view.head.blockTimestampMs) },
+        deps.touchBeforeSec,
+      );
       const one = await prepare(view, marketView, snapshot, trims, step);
       if (one !== null) due.push(one);
     }
@@ -160,7 +167,12 @@ export function createPoster(deps: PosterDeps): Poster {
 
   async function publish(view: PosterView, due: readonly Due[]): Promise<PostRound> {
     const txKey = `post:${due.map(({ publication }) => `${publication.market}.${publication.seq}`).join(',')}`;
-    await writer.tx((tx) => insertPublications(tx, due.map(({ publication }) => ({ ...publication, txKey }))));
+    await writer.tx((tx) =>
+      insertPublications(
+        tx,
+        due.map(({ publication }) => ({ ...publication, txKey })),
+      ),
+    );
     for (const { publication, snapshot } of due) snapshots.put(publication, snapshot);
     const data = postCalldata(
       { number: view.head.toBlock, hash: view.head.blockHash },

@@ -5,7 +5,12 @@ import type { Follower } from '../../ledger/follower.js';
 import { loadLedgerHead, readBalances } from '../../ledger/ledger-log.js';
 import { lastOrderSeq } from '../../ledger/order-log.js';
 import { readFillsAfter } from '../../ledger/past-fills.js';
-import { executablePublications, landedSeq, lastPublicationSeq, readPublication } from '../../ledger/publication-log.js';
+import {
+  executablePublications,
+  landedSeq,
+  lastPublicationSeq,
+  readPublication,
+} from '../../ledger/publication-log.js';
 import type { SnapshotStore } from '../../ledger/snapshots.js';
 import type { Db, GenerationRow, Publication, Queryable } from '../../ledger/types.js';
 import type { LastPublication } from './plan.js';

@@ -18,7 +18,10 @@ export interface RemoteStatusDeps {
 }
 
 /** The watcher's state as another process sees it: from what is durable, by polling. */
-export function createRemoteStatus(deps: RemoteStatusDeps): { status(): WatcherStatus; start(signal: AbortSignal): Loop } {
+export function createRemoteStatus(deps: RemoteStatusDeps): {
+  status(): WatcherStatus;
+  start(signal: AbortSignal): Loop;
+} {
   let status: WatcherStatus = {
     inventoryRevision: 0,
     durableInventoryRevision: 0,

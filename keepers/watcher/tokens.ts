@@ -49,10 +49,7 @@ export async function readBalancesAt(
   const answers = await rpc.batch(
     tokens.map((token) => ({
       method: 'eth_call',
-      params: [
-        { to: token, data: `${BALANCE_OF}${holder.slice(2).padStart(64, '0')}` },
-        toQuantity(blockNumber),
-      ],
+      params: [{ to: token, data: `${BALANCE_OF}${holder.slice(2).padStart(64, '0')}` }, toQuantity(blockNumber)],
     })),
   );
   return answers.map((answer) => BigInt(answer as Hex));

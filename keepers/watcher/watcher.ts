@@ -68,9 +68,7 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
   const head = await loadLedgerHead(db.knex);
   let generation = head?.generation ?? 0;
   let last: ScannedBlock | null =
-    head === null
-      ? null
-      : { number: head.toBlock, hash: head.blockHash, parentHash: '0x', timestampSec: 0 };
+    head === null ? null : { number: head.toBlock, hash: head.blockHash, parentHash: '0x', timestampSec: 0 };
   const balances = new Map<string, BalanceRow>();
   await reloadBalances();
 
@@ -117,7 +115,8 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
     status.lastSuccessfulScanMs = deps.nowMs();
     const behind = observed.number - (status.nextBlock - 1);
     status.catchingUp = behind > CATCH_UP_BLOCKS;
-    if (status.catchingUp) logger.info({ nextBlock: status.nextBlock, head: observed.number }, 'catching up with the chain');
+    if (status.catchingUp)
+      logger.info({ nextBlock: status.nextBlock, head: observed.number }, 'catching up with the chain');
   }
 
   /** An older head or a missing block is a fault of the node; another hash at our height, asked twice, is a mismatch. */
@@ -234,7 +233,10 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
         logger.error({ token, surplusUnits: difference.toString() }, 'the vault holds more than the ledger explains');
         surplus.push(...surplusEntries(`surplus:${token}:${block.number}`, token, difference));
       } else if (difference < 0n) {
-        shortfall ??= { code: 'shortfall', message: `the vault lacks ${-difference} units of ${token} at block ${block.number}` };
+        shortfall ??= {
+          code: 'shortfall',
+          message: `the vault lacks ${-difference} units of ${token} at block ${block.number}`,
+        };
       }
     });
     return { entries: surplus, halt: shortfall };
@@ -244,10 +246,12 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
   async function unexplainedPost(posts: readonly PostSeen[]): Promise<Halt | null> {
     for (const post of posts) {
       const publication = await readPublication(db.knex, post.market, post.seq);
-      const explained =
-        publication !== null && (post.baseSeq !== post.seq || publication.wordsHash === post.wordsHash);
+      const explained = publication !== null && (post.baseSeq !== post.seq || publication.wordsHash === post.wordsHash);
       if (!explained) {
-        return { code: 'unexplained_curve', message: `curve ${post.seq} of market ${post.market} was not prepared here` };
+        return {
+          code: 'unexplained_curve',
+          message: `curve ${post.seq} of market ${post.market} was not prepared here`,
+        };
       }
     }
     return null;

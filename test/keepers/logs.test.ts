@@ -27,10 +27,18 @@ const entrypoint = IEntrypoint__factory.createInterface();
 
 describe('event decoding', () => {
   it('reads every event as the contracts encode it', () => {
-    const decode = (iface: { encodeEventLog: (name: never, values: never) => { topics: string[]; data: string } }, name: string, values: unknown[]) =>
-      decodeLog(rawLog(iface.encodeEventLog(name as never, values as never)));
+    const decode = (
+      iface: { encodeEventLog: (name: never, values: never) => { topics: string[]; data: string } },
+      name: string,
+      values: unknown[],
+    ) => decodeLog(rawLog(iface.encodeEventLog(name as never, values as never)));
 
-    expect(decode(custodian, 'Deposited', [MAKER, TOKEN, 7n])).to.deep.equal({ type: 'deposited', maker: MAKER, token: TOKEN, amountUnits: 7n });
+    expect(decode(custodian, 'Deposited', [MAKER, TOKEN, 7n])).to.deep.equal({
+      type: 'deposited',
+      maker: MAKER,
+      token: TOKEN,
+      amountUnits: 7n,
+    });
     expect(decode(custodian, 'WithdrawRequested', [MAKER, TOKEN, 2n ** 256n - 1n])).to.deep.equal({
       type: 'requested',
       maker: MAKER,
@@ -100,7 +108,13 @@ describe('event decoding', () => {
 });
 
 describe('post calldata', () => {
-  const record = (seq: number) => ({ kind: 'touch' as const, marketId: MARKET, seq, baseSeq: seq - 1, deadlineSec: 1_700_000_000 });
+  const record = (seq: number) => ({
+    kind: 'touch' as const,
+    marketId: MARKET,
+    seq,
+    baseSeq: seq - 1,
+    deadlineSec: 1_700_000_000,
+  });
   const block = { number: 77, hash: id('block') as Hex };
 
   it('is what the ABI says, for one record and for several', () => {

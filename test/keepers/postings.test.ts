@@ -58,7 +58,12 @@ describe('postings', () => {
         fc.bigInt(0n, 1_000n),
         (side, orders, baseUnits, extraQuote, feeUnits, inputFeeUnits) => {
           const sorted = orders
-            .map((one, i) => ({ oid: i + 1, maker: MAKERS[one.maker]!, priceTicks: one.priceTicks, sizeLots: one.sizeLots }))
+            .map((one, i) => ({
+              oid: i + 1,
+              maker: MAKERS[one.maker]!,
+              priceTicks: one.priceTicks,
+              sizeLots: one.sizeLots,
+            }))
             .sort((a, b) => {
               const byPrice = side === 'ask' ? a.priceTicks - b.priceTicks : b.priceTicks - a.priceTicks;
               if (byPrice !== 0n) return byPrice < 0n ? -1 : 1;
@@ -73,7 +78,11 @@ describe('postings', () => {
             bids: side === 'bid' ? sorted : [],
           };
           const quoteUnits = extraQuote + 1n;
-          const { decomposition } = attributeFill(WETH_USDC, openSide(WETH_USDC, snapshot, side), { side, baseUnits, quoteUnits });
+          const { decomposition } = attributeFill(WETH_USDC, openSide(WETH_USDC, snapshot, side), {
+            side,
+            baseUnits,
+            quoteUnits,
+          });
           const fill: ChainFill = {
             market: WETH_USDC.index,
             fillSeq: 1,
@@ -95,7 +104,7 @@ describe('postings', () => {
           const entries = fillEntries(WETH_USDC, fill, decomposition, OPERATOR);
           for (const sum of sumsByToken(entries).values()) expect(sum).to.equal(0n);
 
-          const [tokenIn, tokenOut] = side === 'ask' ? ['quote', 'base'] as const : ['base', 'quote'] as const;
+          const [tokenIn, tokenOut] = side === 'ask' ? (['quote', 'base'] as const) : (['base', 'quote'] as const);
           const amounts = { base: baseUnits, quote: quoteUnits };
           const received = -amountOf(entries, VAULT, WETH_USDC[tokenIn].address);
           const paid = amountOf(entries, VAULT, WETH_USDC[tokenOut].address);

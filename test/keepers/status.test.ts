@@ -1,5 +1,10 @@
 import { expect } from 'chai';
-import { judgeReadiness, MAX_HEAD_AGE_MS, MAX_LEDGER_AGE_MS, type WatcherStatus } from '../../keepers/watcher/status.js';
+import {
+  judgeReadiness,
+  MAX_HEAD_AGE_MS,
+  MAX_LEDGER_AGE_MS,
+  type WatcherStatus,
+} from '../../keepers/watcher/status.js';
 
 const NOW = 1_700_000_000_000;
 

@@ -17,7 +17,10 @@ import type { Db, Writer } from '../../ledger/types.js';
 import { acquireWriter } from '../../ledger/writers.js';
 import { Entrypoint__factory, type Entrypoint } from '../../typechain-types/index.js';
 
-const ERC20 = ['function balanceOf(address) view returns (uint256)', 'function transfer(address,uint256) returns (bool)'];
+const ERC20 = [
+  'function balanceOf(address) view returns (uint256)',
+  'function transfer(address,uint256) returns (bool)',
+];
 
 /** A local chain that mines when it is told to, with the sandbox's contracts and accounts on it. */
 export interface ManualChain {
@@ -56,7 +59,7 @@ export async function startManualChain(marketCount = 1): Promise<ManualChain> {
     rpcUrl,
     wallet,
     address: (role) => account(role).address.toLowerCase() as Address,
-    entrypointAs: (role) => Entrypoint__factory.connect(manifest.contracts['entrypoint']!, wallet(role)),
+    entrypointAs: (role) => Entrypoint__factory.connect(manifest.contracts['entrypoint'], wallet(role)),
     tokenAs: (symbol, role) =>
       new Contract(manifest.tokens.find((one) => one.symbol === symbol)!.address, ERC20, wallet(role)),
     mine: async () => {
