@@ -13,6 +13,7 @@ import type { Plan } from './group-commit.js';
 import type { KnownOrder } from './history.js';
 import { refuseNonce } from './nonces.js';
 import { REFUSALS, refuse } from './refusals.js';
+import { closeForShortage, isShort } from './shortage.js';
 import { resolveSigner } from './signers.js';
 import type { SignerStanding } from './signers.js';
 import { loadState } from './state.js';
@@ -48,10 +49,9 @@ export interface Gateway {
   idle: () => Promise<void>;
 }
 
-/** An action that somebody signed, or the gateway's own act of closing a suspended maker's orders. */
+/** An action that somebody signed, or the gateway's own act of closing orders that may not stand any longer. */
 type Entry =
-  | { type: 'signed'; request: SignedRequest; action: WireAction; signer: Address }
-  | { type: 'suspension'; maker: Address };
+  { type: 'signed'; request: SignedRequest; action: WireAction; signer: Address } | { type: 'close'; maker: Address };
 
 /** Loads the state from the logs and returns a gateway that accepts at once. The caller starts `run`. */
 export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
@@ -85,7 +85,7 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
   }
 
   function plan(entry: Entry): Plan<ExchangeReply> {
-    return entry.type === 'signed' ? planSigned(entry) : planSuspension(entry.maker);
+    return entry.type === 'signed' ? planSigned(entry) : planClose(entry.maker);
   }
 
   function planSigned({ request, action, signer }: Extract<Entry, { type: 'signed' }>): Plan<ExchangeReply> {
@@ -114,11 +114,14 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
     return judgeAction(action, maker, view);
   }
 
-  function planSuspension(maker: Address): Plan<ExchangeReply> {
+  /** Closes all orders of a suspended maker, and what the inventory of any other no longer backs. */
+  function planClose(maker: Address): Plan<ExchangeReply> {
     const answer: ExchangeReply = { status: 'ok', response: { type: 'default' } };
-    const orders = operator.suspended.has(maker) ? state.planned().openOrders(maker) : [];
-    if (orders.length === 0) return { row: null, answer };
-    const effects = orders.map(({ oid }): OrderEffect => ({ type: 'close', oid, reason: 'suspended' }));
+    const book = state.planned();
+    const effects = operator.suspended.has(maker)
+      ? book.openOrders(maker).map(({ oid }): OrderEffect => ({ type: 'close', oid, reason: 'suspended' }))
+      : closeForShortage(book, state.markets, maker, state.inventory.available);
+    if (effects.length === 0) return { row: null, answer };
     return { row: append(maker, null, null, 'close', effects, nextMs()), answer };
   }
 
@@ -179,15 +182,19 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
     if (read.lastSeq >= operator.lastSeq) operator = read;
   }
 
-  async function closeSuspended(): Promise<void> {
-    const makers = [...operator.suspended].filter((maker) => state.committed().openOrders(maker).length > 0);
-    await Promise.all(makers.map((maker) => commits.submit({ type: 'suspension', maker })));
+  /** Closes what may not stand any longer after an act of the operator or a new generation. */
+  async function closeOrders(): Promise<void> {
+    const book = state.committed();
+    const makers = book
+      .makersWithOrders()
+      .filter((maker) => operator.suspended.has(maker) || isShort(book, maker, state.inventory.available));
+    await Promise.all(makers.map((maker) => commits.submit({ type: 'close', maker })));
   }
 
   async function step(): Promise<void> {
     await state.follow(db);
     await refreshOperator();
-    if (!commits.isLost()) await closeSuspended();
+    if (!commits.isLost()) await closeOrders();
   }
 
   async function run(signal: AbortSignal): Promise<void> {

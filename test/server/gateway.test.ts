@@ -403,6 +403,45 @@ for (const kind of databases) {
       );
     });
 
+    it('closes the worst orders that the inventory no longer backs', async () => {
+      const { gateway, url } = await start();
+      const dear = { ...limit(false, '2600', '2'), a: 10001 };
+      await act(1, orderAction(limit(false, '2600', '3'), limit(false, '2700', '4'), dear, limit(true, '2500', '1')));
+      await act(2, orderAction(limit(false, '2600', '9')));
+      const reserve = (weth: bigint) =>
+        addGeneration(db, {
+          reservations: [{ account: addressOf(1), token: WETH.address, deltaUnits: weth * 10n ** 18n }],
+        });
+      await reserve(1n);
+      await until(() => gateway.generation() === 2);
+      await gateway.idle();
+      expect(gateway.book().openOrders(addressOf(1))).to.have.length(4);
+      await reserve(3n);
+      await until(() => gateway.book().openOrders(addressOf(1)).length === 3);
+      expect(
+        gateway
+          .book()
+          .openOrders(addressOf(1))
+          .map((order) => order.oid),
+      ).to.deep.equal([1, 3, 4]);
+      await reserve(5n);
+      await until(() => gateway.book().openOrders(addressOf(1)).length === 1);
+      expect(
+        gateway
+          .book()
+          .openOrders(addressOf(1))
+          .map((order) => order.oid),
+      ).to.deep.equal([4]);
+      expect(gateway.book().openOrders(addressOf(2))).to.have.length(1);
+      const { info, user } = clientOf(url, 1);
+      expect(await info.orderStatus({ user, oid: 2 })).to.have.nested.property('order.status', 'canceled');
+      const rows = await readOrderRows(db.knex, { after: 2, limit: 10 });
+      expect(rows.map((row) => [row.kind, row.signer, row.nonce])).to.deep.equal([
+        ['close', null, null],
+        ['close', null, null],
+      ]);
+    });
+
     it('folds to the same state after a restart', async () => {
       const { gateway } = await start();
       await act(
