@@ -1,0 +1,350 @@
+import {
+  attributeFill,
+  consumptionMismatchUnits,
+  openSide,
+  orderFillsOf,
+  type SideState,
+} from '../../core/attribution.js';
+import { createBook, type Book } from '../../core/book.js';
+import { buildCurve } from '../../core/curve/build.js';
+import { consumedUnits, trade, type TradeMode } from '../../core/curve/walk.js';
+import { executablePublication, trimToInventory, worstPayments, type ExposureMarket } from '../../core/exposure.js';
+import { snapshotHash, snapshotOf } from '../../core/snapshot.js';
+import type {
+  Address,
+  Decomposition,
+  Hex,
+  Market,
+  MarketSnapshot,
+  OrderEffect,
+  OrderFill,
+  OrderLogRow,
+  Segment,
+  Side,
+  Trim,
+} from '../../core/types.js';
+
+/** Most publications of a market that may be executable while another is prepared. */
+const MAX_OLDER = 3;
+
+export interface WorldPublication {
+  market: number;
+  seq: number;
+  cut: { orderSeq: number; generation: number };
+  trims: Trim[];
+  snapshotHash: Hex;
+  snapshot: MarketSnapshot;
+  asks: Segment[];
+  bids: Segment[];
+}
+
+export interface WorldFill {
+  market: number;
+  fillSeq: number;
+  curveSeq: number;
+  side: Side;
+  baseUnits: bigint;
+  quoteUnits: bigint;
+  consumedBeforeUnits: bigint;
+  /** Set when a scan has seen it. */
+  generation: number;
+}
+
+export interface AttributedWorldFill {
+  fill: WorldFill;
+  decomposition: Decomposition;
+  orderFills: OrderFill[];
+}
+
+/** What the chain knows of a market, and when a scan last looked. */
+interface ChainMarket {
+  askVolumeUnits: bigint;
+  bidVolumeUnits: bigint;
+  fillSeq: number;
+  liveSeq: number;
+  expired: Set<number>;
+  scanned: { fillSeq: number; askVolumeUnits: bigint; bidVolumeUnits: bigint; liveSeq: number; expired: Set<number> };
+}
+
+export type WorldStep =
+  | { kind: 'open'; maker: number; market: number; side: Side; away: bigint; sizeLots: bigint }
+  | { kind: 'requote'; maker: number; market: number; side: Side; levels: { away: bigint; sizeLots: bigint }[] }
+  | { kind: 'cancel'; pick: number }
+  | { kind: 'publish'; mask: number }
+  | { kind: 'land'; market: number; pick: number }
+  | { kind: 'expire'; market: number; pick: number }
+  | { kind: 'swap'; market: number; mode: TradeMode; permille: bigint }
+  | { kind: 'scan' }
+  | { kind: 'withdraw'; maker: number; base: boolean; permille: bigint };
+
+/** A whole market: order log, ledger, poster and chain, without any of their machinery. */
+export interface World {
+  step(step: WorldStep): void;
+  rows: OrderLogRow[];
+  publications: WorldPublication[];
+  attributed: AttributedWorldFill[];
+  balances: Map<string, bigint>;
+  /** How often each situation came up, so that a test can tell that it tested something. */
+  seen: { late: number; trimmed: number; older: number; withdrawn: number };
+}
+
+const MID_TICKS = 100n;
+
+export const createWorld = (
+  markets: readonly Market[],
+  makers: readonly Address[],
+  check: (ok: boolean, what: string) => void,
+): World => {
+  const book: Book = createBook(markets);
+  const rows: OrderLogRow[] = [];
+  const publications: WorldPublication[] = [];
+  const pending: WorldFill[] = [];
+  const attributed: AttributedWorldFill[] = [];
+  const balances = new Map<string, bigint>();
+  const reserved = new Map<string, bigint>();
+  const states = new Map<string, SideState>();
+  const seen = { late: 0, trimmed: 0, older: 0, withdrawn: 0 };
+  let generation = 0;
+  const chain = markets.map((): ChainMarket => {
+    const zero = { askVolumeUnits: 0n, bidVolumeUnits: 0n, fillSeq: 0, liveSeq: 0 };
+    return { ...zero, expired: new Set(), scanned: { ...zero, expired: new Set() } };
+  });
+  const key = (maker: Address, token: Address): string => `${maker}:${token}`;
+  const balanceOf = (maker: Address, token: Address): bigint => balances.get(key(maker, token)) ?? 0n;
+  for (const maker of makers) {
+    for (const { base, quote } of markets) {
+      balances.set(key(maker, base.address), 400n);
+      balances.set(key(maker, quote.address), 4_000n);
+    }
+  }
+
+  const appendRow = (maker: Address, effects: OrderEffect[]): void => {
+    const row = {
+      orderSeq: rows.length + 1,
+      timeMs: rows.length,
+      maker,
+      signer: maker,
+      nonce: rows.length,
+      kind: 'order',
+      effects,
+    };
+    rows.push(row);
+    book.apply(row);
+  };
+
+  const openEffect = (
+    maker: Address,
+    market: number,
+    side: Side,
+    away: bigint,
+    sizeLots: bigint,
+    oid: number,
+  ): OrderEffect[] => {
+    const opposite = book.bestTicks(market, side === 'ask' ? 'bid' : 'ask');
+    const priceTicks = side === 'ask' ? MID_TICKS + away : MID_TICKS - away;
+    const crosses = opposite !== null && (side === 'ask' ? priceTicks <= opposite : priceTicks >= opposite);
+    return crosses ? [] : [{ type: 'open', oid, market, side, priceTicks, sizeLots, tif: 'Alo', cloid: null }];
+  };
+
+  const requote = (step: Extract<WorldStep, { kind: 'requote' }>): void => {
+    const maker = makers[step.maker]!;
+    const own = book.openOrders(maker).filter((order) => order.market === step.market && order.side === step.side);
+    const closes = own.map(({ oid }): OrderEffect => ({ type: 'close', oid, reason: 'canceled' }));
+    let oid = book.lastOid();
+    const opens = step.levels.flatMap(({ away, sizeLots }) => {
+      const effects = openEffect(maker, step.market, step.side, away, sizeLots, oid + 1);
+      oid += effects.length;
+      return effects;
+    });
+    appendRow(maker, [...closes, ...opens]);
+  };
+
+  /** What the poster takes for executable: by the last scan, not by the chain. */
+  const executable = (market: Market): WorldPublication[] => {
+    const { scanned } = chain[market.index]!;
+    return publications.filter(
+      ({ market: index, seq }) => index === market.index && seq >= scanned.liveSeq && !scanned.expired.has(seq),
+    );
+  };
+
+  const exposureOf = (market: Market, candidate: MarketSnapshot | null): ExposureMarket => ({
+    market,
+    candidate,
+    older: executable(market).map(({ seq, snapshot }) => {
+      const since = attributed.filter(({ fill }) => fill.market === market.index && fill.fillSeq > snapshot.fillSeq);
+      return executablePublication(
+        market,
+        seq,
+        snapshot,
+        since.flatMap((one) => one.orderFills),
+      );
+    }),
+  });
+
+  const publish = (mask: number): void => {
+    const chosen = markets.filter(
+      (market) => (mask >> market.index) % 2 === 1 && executable(market).length <= MAX_OLDER,
+    );
+    const cut = { orderSeq: rows.length, generation };
+    const exposures = markets.map((market) =>
+      exposureOf(market, chosen.includes(market) ? snapshotOf(book, market, chain[market.index]!.scanned) : null),
+    );
+    const available = (maker: Address, token: Address): bigint =>
+      balanceOf(maker, token) - (reserved.get(key(maker, token)) ?? 0n);
+    for (const { market, trims, snapshot } of trimToInventory(exposures, available)) {
+      if (snapshot === null) continue;
+      const seq = publications.filter((one) => one.market === market.index).length + 1;
+      const refolded = snapshotOf(book, market, chain[market.index]!.scanned, trims);
+      check(snapshotHash(refolded) === snapshotHash(snapshot), 'trims reproduce the snapshot');
+      const { asks, bids } = buildCurve(market, snapshot, { maxKnots: 7 });
+      publications.push({
+        market: market.index,
+        seq,
+        cut,
+        trims,
+        snapshotHash: snapshotHash(snapshot),
+        snapshot,
+        asks,
+        bids,
+      });
+      if (trims.length > 0) seen.trimmed += 1;
+      seen.older = Math.max(seen.older, exposures[market.index]!.older.length);
+    }
+  };
+
+  const pickPublication = (market: number, pick: number): WorldPublication | undefined => {
+    const { liveSeq, expired } = chain[market]!;
+    const ahead = publications.filter((one) => one.market === market && one.seq > liveSeq && !expired.has(one.seq));
+    return ahead[pick % Math.max(1, ahead.length)];
+  };
+
+  const swap = ({ market: index, mode, permille }: Extract<WorldStep, { kind: 'swap' }>): void => {
+    const market = markets[index]!;
+    const on = chain[index]!;
+    const live = publications.find((one) => one.market === index && one.seq === on.liveSeq);
+    if (live === undefined || on.expired.has(live.seq)) return;
+    const consumed = {
+      askUnits: consumedUnits(on.askVolumeUnits, live.snapshot.askVolumeUnits),
+      bidUnits: consumedUnits(on.bidVolumeUnits, live.snapshot.bidVolumeUnits),
+    };
+    const side: Side = mode.startsWith('buy') ? 'ask' : 'bid';
+    const segments = side === 'ask' ? live.asks : live.bids;
+    const before = side === 'ask' ? consumed.askUnits : consumed.bidUnits;
+    const left = segments.reduce((sum, { lengthUnits }) => sum + lengthUnits, 0n) - before;
+    if (left <= 0n) return;
+    const fixesBase = mode === 'buyExactOut' || mode === 'sellExactIn';
+    const whole = fixesBase
+      ? left
+      : (left * (segments[0]?.subticks ?? 0n) * market.tickLotUnits) / (market.lotUnits * 256n);
+    const result = trade(market, live, consumed, mode, (whole * permille + 999n) / 1000n);
+    if (result === null) return;
+    on.fillSeq += 1;
+    if (side === 'ask') on.askVolumeUnits += result.baseUnits;
+    else on.bidVolumeUnits += result.baseUnits;
+    pending.push({
+      market: index,
+      fillSeq: on.fillSeq,
+      curveSeq: live.seq,
+      side,
+      ...result,
+      consumedBeforeUnits: before,
+      generation: 0,
+    });
+  };
+
+  const stateOf = (market: Market, fill: WorldFill): SideState => {
+    const name = `${fill.market}:${fill.curveSeq}:${fill.side}`;
+    const known = states.get(name);
+    if (known !== undefined) return known;
+    const { snapshot } = publications.find((one) => one.market === fill.market && one.seq === fill.curveSeq)!;
+    const late = attributed.filter(
+      (one) =>
+        one.fill.market === fill.market && one.fill.fillSeq > snapshot.fillSeq && one.fill.curveSeq < fill.curveSeq,
+    );
+    if (late.some((one) => one.fill.side === fill.side)) seen.late += 1;
+    return openSide(
+      market,
+      snapshot,
+      fill.side,
+      late.flatMap((one) => one.orderFills),
+    );
+  };
+
+  const pay = (maker: Address, token: Address, units: bigint): void => {
+    const balance = balanceOf(maker, token) + units;
+    balances.set(key(maker, token), balance);
+    check(balance >= 0n, `balance of ${maker} in ${token} is ${balance}`);
+  };
+
+  const attribute = (fill: WorldFill): void => {
+    const market = markets[fill.market]!;
+    const state = stateOf(market, fill);
+    check(
+      consumptionMismatchUnits(state, fill.consumedBeforeUnits) === 0n,
+      'late fills add up to the consumption before',
+    );
+    const result = attributeFill(market, state, fill);
+    check(result.decomposition.missingBaseUnits === 0n, 'orders explain the whole depth');
+    states.set(`${fill.market}:${fill.curveSeq}:${fill.side}`, result.state);
+    const orderFills = orderFillsOf(market, fill.side, result.decomposition);
+    attributed.push({ fill: { ...fill, generation }, decomposition: result.decomposition, orderFills });
+    const sign = fill.side === 'ask' ? 1n : -1n;
+    for (const leg of result.decomposition.legs) {
+      pay(leg.maker, market.base.address, -sign * leg.baseUnits);
+      pay(leg.maker, market.quote.address, sign * leg.quoteUnits);
+    }
+    book.applyFills(orderFills);
+  };
+
+  const scan = (): void => {
+    generation += 1;
+    for (const fill of pending.splice(0)) attribute(fill);
+    for (const on of chain) {
+      const { askVolumeUnits, bidVolumeUnits, fillSeq, liveSeq } = on;
+      on.scanned = { askVolumeUnits, bidVolumeUnits, fillSeq, liveSeq, expired: new Set(on.expired) };
+    }
+  };
+
+  /** Reserves at once; pays out as soon as nothing that is executable could need it. */
+  const withdraw = ({ maker: index, base, permille }: Extract<WorldStep, { kind: 'withdraw' }>): void => {
+    const maker = makers[index]!;
+    const token = base ? markets[0]!.base.address : markets[0]!.quote.address;
+    const name = key(maker, token);
+    const claim = reserved.get(name) ?? 0n;
+    if (claim === 0n) {
+      reserved.set(name, (balanceOf(maker, token) * permille) / 1000n);
+      return;
+    }
+    const worst =
+      worstPayments(markets.map((market) => exposureOf(market, null)))
+        .get(maker)
+        ?.get(token) ?? 0n;
+    if (worst > balanceOf(maker, token) - claim) return;
+    pay(maker, token, -claim);
+    reserved.delete(name);
+    seen.withdrawn += 1;
+  };
+
+  const step = (one: WorldStep): void => {
+    if (one.kind === 'open') {
+      const maker = makers[one.maker]!;
+      appendRow(maker, openEffect(maker, one.market, one.side, one.away, one.sizeLots, book.lastOid() + 1));
+    } else if (one.kind === 'requote') requote(one);
+    else if (one.kind === 'cancel') {
+      const oid = 1 + (one.pick % Math.max(1, book.lastOid()));
+      appendRow(book.order(oid)?.maker ?? makers[0]!, [{ type: 'close', oid, reason: 'canceled' }]);
+    } else if (one.kind === 'publish') publish(one.mask);
+    else if (one.kind === 'land') {
+      const publication = pickPublication(one.market, one.pick);
+      if (publication !== undefined) chain[one.market]!.liveSeq = publication.seq;
+    } else if (one.kind === 'expire') {
+      const mine = publications.filter(({ market }) => market === one.market);
+      const publication = mine[one.pick % Math.max(1, mine.length)];
+      if (publication !== undefined) chain[one.market]!.expired.add(publication.seq);
+    } else if (one.kind === 'swap') swap(one);
+    else if (one.kind === 'scan') scan();
+    else withdraw(one);
+  };
+
+  return { step, rows, publications, attributed, balances, seen };
+};
