@@ -25,10 +25,9 @@ export function payToken(market: Market, side: Side): Address {
  * Quote units are rounded down once, which is not less than the sum of the legs, each rounded down.
  */
 export function worstPayment(exposed: MakerSide): bigint {
-  const { market, side, next } = exposed;
-  const older = withoutRepeats(exposed.older);
-  if (side === 'ask' || older.length === 0) return envelopePayment(exposed);
-  const weighted = searchWorst([...older, next]);
+  const { market, side, older, next } = exposed;
+  if (side === 'ask') return envelopePayment(exposed);
+  const weighted = searchWorst([...withoutRepeats(older), next]);
   return weighted === null ? envelopePayment(exposed) : quoteUnitsFloor(market, 1n, weighted);
 }
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { carryFills, type CarriedFill, type RestingOrder } from '../../core/attribution.js';
-import { MAX_SEARCH_STEPS } from '../../core/exposure/search.js';
+import { MAX_SEARCH_STEPS, searchWorst } from '../../core/exposure/search.js';
 import {
   envelopePayment,
   executablePublication,
@@ -121,19 +121,26 @@ describe('worst payment', () => {
   });
 
   it('falls back to the bound when a search would be too long', () => {
-    const ladder = (firstOid: number): RestingOrder[] =>
+    const deep = (levels: number, firstOid: number): RestingOrder[] =>
       resting(
         'bid',
-        Array.from({ length: 200 }, (_, level): Draw => [firstOid + level, BigInt(1000 - level + (firstOid % 7)), 3n]),
+        Array.from({ length: levels }, (_, level): Draw => [firstOid + level, BigInt(1000 - level), 3n]),
       );
-    const older = [ladder(1), ladder(1001), ladder(2001)];
-    const next = ladder(3001);
-    expect(older.reduce((steps, { length }) => steps * length, 1)).to.be.above(MAX_SEARCH_STEPS);
-    expect(worst('bid', older, next)).to.equal(envelopePayment({ market: unitMarket, side: 'bid', older, next }));
-    const [first] = older;
-    expect(
-      worst('bid', [first!], next) <= envelopePayment({ market: unitMarket, side: 'bid', older: [first!], next }),
-    ).to.equal(true);
+    // One new order at a better price, which any fill of the older ones takes out first.
+    const next = resting('bid', [[9999, 2000n, 3n]]);
+    const both = (
+      older: readonly (readonly RestingOrder[])[],
+    ): { units: bigint; bound: bigint; found: bigint | null } => ({
+      units: worst('bid', older, next),
+      bound: envelopePayment({ market: unitMarket, side: 'bid', older, next }),
+      found: searchWorst([...older, next]),
+    });
+    const short = both([deep(10, 1), deep(11, 101)]);
+    expect(short.units < short.bound && short.units === short.found).to.equal(true);
+    const long = both([deep(200, 1), deep(201, 1001)]);
+    expect(200 * 201).to.be.above(MAX_SEARCH_STEPS);
+    expect(long.found).to.equal(null);
+    expect(long.units).to.equal(long.bound);
   });
 
   it('is the plain cost of the new publication when the older ones hold the same orders, or fewer', () => {
