@@ -17,6 +17,9 @@ import { run } from './process.mjs';
 
 /** @typedef {{ passed: number, failed: number }} Totals */
 
+/** Everything, unless files are named. */
+const TEST_FILES = 'test/{core,ledger,server,keepers,chain,e2e}/**/*.test.ts';
+
 const bin = (name) => join(projectRoot, 'node_modules', name);
 
 /** Checks types; counts only when it fails. @returns {Promise<Totals>} */
@@ -99,7 +102,9 @@ if (args.length === 0) {
   results.push(await runSolidityTests());
 }
 const deepEnv = { RUNS: process.env.RUNS ?? '20' };
-results.push(await runTypeScriptTests(deep ? ['--timeout', '0', ...args] : args, deep ? deepEnv : {}));
+const files = args.some((arg) => arg.endsWith('.ts')) ? [] : [TEST_FILES];
+const limits = deep ? ['--timeout', '0'] : [];
+results.push(await runTypeScriptTests([...limits, ...args, ...files], deep ? deepEnv : {}));
 const passed = results.reduce((sum, result) => sum + result.passed, 0);
 const failed = results.reduce((sum, result) => sum + result.failed, 0);
 process.stdout.write(`${passed} passed, ${failed} failed\n`);
