@@ -133,7 +133,11 @@ export function createPoster(deps: PosterDeps): Poster {
       };
     }
     const curve = buildCurve(market, snapshot, { maxKnots: deps.maxKnots });
-    const { askWords, bidWords, wordsHash } = curve;
+    const { askWords, bidWords, wordsHash, askLeftOutLots, bidLeftOutLots } = curve;
+    if (askLeftOutLots + bidLeftOutLots > 0n) {
+      const lots = { askLots: askLeftOutLots.toString(), bidLots: bidLeftOutLots.toString() };
+      logger.debug({ pair: market.pair, ...lots }, 'left out depth too far from the best price to be encoded');
+    }
     return {
       publication: {
         market: market.index,

@@ -17,7 +17,7 @@ import {
 } from '../../ledger/types.js';
 import { startLoop, type Loop } from '../loop.js';
 import type { Rpc } from '../chain/rpc.js';
-import { createAttributor } from './attributor.js';
+import { createAttributor, type Attributor } from './attributor.js';
 import { draftGeneration, fillPostings } from './derive.js';
 import { surplusEntries } from './postings.js';
 import { CanonicalMismatchError, readBlock, readHead, scanRange, type Scan } from './scan.js';
@@ -61,36 +61,50 @@ type Halt = { code: string; message: string };
  */
 export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
   const { db, writer, rpc, markets, logger } = deps;
-  const attributor = createAttributor(deps.deploymentId, deps.snapshots);
   const addresses = [deps.contracts.custodian, deps.contracts.curveBook, deps.contracts.entrypoint];
-
-  for (const market of await readMarkets(db.knex)) if (markets[market.index] === undefined) markets.push(market);
-  const head = await loadLedgerHead(db.knex);
-  let generation = head?.generation ?? 0;
-  let last: ScannedBlock | null =
-    head === null ? null : { number: head.toBlock, hash: head.blockHash, parentHash: '0x', timestampSec: 0 };
-  const balances = new Map<string, BalanceRow>();
-  await reloadBalances();
-
   const status: WatcherStatus = {
-    inventoryRevision: generation,
-    durableInventoryRevision: generation,
-    nextBlock: last === null ? deps.deploymentBlock : last.number + 1,
-    scannedBlockHash: last?.hash ?? null,
-    observedHead: head?.observedHead ?? 0,
-    observedHeadTimestampMs: head?.observedHeadTimestampMs ?? 0,
-    lastSuccessfulScanMs: head?.scannedMs ?? 0,
+    inventoryRevision: 0,
+    durableInventoryRevision: 0,
+    nextBlock: deps.deploymentBlock,
+    scannedBlockHash: null,
+    observedHead: 0,
+    observedHeadTimestampMs: 0,
+    lastSuccessfulScanMs: 0,
     catchingUp: true,
     failedWrite: false,
     halt: null,
   };
+  let attributor: Attributor = createAttributor(deps.deploymentId, deps.snapshots);
+  let balances = new Map<string, BalanceRow>();
+  let generation = 0;
+  let last: ScannedBlock | null = null;
+  /** A commit failed or its outcome is unknown: what is durable must be read again before the next scan. */
+  let mustReload = true;
 
-  async function reloadBalances(): Promise<void> {
-    balances.clear();
-    for (const row of await readBalances(db.knex)) balances.set(`${row.account}:${row.token}`, row);
+  /** Takes everything from what is durable. */
+  async function reload(): Promise<void> {
+    for (const market of await readMarkets(db.knex)) if (markets[market.index] === undefined) markets.push(market);
+    const head = await loadLedgerHead(db.knex);
+    const rows = await readBalances(db.knex);
+    balances = new Map(rows.map((row) => [`${row.account}:${row.token}`, row]));
+    attributor = createAttributor(deps.deploymentId, deps.snapshots);
+    if (head !== null) {
+      generation = head.generation;
+      last = { number: head.toBlock, hash: head.blockHash, parentHash: '0x', timestampSec: 0 };
+      status.inventoryRevision = generation;
+      status.durableInventoryRevision = generation;
+      status.nextBlock = head.toBlock + 1;
+      status.scannedBlockHash = head.blockHash;
+      status.observedHead = Math.max(status.observedHead, head.observedHead);
+      status.observedHeadTimestampMs = Math.max(status.observedHeadTimestampMs, head.observedHeadTimestampMs);
+      status.lastSuccessfulScanMs = Math.max(status.lastSuccessfulScanMs, head.scannedMs);
+    }
+    mustReload = false;
   }
+  await reload();
 
   async function scan(): Promise<void> {
+    if (mustReload) await reload();
     status.halt = await readStandingHalt(db.knex);
     if (status.halt !== null && !status.halt.byOperator) return;
     try {
@@ -182,6 +196,7 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
       status.failedWrite = false;
     } catch (error) {
       status.failedWrite = true;
+      mustReload = true;
       if (error instanceof LedgerInvariantError) await halt({ code: error.code, message: error.message });
       throw error;
     }

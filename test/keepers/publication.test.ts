@@ -181,5 +181,42 @@ forEachDatabase((name, open) =>
       const vault = (await readBalances(stack.db.knex, { account: VAULT })).find((one) => one.token === token('USDC'));
       expect(vault?.balanceUnits).to.be.lessThan(0n);
     });
+
+    it('halts for good when the chain drops a scanned block, and publishes nothing more', async () => {
+      const before = (await chain.provider.send('evm_snapshot', [])) as string;
+      await stack.order(maker1, [{ side: 'ask', priceTicks: 300_000n, sizeLots: 1_000n }]);
+      await land();
+      await chain.provider.send('evm_revert', [before]);
+      await chain.provider.send('evm_increaseTime', [5]);
+      await chain.mine();
+      await stack.watcher.scan();
+      expect(stack.watcher.status().halt?.code).to.equal('canonical_mismatch');
+      expect(await stack.poster.round()).to.equal(null);
+
+      await stack.stop();
+      stack = await startKeepers(stack.db, chain);
+      await stack.watcher.scan();
+      expect(stack.watcher.status().halt?.code).to.equal('canonical_mismatch');
+      expect((await readHalt(stack.db.knex))?.code).to.equal('canonical_mismatch');
+    });
+
+    it('waits, and does not halt, while the node answers an older head', async () => {
+      const before = (await chain.provider.send('evm_snapshot', [])) as string;
+      await land();
+      await chain.provider.send('evm_revert', [before]);
+      await stack.watcher.scan();
+      expect(stack.watcher.status().halt).to.equal(null);
+      expect(await readHalt(stack.db.knex)).to.equal(null);
+    });
+
+    it('halts on a curve that its database never prepared', async () => {
+      await stack.order(maker1, [{ side: 'ask', priceTicks: 300_000n, sizeLots: 1_000n }]);
+      await stack.poster.round();
+      await land();
+      await stack.stop();
+      stack = await startKeepers(await open(), chain);
+      await stack.watcher.scan();
+      expect(stack.watcher.status().halt?.code).to.equal('unexplained_curve');
+    });
   }),
 );
