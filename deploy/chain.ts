@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util';
 import { createHardhatRuntimeEnvironment } from 'hardhat/hre';
 import { SANDBOX_CHAIN_ID, SANDBOX_MNEMONIC } from './chain-options.js';
 import { assertPortFree } from './ports.js';
+import { connect } from './transactions.js';
 
 export interface ChainOptions {
   host: string;
@@ -44,6 +45,17 @@ export async function startChain({ host, port, blockTimeMs }: ChainOptions): Pro
   const server = await hre.network.createServer('node', host, port);
   const listening = await server.listen();
   return { rpcUrl: `http://${host}:${listening.port}`, close: () => server.close() };
+}
+
+/** The chain's clock lags behind by what its start took, for good unless it is set. */
+async function setClock(rpcUrl: string): Promise<void> {
+  const connection = connect(rpcUrl);
+  try {
+    await connection.send('evm_setNextBlockTimestamp', [Math.floor(Date.now() / 1000)]);
+    await connection.send('evm_mine', []);
+  } finally {
+    connection.destroy();
+  }
 }
 
 async function main(): Promise<void> {
