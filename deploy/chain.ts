@@ -44,7 +44,9 @@ export async function startChain({ host, port, blockTimeMs }: ChainOptions): Pro
   });
   const server = await hre.network.createServer('node', host, port);
   const listening = await server.listen();
-  return { rpcUrl: `http://${host}:${listening.port}`, close: () => server.close() };
+  const rpcUrl = `http://${host}:${listening.port}`;
+  await setClock(rpcUrl);
+  return { rpcUrl, close: () => server.close() };
 }
 
 /** The chain's clock lags behind by what its start took, for good unless it is set. */
