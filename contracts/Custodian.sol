@@ -34,15 +34,19 @@ contract Custodian is ICustodian, Ownable2StepUpgradeable, UUPSUpgradeable, Reen
     address private immutable ENTRYPOINT;
     /// @custom:oz-upgrades-unsafe-allow state-variable-immutable
     address private immutable CURVE_BOOK;
+    /// @custom:oz-upgrades-unsafe-allow state-variable-immutable
+    address private immutable SETTLER;
 
     /* SETUP */
 
     /// @param entrypoint The only caller of `payOut`.
     /// @param curveBook Never a recipient.
+    /// @param settler Never a recipient; zero when there is none.
     /// @custom:oz-upgrades-unsafe-allow constructor
-    constructor(address entrypoint, address curveBook) {
+    constructor(address entrypoint, address curveBook, address settler) {
         ENTRYPOINT = entrypoint;
         CURVE_BOOK = curveBook;
+        SETTLER = settler;
         _disableInitializers();
     }
 
@@ -165,7 +169,7 @@ contract Custodian is ICustodian, Ownable2StepUpgradeable, UUPSUpgradeable, Reen
     /// @inheritdoc ICustodian
     function payOut(address token, address to, uint256 amount) external nonReentrant {
         if (msg.sender != ENTRYPOINT) revert NotEntrypoint(msg.sender);
-        if (to == address(0) || to == address(this) || to == ENTRYPOINT || to == CURVE_BOOK) {
+        if (to == address(0) || to == address(this) || to == ENTRYPOINT || to == CURVE_BOOK || to == SETTLER) {
             revert ForbiddenRecipient(to);
         }
         uint256 available = availableLiquidity(token);

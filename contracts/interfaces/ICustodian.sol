@@ -83,6 +83,7 @@ interface ICustodian {
     /// @notice Holdings minus settled claims, zero if claims exceed holdings. This is what swaps may spend.
     function availableLiquidity(address token) external view returns (uint256);
 
-    /// @notice Sends vault funds for a swap. Entrypoint only; reverts `InsufficientLiquidity` above `availableLiquidity(token)`.
+    /// @notice Sends vault funds for a swap. Entrypoint only; reverts `InsufficientLiquidity` above `availableLiquidity(token)` and
+    /// `ForbiddenRecipient` for zero and for the platform's own contracts.
     function payOut(address token, address to, uint256 amount) external;
 }

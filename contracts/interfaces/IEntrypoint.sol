@@ -4,12 +4,15 @@ pragma solidity ^0.8.28;
 /// @title Where takers trade.
 /// @notice Every swap trades against the live curve of its market, at exactly the quoted amounts, or reverts whole.
 ///
-/// Trust: the owner sets each taker's fee rate, at most 1 %, and can replace the implementation.
+/// The settler is the contract that executes signed orders; it is fixed in the implementation and may be absent.
+///
+/// Trust: the owner sets each taker's fee rate, at most 1 %, and can replace the implementation. The settler is trusted with the name of
+/// the taker and the size of the input fee in the `Swap` event, and with nothing else: what an order pays is measured here.
 interface IEntrypoint {
     /// @notice The one event of a trade; it holds all that is needed to attribute it.
     /// `quoteAmount` is the full curve amount: what came in on a buy, what went out plus `fee` on a sell. `baseAmount` likewise is
     /// gross. `fee` is in the output token. `inputFee` is the part of a gasless order's input kept by the operator, on top of the
-    /// curve amount; it is zero on direct swaps.
+    /// curve amount; it has reached the vault together with the rest of the input. It is zero on direct swaps.
     event Swap(
         bytes32 indexed market,
         address indexed taker,
@@ -31,6 +34,32 @@ interface IEntrypoint {
     error InsufficientReceived(address token, uint256 received, uint256 required);
     error ForbiddenRecipient(address recipient);
     error FeeTooHigh(uint256 ratePpm, uint256 maximumPpm);
+    error NotSettler(address caller);
+
+    /// @notice The caller's EIP-2612 approval of this contract: `owner` is the caller and `spender` this contract.
+    struct Permit {
+        uint256 value;
+        uint256 deadline;
+        uint8 v;
+        bytes32 r;
+        bytes32 s;
+    }
+
+    /// @notice The part of a signed order that trades against the curve.
+    struct OrderSwap {
+        address tokenIn;
+        address tokenOut;
+        /// @dev Whoever signed the order; the `Swap` event names it as taker.
+        address taker;
+        address recipient;
+        /// @dev False: sells exactly `amount` of `tokenIn`. True: buys exactly `amount` of `tokenOut`.
+        bool exactOut;
+        uint256 amount;
+        /// @dev The least output, or with exactOut the most input, `inputFee` not included.
+        uint256 limit;
+        /// @dev Input that the vault must receive on top of what the curve asks for.
+        uint256 inputFee;
+    }
 
     /// @notice Sells exactly `amountIn` of `tokenIn`; `amountIn` sits at calldata offset 68.
     /// @param minAmountOut limit on what `recipient` receives, after the fee.
@@ -55,6 +84,38 @@ interface IEntrypoint {
         address recipient,
         uint256 deadline
     ) external returns (uint256 amountIn);
+
+    /// @notice `swap` by the caller's EIP-2612 approval. An approval that fails, such as one that somebody else has already submitted,
+    /// is passed over: the swap goes through if the allowance suffices and reverts with the token's own error if not.
+    function swapWithPermit(
+        address tokenIn,
+        address tokenOut,
+        uint256 amountIn,
+        uint256 minAmountOut,
+        address recipient,
+        uint256 deadline,
+        Permit calldata permit
+    ) external returns (uint256 amountOut);
+
+    /// @notice `swapExactOutput` by the caller's EIP-2612 approval, which is treated as in `swapWithPermit`.
+    function swapExactOutputWithPermit(
+        address tokenIn,
+        address tokenOut,
+        uint256 amountOut,
+        uint256 maxAmountIn,
+        address recipient,
+        uint256 deadline,
+        Permit calldata permit
+    ) external returns (uint256 amountIn);
+
+    /// @notice Swaps for a signed order, without a taker fee. Settler only, which is called back by `pay` for the input and must then have
+    /// brought it into the vault: the custodian's balance is read before and after, under the lock that every swap holds.
+    /// @param payment Passed back to the settler as it is.
+    /// @return amountIn What the curve took, `inputFee` not included.
+    /// @return amountOut What the recipient received.
+    function swapOrder(OrderSwap calldata order, bytes calldata payment)
+        external
+        returns (uint256 amountIn, uint256 amountOut);
 
     /// @notice Gross output of `swap` with this input, equal to amountOut + fee to the unit; zero whenever the swap would revert for
     /// the market's sake: unknown pair, expired or empty curve, beyond depth or the vault's free liquidity, rounding to zero.

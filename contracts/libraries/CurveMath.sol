@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.28;
 
-import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {Knot, KnotLibrary} from "../types/Knot.sol";
 import {SideHead, SideHeadLibrary} from "../types/SideHead.sol";
 
@@ -60,53 +59,57 @@ library CurveMath {
         uint256 available;
     }
 
-    /// @dev What `left` counts, and what `found` counts.
-    enum Goal {
-        /// left: base units; found: G.
-        Base,
-        /// left: G that may be spent; found: base units.
-        CostAtMost,
-        /// left: G that must be reached; found: base units.
-        CostAtLeast
-    }
-
+    /// @dev A walk under way. Costs are kept in quanta of 2^shift subticks, the step of the side's prices; the numerator makes up for it.
     struct Walk {
-        SideHead head;
-        bool ask;
-        Goal goal;
+        /// @dev Quote units of a cost = cost x numerator / denominator.
+        uint256 numerator;
+        uint256 denominator;
         uint256 lotUnits;
-        /// @dev What `left` was at the start.
+        uint256 basePrice;
+        /// @dev +1 on asks, -1 on bids, as a two's complement.
+        uint256 direction;
+        /// @dev Where to stop: base units if the base is fixed, else cost.
         uint256 target;
+        bool baseFixed;
         /// @dev Base units still to be skipped.
         uint256 skip;
-        uint256 left;
-        uint256 found;
-        /// @dev The goal is met, or the side has no more knots. In the first case left is zero.
-        bool ended;
+        /// @dev Base units taken, and their cost.
+        uint256 base;
+        uint256 cost;
+        bool targetMet;
     }
 
     /// @notice Trades against a side in memory. `words` holds as many words as its first one says, or none.
-    function trade(uint256[] memory words, Request memory request) internal pure returns (Trade memory) {
-        if (words.length == 0) return _close(request, _open(0, request));
-        Walk memory walk = _open(words[0], request);
-        uint256 used = walk.head.wordsUsed();
-        if (used != 0) _visit(walk, words[0] << 32, 7);
-        for (uint256 i = 1; i < used && !walk.ended; ++i) {
-            _visit(walk, words[i], 8);
+    function trade(uint256[] memory words, Request memory request) internal pure returns (Trade memory result) {
+        if (!_checkAmount(request.amount, result)) return result;
+        uint256 word = words.length == 0 ? 0 : words[0];
+        SideHead head = SideHeadLibrary.headOf(word);
+        Walk memory walk = _open(head, request);
+        uint256 used = head.wordsUsed();
+        bool more = used != 0 && _visit(walk, word << 32, 7);
+        for (uint256 i = 1; more && i < used; ++i) {
+            more = _visit(walk, words[i], 8);
         }
-        return _close(request, walk);
+        _close(request, walk, result);
     }
 
-    /// @notice Trades against a side in storage, reading no word that the walk does not reach.
-    function tradeStored(uint256[4] storage words, Request memory request) internal view returns (Trade memory) {
+    /// @notice Trades against a side in storage, reading no word that the walk does not reach. A first word that counts more than four
+    /// words, which no post can write, makes it revert.
+    function tradeStored(uint256[4] storage words, Request memory request)
+        internal
+        view
+        returns (Trade memory result)
+    {
+        if (!_checkAmount(request.amount, result)) return result;
         uint256 word = words[0];
-        Walk memory walk = _open(word, request);
-        uint256 used = Math.min(walk.head.wordsUsed(), 4);
-        if (used != 0) _visit(walk, word << 32, 7);
-        for (uint256 i = 1; i < used && !walk.ended; ++i) {
-            _visit(walk, words[i], 8);
+        SideHead head = SideHeadLibrary.headOf(word);
+        Walk memory walk = _open(head, request);
+        uint256 used = head.wordsUsed();
+        bool more = used != 0 && _visit(walk, word << 32, 7);
+        for (uint256 i = 1; more && i < used; ++i) {
+            more = _visit(walk, words[i], 8);
         }
-        return _close(request, walk);
+        _close(request, walk, result);
     }
 
     /// @notice The lowest ask or the highest bid of a side, whatever the order of its knots; zero without depth.
@@ -125,118 +128,121 @@ library CurveMath {
         }
     }
 
+    function _checkAmount(uint256 amount, Trade memory result) private pure returns (bool ok) {
+        if (amount == 0) result.outcome = Outcome.ZeroAmount;
+        else if (amount > MAX_AMOUNT) result.outcome = Outcome.AmountTooLarge;
+        else return true;
+    }
+
     /// @dev Rounding: what may be spent is rounded down, what must be reached is rounded up.
-    function _open(uint256 firstWord, Request memory request) private pure returns (Walk memory walk) {
-        walk.head = SideHeadLibrary.headOf(firstWord);
-        walk.ask = request.isBuy;
-        walk.lotUnits = request.lotUnits;
-        walk.skip = request.consumed;
+    function _open(SideHead head, Request memory request) private pure returns (Walk memory walk) {
+        bool isBuy = request.isBuy;
         uint256 amount = request.amount;
-        if (amount > MAX_AMOUNT) {
-            walk.ended = true;
-        } else if (request.isBuy == request.exactOut) {
-            walk.left = amount;
-        } else {
-            unchecked {
-                uint256 scaled = amount * (request.lotUnits * SUBTICKS_PER_TICK);
-                walk.goal = request.isBuy ? Goal.CostAtMost : Goal.CostAtLeast;
-                walk.left =
-                    request.isBuy ? scaled / request.tickLotUnits : Math.ceilDiv(scaled, request.tickLotUnits);
+        uint256 lotUnits = request.lotUnits;
+        unchecked {
+            uint256 numerator = request.tickLotUnits << head.shift();
+            uint256 denominator = lotUnits * SUBTICKS_PER_TICK;
+            walk.numerator = numerator;
+            walk.denominator = denominator;
+            if (isBuy == request.exactOut) {
+                walk.baseFixed = true;
+                walk.target = amount;
+            } else {
+                uint256 scaled = amount * denominator;
+                walk.target = isBuy ? scaled / numerator : (scaled + numerator - 1) / numerator;
             }
         }
-        walk.target = walk.left;
+        walk.lotUnits = lotUnits;
+        walk.basePrice = head.basePrice();
+        walk.direction = SideHeadLibrary.direction(isBuy);
+        walk.skip = request.consumed;
     }
 
     /// @dev Walks the first `count` knots of one word, the first of them in the highest bits.
-    function _visit(Walk memory walk, uint256 word, uint256 count) private pure {
-        SideHead head = walk.head;
-        bool ask = walk.ask;
-        Goal goal = walk.goal;
+    /// @return more True if neither the target was met nor the side ended.
+    function _visit(Walk memory walk, uint256 word, uint256 count) private pure returns (bool more) {
+        uint256 basePrice = walk.basePrice;
+        uint256 direction = walk.direction;
         uint256 lotUnits = walk.lotUnits;
         uint256 skip = walk.skip;
-        uint256 left = walk.left;
-        uint256 found = walk.found;
-        bool ended = false;
+        uint256 base = walk.base;
+        uint256 cost = walk.cost;
         unchecked {
-            for (uint256 k = 0; k < count; ++k) {
+            do {
                 Knot knot = word.top();
-                word <<= 32;
                 uint256 length = knot.lengthLots() * lotUnits;
-                uint256 price = head.priceOf(knot, ask);
-                if (length == 0 || price == 0) {
-                    ended = true;
-                    break;
-                }
-                if (skip >= length) {
+                uint256 price = SideHeadLibrary.quantaOf(basePrice, direction, knot);
+                if (length == 0 || !SideHeadLibrary.isPositive(price)) break;
+                if (skip < length) {
+                    length -= skip;
+                    skip = 0;
+                    base += length;
+                    cost += length * price;
+                    if ((walk.baseFixed ? base : cost) >= walk.target) {
+                        _stop(walk, base, cost, price);
+                        return false;
+                    }
+                } else {
                     skip -= length;
-                    continue;
                 }
-                length -= skip;
-                skip = 0;
-                (left, found, ended) = _take(goal, length, price, left, found);
-                if (ended) break;
-            }
+                word <<= 32;
+                --count;
+            } while (count != 0);
         }
         walk.skip = skip;
-        walk.left = left;
-        walk.found = found;
-        walk.ended = ended;
+        walk.base = base;
+        walk.cost = cost;
+        return count == 0;
     }
 
-    /// @dev Takes from one segment what the goal needs.
-    function _take(Goal goal, uint256 length, uint256 price, uint256 left, uint256 found)
-        private
-        pure
-        returns (uint256, uint256, bool ended)
-    {
+    /// @dev The target lies in the segment just taken whole: gives back what goes beyond. A buyer gets no more base than was paid for, a seller
+    /// gives up enough for what is asked.
+    function _stop(Walk memory walk, uint256 base, uint256 cost, uint256 price) private pure {
         unchecked {
-            if (goal == Goal.Base) {
-                if (length < left) return (left - length, found + length * price, false);
-                return (0, found + left * price, true);
-            }
-            uint256 cost = length * price;
-            if (cost < left) return (left - cost, found + length, false);
-            if (goal == Goal.CostAtMost) return (0, found + left / price, true);
-            return (0, found + Math.ceilDiv(left, price), true);
+            uint256 beyond;
+            if (walk.baseFixed) beyond = base - walk.target;
+            else if (walk.direction == 1) beyond = (cost - walk.target + price - 1) / price;
+            else beyond = (cost - walk.target) / price;
+            walk.base = base - beyond;
+            walk.cost = cost - beyond * price;
+            walk.targetMet = true;
         }
     }
 
-    function _close(Request memory request, Walk memory walk) private pure returns (Trade memory result) {
-        result.outcome = _outcome(request, walk, result);
-        if (result.outcome != Outcome.Filled) (result.baseAmount, result.quoteAmount) = (0, 0);
-    }
-
-    /// @dev Writes amounts and what is available into `result`, then judges them.
-    function _outcome(Request memory request, Walk memory walk, Trade memory result) private pure returns (Outcome) {
+    /// @dev Judges a finished walk.
+    function _close(Request memory request, Walk memory walk, Trade memory result) private pure {
+        bool isBuy = request.isBuy;
         uint256 amount = request.amount;
-        if (amount == 0) return Outcome.ZeroAmount;
-        if (amount > MAX_AMOUNT) return Outcome.AmountTooLarge;
-        uint256 left = walk.left;
-        unchecked {
-            if (walk.goal == Goal.Base) {
-                result.available = amount - left;
-                if (left != 0) return Outcome.InsufficientDepth;
-                result.baseAmount = amount;
-                result.quoteAmount = _quoteUnits(request, walk.found, request.isBuy);
-            } else {
-                result.baseAmount = walk.found;
-                result.quoteAmount = amount;
-                if (left != 0) {
-                    // The whole side costs less than what may be spent. The difference may be mere rounding of the last unit.
-                    result.available = _quoteUnits(request, walk.target - left, request.isBuy);
-                    if (!request.isBuy || result.available != amount) return Outcome.InsufficientDepth;
-                }
+        uint256 baseAmount = walk.base;
+        uint256 quoteAmount = amount;
+        if (walk.baseFixed) {
+            if (!walk.targetMet) {
+                result.outcome = Outcome.InsufficientDepth;
+                result.available = baseAmount;
+                return;
+            }
+            quoteAmount = _quoteUnits(walk, isBuy);
+        } else if (!walk.targetMet) {
+            // The whole side costs less than what may be spent. The difference may be mere rounding of the last unit.
+            result.available = _quoteUnits(walk, isBuy);
+            if (!isBuy || result.available != amount) {
+                result.outcome = Outcome.InsufficientDepth;
+                return;
             }
         }
-        bool isEmpty = request.isBuy ? result.baseAmount == 0 : result.quoteAmount == 0;
-        return isEmpty ? Outcome.ZeroOutput : Outcome.Filled;
+        if (baseAmount == 0 || quoteAmount == 0) {
+            result.outcome = Outcome.ZeroOutput;
+            return;
+        }
+        result.baseAmount = baseAmount;
+        result.quoteAmount = quoteAmount;
     }
 
-    function _quoteUnits(Request memory request, uint256 cost, bool roundUp) private pure returns (uint256) {
+    /// @dev A buyer pays quote units rounded up, a seller gets them rounded down.
+    function _quoteUnits(Walk memory walk, bool isBuy) private pure returns (uint256) {
         unchecked {
-            uint256 scaled = cost * request.tickLotUnits;
-            uint256 divisor = request.lotUnits * SUBTICKS_PER_TICK;
-            return roundUp ? Math.ceilDiv(scaled, divisor) : scaled / divisor;
+            uint256 scaled = walk.cost * walk.numerator;
+            return (isBuy ? scaled + walk.denominator - 1 : scaled) / walk.denominator;
         }
     }
 }

@@ -10,7 +10,8 @@ pragma solidity ^0.8.28;
 ///     +-----------+----------+---------------+
 ///
 /// length = (mantissa << exponent) lots. A zero mantissa ends the side, whatever the other bits say.
-type Knot is uint32;
+/// The knot is held in the low 32 bits; the bits above are zero.
+type Knot is uint256;
 
 using KnotLibrary for Knot global;
 
@@ -21,7 +22,7 @@ library KnotLibrary {
 
     /// @dev The knot in the 32 highest bits of `word`.
     function top(uint256 word) internal pure returns (Knot) {
-        return Knot.wrap(uint32(word >> 224));
+        return Knot.wrap(word >> 224);
     }
 
     function mantissa(Knot self) internal pure returns (uint256) {
@@ -55,6 +56,6 @@ library KnotLibrary {
     }
 
     function _set(Knot self, uint256 offset, uint256 mask, uint256 value) private pure returns (Knot) {
-        return Knot.wrap(uint32((Knot.unwrap(self) & ~(mask << offset)) | ((value & mask) << offset)));
+        return Knot.wrap((Knot.unwrap(self) & ~(mask << offset)) | ((value & mask) << offset));
     }
 }

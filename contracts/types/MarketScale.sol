@@ -11,7 +11,8 @@ pragma solidity ^0.8.28;
 ///
 /// lotUnits = 10^lotExponent base units in one lot; tickLotUnits = tickLotMantissa x 10^tickLotExponent quote units in one tick of one
 /// lot. Bit 0 of the flags: base is token0. A zero mantissa means that the market was never listed.
-type MarketScale is uint24;
+/// The scale is held in the low 24 bits; the bits above are zero.
+type MarketScale is uint256;
 
 using MarketScaleLibrary for MarketScale global;
 
@@ -26,9 +27,7 @@ library MarketScaleLibrary {
         pure
         returns (MarketScale)
     {
-        return MarketScale.wrap(
-            uint24((lotExponent_ << 19) | (mantissa_ << 9) | (tickLotExponent_ << 4) | (baseIsToken0_ ? 1 : 0))
-        );
+        return MarketScale.wrap((lotExponent_ << 19) | (mantissa_ << 9) | (tickLotExponent_ << 4) | (baseIsToken0_ ? 1 : 0));
     }
 
     function lotExponent(MarketScale self) internal pure returns (uint256) {

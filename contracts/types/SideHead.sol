@@ -13,7 +13,8 @@ import {Knot} from "./Knot.sol";
 ///
 /// The price of a segment in subticks (1/256 tick) is (base + offset) << g on asks and (base - offset) << g on bids. So no ask is below
 /// base << g and no bid above it. Words beyond those used may hold anything; they are never read.
-type SideHead is uint32;
+/// The head is held in the low 32 bits; the bits above are zero.
+type SideHead is uint256;
 
 using SideHeadLibrary for SideHead global;
 
@@ -24,7 +25,7 @@ library SideHeadLibrary {
 
     /// @param firstWord The first word of a side; zero for an empty side.
     function headOf(uint256 firstWord) internal pure returns (SideHead) {
-        return SideHead.wrap(uint32(firstWord >> 224));
+        return SideHead.wrap(firstWord >> 224);
     }
 
     function shift(SideHead self) internal pure returns (uint256) {
@@ -41,11 +42,26 @@ library SideHeadLibrary {
 
     /// @return subticks Below 2^41; zero when the price would not be positive, which ends the side.
     function priceOf(SideHead self, Knot knot, bool ask) internal pure returns (uint256 subticks) {
-        uint256 base = basePrice(self);
-        uint256 offset = knot.priceOffset();
+        uint256 quanta = quantaOf(basePrice(self), direction(ask), knot);
+        return isPositive(quanta) ? quanta << shift(self) : 0;
+    }
+
+    /// @return +1 for asks, -1 for bids, as a two's complement.
+    function direction(bool ask) internal pure returns (uint256) {
+        return ask ? 1 : type(uint256).max;
+    }
+
+    /// @return quanta Price of a knot in quanta of 2^g subticks, as a two's complement.
+    function quantaOf(uint256 basePrice_, uint256 direction_, Knot knot) internal pure returns (uint256 quanta) {
         unchecked {
-            if (ask) return (base + offset) << shift(self);
-            return offset < base ? (base - offset) << shift(self) : 0;
+            return basePrice_ + direction_ * knot.priceOffset();
+        }
+    }
+
+    function isPositive(uint256 quanta) internal pure returns (bool) {
+        unchecked {
+            // Zero and negative numbers are all far above the highest price.
+            return quanta - 1 < 1 << 27;
         }
     }
 
@@ -63,6 +79,6 @@ library SideHeadLibrary {
     }
 
     function _set(SideHead self, uint256 offset, uint256 mask, uint256 value) private pure returns (SideHead) {
-        return SideHead.wrap(uint32((SideHead.unwrap(self) & ~(mask << offset)) | ((value & mask) << offset)));
+        return SideHead.wrap((SideHead.unwrap(self) & ~(mask << offset)) | ((value & mask) << offset));
     }
 }

@@ -37,7 +37,7 @@ library SwapWordLibrary {
     }
 
     function scale(SwapWord self) internal pure returns (MarketScale) {
-        return MarketScale.wrap(uint24(SwapWord.unwrap(self) & MASK_24));
+        return MarketScale.wrap(SwapWord.unwrap(self) & MASK_24);
     }
 
     /// @dev Values are reduced to the width of their field.

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.28;
+
+import {Ownable, Ownable2Step} from "@openzeppelin/contracts/access/Ownable2Step.sol";
+import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
+import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
+import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
+import {IEntrypoint} from "./interfaces/IEntrypoint.sol";
+import {IOrderPayer} from "./interfaces/IOrderPayer.sol";
+import {IOrderSettler} from "./interfaces/IOrderSettler.sol";
+import {IPermit2} from "./interfaces/IPermit2.sol";
+
+/// @title OrderSettler
+/// @notice The documentation is in {IOrderSettler}.
+///
+/// Nothing here is worth stealing between transactions, which is why arbitrary calls may be made from here and from nowhere else: owners'
+/// allowances are Permit2's, and Permit2 lets this contract spend only by a signature that fixes where the proceeds go.
+contract OrderSettler is IOrderSettler, Ownable2Step, ReentrancyGuardTransient {
+    using SafeERC20 for IERC20;
+
+    bytes32 private constant WITNESS_TYPEHASH =
+        keccak256("OrderWitness(address recipient,address tokenOut,uint256 minAmountOut)");
+    /// @dev Continues Permit2's own stub; the types that it names follow in alphabetical order.
+    string private constant WITNESS_TYPE_STRING =
+        "OrderWitness witness)OrderWitness(address recipient,address tokenOut,uint256 minAmountOut)TokenPermissions(address token,uint256 amount)";
+
+    IPermit2 private immutable PERMIT2;
+    IEntrypoint private immutable ENTRYPOINT;
+    address private immutable CUSTODIAN;
+    address private immutable CURVE_BOOK;
+
+    mapping(address account => bool) private _executors;
+    mapping(address account => bool) private _targets;
+
+    constructor(address owner, address permit2_, address entrypoint, address custodian, address curveBook)
+        Ownable(owner)
+    {
+        PERMIT2 = IPermit2(permit2_);
+        ENTRYPOINT = IEntrypoint(entrypoint);
+        CUSTODIAN = custodian;
+        CURVE_BOOK = curveBook;
+    }
+
+    /* ONLY OWNER FUNCTIONS */
+
+    /// @inheritdoc IOrderSettler
+    function setExecutor(address executor, bool allowed) external onlyOwner {
+        _executors[executor] = allowed;
+        emit ExecutorSet(executor, allowed);
+    }
+
+    /// @inheritdoc IOrderSettler
+    function setTarget(address target, bool allowed) external onlyOwner {
+        if (allowed && (target == address(PERMIT2) || _isOurs(target) || target.code.length == 0)) {
+            revert ForbiddenTarget(target);
+        }
+        _targets[target] = allowed;
+        emit TargetSet(target, allowed);
+    }
+
+    /* ORDERS */
+
+    modifier onlyExecutor() {
+        if (!_executors[msg.sender]) revert NotExecutor(msg.sender);
+        _;
+    }
+
+    /// @inheritdoc IOrderSettler
+    function fill(Order calldata order, bool exactOut, uint256 feeAmount)
+        external
+        onlyExecutor
+        nonReentrant
+        returns (uint256 amountIn, uint256 amountOut)
+    {
+        if (feeAmount > order.maxAmountIn) revert FeeTooHigh(feeAmount, order.maxAmountIn);
+        uint256 tradable = order.maxAmountIn - feeAmount;
+        (uint256 amount, uint256 limit) =
+            exactOut ? (order.minAmountOut, tradable) : (tradable, order.minAmountOut);
+        (amountIn, amountOut) = _swap(order, exactOut, amount, limit, feeAmount, abi.encode(order));
+        amountIn += feeAmount;
+        _emitFilled(order, amountIn, amountOut, feeAmount, true);
+    }
+
+    /// @inheritdoc IOrderSettler
+    function fillRoute(Order calldata order, Route calldata route)
+        external
+        onlyExecutor
+        nonReentrant
+        returns (uint256 amountIn, uint256 amountOut)
+    {
+        if (order.recipient == address(0) || _isOurs(order.recipient)) revert ForbiddenRecipient(order.recipient);
+        if (order.tokenIn == order.tokenOut) revert SameToken(order.tokenIn);
+        if (route.amountIn > order.maxAmountIn) revert ExcessiveInput(route.amountIn, order.maxAmountIn);
+        if (route.feeAmount > route.amountIn) revert FeeTooHigh(route.feeAmount, route.amountIn);
+
+        _pull(order, address(this), route.amountIn);
+        bool feeInSwap = route.ownAmount != 0;
+        if (feeInSwap) amountOut = _swapOwnPart(order, route);
+        else if (route.feeAmount != 0) _payVault(order.tokenIn, route.feeAmount);
+        for (uint256 i = 0; i < route.calls.length; ++i) {
+            _call(order, route.calls[i]);
+        }
+
+        amountOut += _deliver(order.tokenOut, order.recipient);
+        if (amountOut < order.minAmountOut) revert InsufficientOutput(amountOut, order.minAmountOut);
+        amountIn = _refund(order, route.amountIn);
+        _emitFilled(order, amountIn, amountOut, route.feeAmount, feeInSwap);
+    }
+
+    /// @inheritdoc IOrderPayer
+    /// @dev `payment` is what this contract gave to `swapOrder`: an encoded order for Permit2 to pay from, or nothing if this contract has
+    /// pulled the input already.
+    function pay(address token, uint256 amount, bytes calldata payment) external {
+        if (msg.sender != address(ENTRYPOINT)) revert NotEntrypoint(msg.sender);
+        if (payment.length == 0) return IERC20(token).safeTransfer(CUSTODIAN, amount);
+        Order calldata order;
+        // Same as abi.decode(payment, (Order)), but left where it is: `payment` is the work of abi.encode in `fill`.
+        assembly ("memory-safe") {
+            order := add(payment.offset, calldataload(payment.offset))
+        }
+        _pull(order, CUSTODIAN, amount);
+    }
+
+    /* INTERNAL */
+
+    function _swap(
+        Order calldata order,
+        bool exactOut,
+        uint256 amount,
+        uint256 limit,
+        uint256 inputFee,
+        bytes memory payment
+    ) private returns (uint256 amountIn, uint256 amountOut) {
+        return ENTRYPOINT.swapOrder(
+            IEntrypoint.OrderSwap({
+                tokenIn: order.tokenIn,
+                tokenOut: order.tokenOut,
+                taker: order.owner,
+                recipient: order.recipient,
+                exactOut: exactOut,
+                amount: amount,
+                limit: limit,
+                inputFee: inputFee
+            }),
+            payment
+        );
+    }
+
+    /// @dev Only the whole output is bound to a limit, and the whole input to what was pulled.
+    function _swapOwnPart(Order calldata order, Route calldata route) private returns (uint256 amountOut) {
+        uint256 limit = route.ownExactOut ? route.amountIn - route.feeAmount : 0;
+        (, amountOut) = _swap(order, route.ownExactOut, route.ownAmount, limit, route.feeAmount, "");
+    }
+
+    /// @dev Permit2 checks the signature over everything in the order, marks the nonce as used, and transfers.
+    function _pull(Order calldata order, address to, uint256 amount) private {
+        PERMIT2.permitWitnessTransferFrom(
+            IPermit2.PermitTransferFrom({
+                permitted: IPermit2.TokenPermissions({token: order.tokenIn, amount: order.maxAmountIn}),
+                nonce: order.nonce,
+                deadline: order.deadline
+            }),
+            IPermit2.SignatureTransferDetails({to: to, requestedAmount: amount}),
+            order.owner,
+            keccak256(abi.encode(WITNESS_TYPEHASH, order.recipient, order.tokenOut, order.minAmountOut)),
+            WITNESS_TYPE_STRING,
+            order.signature
+        );
+    }
+
+    /// @dev The event will claim that the vault got this much, so it has to.
+    function _payVault(address token, uint256 amount) private {
+        uint256 held = IERC20(token).balanceOf(CUSTODIAN);
+        IERC20(token).safeTransfer(CUSTODIAN, amount);
+        uint256 holds = IERC20(token).balanceOf(CUSTODIAN);
+        uint256 received = holds > held ? holds - held : 0;
+        if (received < amount) revert InsufficientReceived(token, received, amount);
+    }
+
+    /// @dev Whatever the target leaves of its allowance is taken back.
+    function _call(Order calldata order, Call calldata step) private {
+        address target = step.target;
+        if (!_targets[target] || target == order.tokenIn || target == order.tokenOut) revert ForbiddenTarget(target);
+        IERC20 token = IERC20(order.tokenIn);
+        token.forceApprove(target, step.amountIn);
+        (bool done, bytes memory reason) = target.call(step.data);
+        if (!done) revert CallFailed(target, reason);
+        if (token.allowance(address(this), target) != 0) token.forceApprove(target, 0);
+    }
+
+    /// @return received By the recipient's balance, which is less than what was sent if the token keeps a part.
+    function _deliver(address token, address recipient) private returns (uint256 received) {
+        uint256 amount = IERC20(token).balanceOf(address(this));
+        if (amount == 0) return 0;
+        uint256 held = IERC20(token).balanceOf(recipient);
+        IERC20(token).safeTransfer(recipient, amount);
+        uint256 holds = IERC20(token).balanceOf(recipient);
+        return holds > held ? holds - held : 0;
+    }
+
+    /// @return spent Of the amount pulled; zero if more came back, as when somebody had sent tokens here.
+    function _refund(Order calldata order, uint256 pulled) private returns (uint256 spent) {
+        uint256 left = IERC20(order.tokenIn).balanceOf(address(this));
+        if (left != 0) IERC20(order.tokenIn).safeTransfer(order.owner, left);
+        return pulled > left ? pulled - left : 0;
+    }
+
+    function _emitFilled(
+        Order calldata order,
+        uint256 amountIn,
+        uint256 amountOut,
+        uint256 feeAmount,
+        bool feeInSwap
+    ) private {
+        emit OrderFilled(
+            order.owner,
+            order.nonce,
+            order.recipient,
+            order.tokenIn,
+            order.tokenOut,
+            amountIn,
+            amountOut,
+            feeAmount,
+            feeInSwap
+        );
+    }
+
+    function _isOurs(address account) private view returns (bool) {
+        return account == address(this) || account == address(ENTRYPOINT) || account == CUSTODIAN
+            || account == CURVE_BOOK;
+    }
+
+    /* VIEWS */
+
+    /// @inheritdoc IOrderSettler
+    function isExecutor(address account) external view returns (bool) {
+        return _executors[account];
+    }
+
+    /// @inheritdoc IOrderSettler
+    function isTarget(address account) external view returns (bool) {
+        return _targets[account];
+    }
+
+    /// @inheritdoc IOrderSettler
+    function permit2() external view returns (address) {
+        return address(PERMIT2);
+    }
+
+    /// @inheritdoc IOrderSettler
+    function witnessTypeString() external pure returns (string memory) {
+        return WITNESS_TYPE_STRING;
+    }
+
+    /// @inheritdoc IOrderSettler
+    function orderWitnessTypehash() external pure returns (bytes32) {
+        return WITNESS_TYPEHASH;
+    }
+}

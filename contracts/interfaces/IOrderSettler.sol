@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.28;
+
+import {IOrderPayer} from "./IOrderPayer.sol";
+
+/// @title Executes signed orders, so that their owners need no gas.
+/// @notice An order is a Permit2 `PermitWitnessTransferFrom` signature over the sell token, the most that may be taken of it, a nonce and a
+/// deadline, with this contract as spender and `OrderWitness(address recipient,address tokenOut,uint256 minAmountOut)` as witness. Its key
+/// is (owner, nonce), which Permit2 lets through once. Owners approve Permit2 and never this contract.
+///
+/// Whatever the route, the recipient receives at least `minAmountOut` of the buy token and everything beyond it that the route brought, or
+/// the call reverts whole. Of the sell token, what the route does not need is not taken, or goes back to the owner. Between transactions
+/// this contract holds no token and has granted no allowance; what somebody sends here by mistake goes to the next routed order of that token.
+///
+/// Trust: whether an order is run as exact input or as exact output, by which route, and with which fee is not in the signature. So the
+/// worst holder of an executor's key can take from each order that is signed, unexpired and unused, and that it knows of, whatever a fill
+/// at fair prices would bring beyond `minAmountOut`: as `feeAmount`, which only goes to the vault, or by a bad trade at an external target.
+/// It can take nothing from anyone without such an order, nor bring a recipient less than was signed. The owner chooses the executors and
+/// the external targets; at its worst it can do what an executor can. It cannot change the code.
+interface IOrderSettler is IOrderPayer {
+    /// @notice An order was filled: `owner` gave `amountIn` of `tokenIn` net of what was returned, of which `feeAmount` went to the vault as
+    /// the operator's, and `recipient` received `amountOut` of `tokenOut`.
+    /// `feeInSwap` tells where the fee is booked: true if it is the `inputFee` of the `Swap` event of the same transaction, false if it
+    /// reached the vault by a transfer that only this event accounts for.
+    event OrderFilled(
+        address indexed owner,
+        uint256 indexed nonce,
+        address indexed recipient,
+        address tokenIn,
+        address tokenOut,
+        uint256 amountIn,
+        uint256 amountOut,
+        uint256 feeAmount,
+        bool feeInSwap
+    );
+    event ExecutorSet(address indexed executor, bool allowed);
+    event TargetSet(address indexed target, bool allowed);
+
+    error NotExecutor(address caller);
+    error NotEntrypoint(address caller);
+    error ForbiddenTarget(address target);
+    error ForbiddenRecipient(address recipient);
+    error SameToken(address token);
+    error FeeTooHigh(uint256 feeAmount, uint256 amountIn);
+    error ExcessiveInput(uint256 required, uint256 maximum);
+    error InsufficientOutput(uint256 delivered, uint256 minimum);
+    error InsufficientReceived(address token, uint256 received, uint256 required);
+    error CallFailed(address target, bytes reason);
+
+    /// @notice What the owner signed, and the signature.
+    struct Order {
+        address owner;
+        address tokenIn;
+        /// @dev The permitted amount: the most that is ever taken, fee included.
+        uint256 maxAmountIn;
+        uint256 nonce;
+        /// @dev Last second, inclusive.
+        uint256 deadline;
+        address recipient;
+        address tokenOut;
+        uint256 minAmountOut;
+        /// @dev 65 bytes, 64 in the compact form, or anything that a contract accepts by ERC-1271.
+        bytes signature;
+    }
+
+    /// @notice A call of an allow-listed contract, which may take up to `amountIn` of the sell token from this contract meanwhile.
+    struct Call {
+        address target;
+        uint256 amountIn;
+        bytes data;
+    }
+
+    /// @notice How to fill an order other than by the curve alone.
+    struct Route {
+        /// @dev Taken from the owner, fee included.
+        uint256 amountIn;
+        uint256 feeAmount;
+        /// @dev Traded against the curve, before the calls; zero for nothing. Sold, or bought if `ownExactOut`.
+        uint256 ownAmount;
+        bool ownExactOut;
+        /// @dev Each must leave what it buys in this contract.
+        Call[] calls;
+    }
+
+    /// @notice Fills an order by the curve alone. Executors only. Permit2 pays the vault directly; with `exactOut` exactly `minAmountOut` is
+    /// bought and only its price and the fee are taken, otherwise `maxAmountIn` less the fee is sold.
+    /// Reverts as the entrypoint does (`InsufficientOutput`, `ExcessiveInput`, the curve's errors), as Permit2 does (`InvalidNonce`,
+    /// `SignatureExpired`, `InvalidSigner`, …), and `FeeTooHigh` when the fee is above `maxAmountIn`.
+    /// @return amountIn What the owner gave, fee included.
+    /// @return amountOut What the recipient received.
+    function fill(Order calldata order, bool exactOut, uint256 feeAmount)
+        external
+        returns (uint256 amountIn, uint256 amountOut);
+
+    /// @notice Fills an order by calls of external contracts, together with the curve or without it. Executors only. What remains of the
+    /// sell token goes back to the owner, all that was bought to the recipient.
+    /// Reverts `ForbiddenTarget`, `CallFailed` with the target's own reason, `InsufficientOutput` when the recipient would receive less than
+    /// `minAmountOut`, `ForbiddenRecipient`, `SameToken`, `ExcessiveInput` and `FeeTooHigh`.
+    /// @return amountIn What the owner gave net of what was returned, fee included.
+    /// @return amountOut What the recipient received, measured by its balance as far as this contract paid it.
+    function fillRoute(Order calldata order, Route calldata route)
+        external
+        returns (uint256 amountIn, uint256 amountOut);
+
+    /// @notice Owner only. See the trust note above for what an executor can do.
+    function setExecutor(address executor, bool allowed) external;
+
+    /// @notice Owner only. Routes may call a target with any data, and let it take the sell token of the order at hand. Permit2, the
+    /// platform's contracts and accounts without code are refused; within an order, so are its two tokens.
+    function setTarget(address target, bool allowed) external;
+
+    function isExecutor(address account) external view returns (bool);
+
+    function isTarget(address account) external view returns (bool);
+
+    /// @notice Where owners approve the sell token.
+    function permit2() external view returns (address);
+
+    /// @notice The witness type string of every order, as Permit2 wants it.
+    function witnessTypeString() external pure returns (string memory);
+
+    /// @notice EIP-712 type hash of `OrderWitness`.
+    function orderWitnessTypehash() external pure returns (bytes32);
+}
