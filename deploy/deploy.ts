@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { ContractFactory, getAddress, getCreateAddress, id, toBeHex } from 'ethers';
+import { ContractFactory, ZeroAddress, getAddress, getCreateAddress, id, toBeHex } from 'ethers';
 import type { BaseContract, InterfaceAbi, Provider, Signer } from 'ethers';
 import { gridExponents, marketId } from '../core/market.js';
 import { parseUnits } from '../core/amounts.js';
@@ -94,7 +94,8 @@ async function deployProxies(options: DeployOptions, provider: Provider): Promis
   const [custodian, curveBook, entrypoint] = predicted as [string, string, string];
 
   const implementations = {
-    custodian: await deployed(new Custodian__factory(deployer).deploy(entrypoint, curveBook)),
+    // There is no settler of gasless orders yet.
+    custodian: await deployed(new Custodian__factory(deployer).deploy(entrypoint, curveBook, ZeroAddress)),
     curveBook: await deployed(new CurveBook__factory(deployer).deploy(entrypoint)),
     entrypoint: await deployed(new Entrypoint__factory(deployer).deploy(curveBook, custodian)),
   };
