@@ -1,10 +1,10 @@
 /**
- * Deploys Custodian, CurveBook and Entrypoint as UUPS proxies, lists markets, and hands over the roles. The sandbox and a real
- * deployment use this very function.
+ * Deploys Custodian, CurveBook and Entrypoint as UUPS proxies, and OrderSettler, lists markets, and hands over the roles. The sandbox
+ * and a real deployment use this very function.
  */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { ContractFactory, ZeroAddress, getAddress, getCreateAddress, id, toBeHex } from 'ethers';
+import { ContractFactory, getAddress, getCreateAddress, id, toBeHex } from 'ethers';
 import type { BaseContract, InterfaceAbi, Provider, Signer } from 'ethers';
 import { gridExponents, marketId } from '../core/market.js';
 import { parseUnits } from '../core/amounts.js';
@@ -12,7 +12,9 @@ import type { Address } from '../core/types.js';
 import { CurveBook__factory } from '../typechain-types/factories/CurveBook__factory.js';
 import { Custodian__factory } from '../typechain-types/factories/Custodian__factory.js';
 import { Entrypoint__factory } from '../typechain-types/factories/Entrypoint__factory.js';
-import type { CurveBook, Custodian, Entrypoint } from '../typechain-types/index.js';
+import { OrderSettler__factory } from '../typechain-types/factories/OrderSettler__factory.js';
+import type { CurveBook, Custodian, Entrypoint, OrderSettler } from '../typechain-types/index.js';
+import { PERMIT2_ADDRESS } from './canonical.js';
 import { deploymentIdOf } from './manifest.js';
 import type { DeploymentManifest, ManifestMarket, ManifestToken } from './manifest.js';
 import { mined } from './transactions.js';
@@ -31,6 +33,10 @@ export interface DeployOptions {
   curvePosters: readonly string[];
   /** May settle withdrawals. */
   claimPosters: readonly string[];
+  /** May execute signed orders; none by default. */
+  executors?: readonly string[];
+  /** Where Permit2 is; its canonical address by default. */
+  permit2?: string;
   withdrawDelaySec: number;
   tokens: readonly ManifestToken[];
   markets: readonly DeployMarket[];
@@ -42,6 +48,7 @@ export interface Deployment {
   custodian: Custodian;
   curveBook: CurveBook;
   entrypoint: Entrypoint;
+  orderSettler: OrderSettler;
   manifest: DeploymentManifest;
 }
 
@@ -53,7 +60,7 @@ export async function deployCurvebook(options: DeployOptions): Promise<Deploymen
   const { deployer, log } = options;
   const provider = providerOf(deployer);
   const listings = options.markets.map((market) => listingOf(market, options.tokens));
-  const contracts = await deployProxies(options, provider);
+  const contracts = await deployContracts(options, provider);
   for (const listing of listings) await listMarket(contracts.curveBook, listing, log);
   await handOver(options, contracts);
   const chainId = Number((await provider.getNetwork()).chainId);
@@ -65,6 +72,8 @@ export async function deployCurvebook(options: DeployOptions): Promise<Deploymen
       custodian,
       curveBook: await contracts.curveBook.getAddress(),
       entrypoint: await contracts.entrypoint.getAddress(),
+      orderSettler: await contracts.orderSettler.getAddress(),
+      permit2: await contracts.orderSettler.permit2(),
     },
     deploymentBlock: contracts.blockNumber,
     tokens: options.tokens.map(({ symbol, address, decimals }) => ({ symbol, address: getAddress(address), decimals })),
@@ -73,10 +82,11 @@ export async function deployCurvebook(options: DeployOptions): Promise<Deploymen
   return { ...contracts, manifest };
 }
 
-interface Proxies {
+interface Contracts {
   custodian: Custodian;
   curveBook: CurveBook;
   entrypoint: Entrypoint;
+  orderSettler: OrderSettler;
   /** Of the first proxy, which comes before every event of interest. */
   blockNumber: number;
   blockHash: string;
@@ -84,20 +94,19 @@ interface Proxies {
 
 /**
  * The peers' addresses are immutables of the implementations, so the proxies' addresses are predicted from the deployer's nonce:
- * three implementations first, then the proxies, and every prediction is checked against the chain.
+ * three implementations first, then the proxies, then the settler, and every prediction is checked against the chain.
  */
-async function deployProxies(options: DeployOptions, provider: Provider): Promise<Proxies> {
+async function deployContracts(options: DeployOptions, provider: Provider): Promise<Contracts> {
   const { deployer, log } = options;
   const from = await deployer.getAddress();
   const firstNonce = await provider.getTransactionCount(from);
-  const predicted = [3, 4, 5].map((offset) => getCreateAddress({ from, nonce: firstNonce + offset }));
-  const [custodian, curveBook, entrypoint] = predicted as [string, string, string];
+  const predicted = [3, 4, 5, 6].map((offset) => getCreateAddress({ from, nonce: firstNonce + offset }));
+  const [custodian, curveBook, entrypoint, orderSettler] = predicted as [string, string, string, string];
 
   const implementations = {
-    // There is no settler of gasless orders yet.
-    custodian: await deployed(new Custodian__factory(deployer).deploy(entrypoint, curveBook, ZeroAddress)),
+    custodian: await deployed(new Custodian__factory(deployer).deploy(entrypoint, curveBook, orderSettler)),
     curveBook: await deployed(new CurveBook__factory(deployer).deploy(entrypoint)),
-    entrypoint: await deployed(new Entrypoint__factory(deployer).deploy(curveBook, custodian)),
+    entrypoint: await deployed(new Entrypoint__factory(deployer).deploy(curveBook, custodian, orderSettler)),
   };
   const initialize = {
     custodian: Custodian__factory.createInterface().encodeFunctionData('initialize', [from, options.withdrawDelaySec]),
@@ -119,14 +128,32 @@ async function deployProxies(options: DeployOptions, provider: Provider): Promis
     log(`${name} ${expected}`);
     blocks.push({ blockNumber: receipt.blockNumber, blockHash: receipt.blockHash });
   }
+  await deploySettler(options, provider, { custodian, curveBook, entrypoint, orderSettler });
   const first = blocks[0];
   if (first === undefined) throw new Error('nothing was deployed');
   return {
     custodian: Custodian__factory.connect(custodian, deployer),
     curveBook: CurveBook__factory.connect(curveBook, deployer),
     entrypoint: Entrypoint__factory.connect(entrypoint, deployer),
+    orderSettler: OrderSettler__factory.connect(orderSettler, deployer),
     ...first,
   };
+}
+
+/** Anybody can deploy Permit2 at its address at any time, so its absence is no error. */
+async function deploySettler(
+  { deployer, log, permit2 = PERMIT2_ADDRESS }: DeployOptions,
+  provider: Provider,
+  at: { custodian: string; curveBook: string; entrypoint: string; orderSettler: string },
+): Promise<void> {
+  if ((await provider.getCode(permit2)) === '0x')
+    log(`no Permit2 at ${permit2} yet: signed orders have to wait for it`);
+  const owner = await deployer.getAddress();
+  const address = await deployed(
+    new OrderSettler__factory(deployer).deploy(owner, permit2, at.entrypoint, at.custodian, at.curveBook),
+  );
+  if (address !== at.orderSettler) throw new Error(`orderSettler is at ${address}, predicted ${at.orderSettler}`);
+  log(`orderSettler ${address}`);
 }
 
 interface Listing {
@@ -176,14 +203,18 @@ async function listMarket(curveBook: CurveBook, listing: Listing, log: (line: st
   log(`listed ${market.pair}: tick ${market.tickSize}, lot ${market.lotSize}`);
 }
 
-/** Names the posters and passes the ownership on. */
-async function handOver(options: DeployOptions, { custodian, curveBook, entrypoint }: Proxies): Promise<void> {
+/** Names the posters and executors and passes the ownership on. */
+async function handOver(options: DeployOptions, contracts: Contracts): Promise<void> {
+  const { custodian, curveBook, entrypoint, orderSettler } = contracts;
   for (const poster of options.curvePosters) await mined(curveBook.setPoster(poster, true));
   for (const poster of options.claimPosters) await mined(custodian.setPoster(poster, true));
+  for (const executor of options.executors ?? []) await mined(orderSettler.setExecutor(executor, true));
   const deployer = await options.deployer.getAddress();
   if (getAddress(options.owner) === deployer) return;
-  for (const contract of [custodian, curveBook, entrypoint]) await mined(contract.transferOwnership(options.owner));
-  options.log(`${options.owner} must call acceptOwnership() on the three contracts to own them`);
+  for (const contract of [custodian, curveBook, entrypoint, orderSettler]) {
+    await mined(contract.transferOwnership(options.owner));
+  }
+  options.log(`${options.owner} must call acceptOwnership() on the four contracts to own them`);
 }
 
 async function deployed(deployment: Promise<BaseContract>): Promise<string> {

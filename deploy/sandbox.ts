@@ -1,4 +1,4 @@
-/** Everything the sandbox's chain has when it is up: tokens, Permit2, the three contracts, funded accounts. */
+/** Everything the sandbox's chain has when it is up: tokens, Permit2, the contracts, funded accounts. */
 import { MaxUint256, Wallet, parseUnits } from 'ethers';
 import type { JsonRpcProvider } from 'ethers';
 import type { Custodian } from '../typechain-types/index.js';
@@ -68,6 +68,7 @@ async function deployAll(provider: JsonRpcProvider, options: SandboxOptions): Pr
     owner: wallets.owner.address,
     curvePosters: [wallets.poster.address],
     claimPosters: [wallets.settler.address],
+    executors: [wallets.executor.address],
     withdrawDelaySec: options.withdrawDelaySec ?? 600,
     tokens,
     markets,
@@ -83,7 +84,7 @@ async function deployAll(provider: JsonRpcProvider, options: SandboxOptions): Pr
     deploymentId,
     rpcUrl: options.rpcUrl,
     serverUrl: options.serverUrl,
-    contracts: { ...contracts, permit2: PERMIT2_ADDRESS, ...Object.fromEntries(tokenContracts) },
+    contracts: { ...contracts, ...Object.fromEntries(tokenContracts) },
     deploymentBlock,
     tokens: manifest.tokens,
     markets: manifest.markets,

@@ -4,9 +4,21 @@
 import type { BaseContract, BigNumberish, BytesLike, FunctionFragment, Result, Interface, EventFragment, AddressLike, ContractRunner, ContractMethod, Listener } from "ethers"
 import type { TypedContractEvent, TypedDeferredTopicFilter, TypedEventLog, TypedLogDescription, TypedListener, TypedContractMethod } from "./common.js"
   
+export declare namespace IEntrypoint {
+      
+    export type PermitStruct = {value: BigNumberish, deadline: BigNumberish, v: BigNumberish, r: BytesLike, s: BytesLike}
+
+    export type PermitStructOutput = [value: bigint, deadline: bigint, v: bigint, r: string, s: string] & {value: bigint, deadline: bigint, v: bigint, r: string, s: string }
+  
+
+    export type OrderSwapStruct = {tokenIn: AddressLike, tokenOut: AddressLike, taker: AddressLike, recipient: AddressLike, exactOut: boolean, amount: BigNumberish, limit: BigNumberish, inputFee: BigNumberish}
+
+    export type OrderSwapStructOutput = [tokenIn: string, tokenOut: string, taker: string, recipient: string, exactOut: boolean, amount: bigint, limit: bigint, inputFee: bigint] & {tokenIn: string, tokenOut: string, taker: string, recipient: string, exactOut: boolean, amount: bigint, limit: bigint, inputFee: bigint }
+  
+    }
 
   export interface EntrypointInterface extends Interface {
-    getFunction(nameOrSignature: "UPGRADE_INTERFACE_VERSION" | "acceptOwnership" | "initialize" | "owner" | "pendingOwner" | "proxiableUUID" | "quote" | "quoteExactOutput" | "quoteFor" | "renounceOwnership" | "setTakerFee" | "swap" | "swapExactOutput" | "takerFee" | "transferOwnership" | "upgradeToAndCall"): FunctionFragment;
+    getFunction(nameOrSignature: "UPGRADE_INTERFACE_VERSION" | "acceptOwnership" | "initialize" | "owner" | "pendingOwner" | "proxiableUUID" | "quote" | "quoteExactOutput" | "quoteFor" | "renounceOwnership" | "setTakerFee" | "swap" | "swapExactOutput" | "swapExactOutputWithPermit" | "swapOrder" | "swapWithPermit" | "takerFee" | "transferOwnership" | "upgradeToAndCall"): FunctionFragment;
 
     getEvent(nameOrSignatureOrTopic: "Initialized" | "OwnershipTransferStarted" | "OwnershipTransferred" | "Swap" | "TakerFeeSet" | "Upgraded"): EventFragment;
 
@@ -23,6 +35,9 @@ encodeFunctionData(functionFragment: 'renounceOwnership', values?: undefined): s
 encodeFunctionData(functionFragment: 'setTakerFee', values: [AddressLike, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'swap', values: [AddressLike, AddressLike, BigNumberish, BigNumberish, AddressLike, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'swapExactOutput', values: [AddressLike, AddressLike, BigNumberish, BigNumberish, AddressLike, BigNumberish]): string;
+encodeFunctionData(functionFragment: 'swapExactOutputWithPermit', values: [AddressLike, AddressLike, BigNumberish, BigNumberish, AddressLike, BigNumberish, IEntrypoint.PermitStruct]): string;
+encodeFunctionData(functionFragment: 'swapOrder', values: [IEntrypoint.OrderSwapStruct, BytesLike]): string;
+encodeFunctionData(functionFragment: 'swapWithPermit', values: [AddressLike, AddressLike, BigNumberish, BigNumberish, AddressLike, BigNumberish, IEntrypoint.PermitStruct]): string;
 encodeFunctionData(functionFragment: 'takerFee', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'transferOwnership', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'upgradeToAndCall', values: [AddressLike, BytesLike]): string;
@@ -40,6 +55,9 @@ decodeFunctionResult(functionFragment: 'renounceOwnership', data: BytesLike): Re
 decodeFunctionResult(functionFragment: 'setTakerFee', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'swap', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'swapExactOutput', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'swapExactOutputWithPermit', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'swapOrder', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'swapWithPermit', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'takerFee', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'transferOwnership', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'upgradeToAndCall', data: BytesLike): Result;
@@ -256,6 +274,30 @@ decodeFunctionResult(functionFragment: 'upgradeToAndCall', data: BytesLike): Res
     
 
     
+    swapExactOutputWithPermit: TypedContractMethod<
+      [tokenIn: AddressLike, tokenOut: AddressLike, amountOut: BigNumberish, maxAmountIn: BigNumberish, recipient: AddressLike, deadline: BigNumberish, permit: IEntrypoint.PermitStruct, ],
+      [bigint],
+      'nonpayable'
+    >
+    
+
+    
+    swapOrder: TypedContractMethod<
+      [order: IEntrypoint.OrderSwapStruct, payment: BytesLike, ],
+      [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
+      'nonpayable'
+    >
+    
+
+    
+    swapWithPermit: TypedContractMethod<
+      [tokenIn: AddressLike, tokenOut: AddressLike, amountIn: BigNumberish, minAmountOut: BigNumberish, recipient: AddressLike, deadline: BigNumberish, permit: IEntrypoint.PermitStruct, ],
+      [bigint],
+      'nonpayable'
+    >
+    
+
+    
     takerFee: TypedContractMethod<
       [taker: AddressLike, ],
       [bigint],
@@ -344,6 +386,21 @@ getFunction(nameOrSignature: 'swap'): TypedContractMethod<
     >;
 getFunction(nameOrSignature: 'swapExactOutput'): TypedContractMethod<
       [tokenIn: AddressLike, tokenOut: AddressLike, amountOut: BigNumberish, maxAmountIn: BigNumberish, recipient: AddressLike, deadline: BigNumberish, ],
+      [bigint],
+      'nonpayable'
+    >;
+getFunction(nameOrSignature: 'swapExactOutputWithPermit'): TypedContractMethod<
+      [tokenIn: AddressLike, tokenOut: AddressLike, amountOut: BigNumberish, maxAmountIn: BigNumberish, recipient: AddressLike, deadline: BigNumberish, permit: IEntrypoint.PermitStruct, ],
+      [bigint],
+      'nonpayable'
+    >;
+getFunction(nameOrSignature: 'swapOrder'): TypedContractMethod<
+      [order: IEntrypoint.OrderSwapStruct, payment: BytesLike, ],
+      [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
+      'nonpayable'
+    >;
+getFunction(nameOrSignature: 'swapWithPermit'): TypedContractMethod<
+      [tokenIn: AddressLike, tokenOut: AddressLike, amountIn: BigNumberish, minAmountOut: BigNumberish, recipient: AddressLike, deadline: BigNumberish, permit: IEntrypoint.PermitStruct, ],
       [bigint],
       'nonpayable'
     >;

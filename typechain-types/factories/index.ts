@@ -6,3 +6,4 @@ export * as mocks from './mocks/index.js';
 export { CurveBook__factory } from './CurveBook__factory.js';
 export { Custodian__factory } from './Custodian__factory.js';
 export { Entrypoint__factory } from './Entrypoint__factory.js';
+export { OrderSettler__factory } from './OrderSettler__factory.js';

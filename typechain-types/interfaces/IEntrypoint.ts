@@ -4,9 +4,21 @@
 import type { BaseContract, BigNumberish, BytesLike, FunctionFragment, Result, Interface, EventFragment, AddressLike, ContractRunner, ContractMethod, Listener } from "ethers"
 import type { TypedContractEvent, TypedDeferredTopicFilter, TypedEventLog, TypedLogDescription, TypedListener, TypedContractMethod } from "../common.js"
   
+export declare namespace IEntrypoint {
+      
+    export type PermitStruct = {value: BigNumberish, deadline: BigNumberish, v: BigNumberish, r: BytesLike, s: BytesLike}
+
+    export type PermitStructOutput = [value: bigint, deadline: bigint, v: bigint, r: string, s: string] & {value: bigint, deadline: bigint, v: bigint, r: string, s: string }
+  
+
+    export type OrderSwapStruct = {tokenIn: AddressLike, tokenOut: AddressLike, taker: AddressLike, recipient: AddressLike, exactOut: boolean, amount: BigNumberish, limit: BigNumberish, inputFee: BigNumberish}
+
+    export type OrderSwapStructOutput = [tokenIn: string, tokenOut: string, taker: string, recipient: string, exactOut: boolean, amount: bigint, limit: bigint, inputFee: bigint] & {tokenIn: string, tokenOut: string, taker: string, recipient: string, exactOut: boolean, amount: bigint, limit: bigint, inputFee: bigint }
+  
+    }
 
   export interface IEntrypointInterface extends Interface {
-    getFunction(nameOrSignature: "quote" | "quoteExactOutput" | "quoteFor" | "setTakerFee" | "swap" | "swapExactOutput" | "takerFee"): FunctionFragment;
+    getFunction(nameOrSignature: "quote" | "quoteExactOutput" | "quoteFor" | "setTakerFee" | "swap" | "swapExactOutput" | "swapExactOutputWithPermit" | "swapOrder" | "swapWithPermit" | "takerFee"): FunctionFragment;
 
     getEvent(nameOrSignatureOrTopic: "Swap" | "TakerFeeSet"): EventFragment;
 
@@ -16,6 +28,9 @@ encodeFunctionData(functionFragment: 'quoteFor', values: [AddressLike, AddressLi
 encodeFunctionData(functionFragment: 'setTakerFee', values: [AddressLike, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'swap', values: [AddressLike, AddressLike, BigNumberish, BigNumberish, AddressLike, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'swapExactOutput', values: [AddressLike, AddressLike, BigNumberish, BigNumberish, AddressLike, BigNumberish]): string;
+encodeFunctionData(functionFragment: 'swapExactOutputWithPermit', values: [AddressLike, AddressLike, BigNumberish, BigNumberish, AddressLike, BigNumberish, IEntrypoint.PermitStruct]): string;
+encodeFunctionData(functionFragment: 'swapOrder', values: [IEntrypoint.OrderSwapStruct, BytesLike]): string;
+encodeFunctionData(functionFragment: 'swapWithPermit', values: [AddressLike, AddressLike, BigNumberish, BigNumberish, AddressLike, BigNumberish, IEntrypoint.PermitStruct]): string;
 encodeFunctionData(functionFragment: 'takerFee', values: [AddressLike]): string;
 
     decodeFunctionResult(functionFragment: 'quote', data: BytesLike): Result;
@@ -24,6 +39,9 @@ decodeFunctionResult(functionFragment: 'quoteFor', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'setTakerFee', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'swap', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'swapExactOutput', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'swapExactOutputWithPermit', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'swapOrder', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'swapWithPermit', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'takerFee', data: BytesLike): Result;
   }
 
@@ -134,6 +152,30 @@ decodeFunctionResult(functionFragment: 'takerFee', data: BytesLike): Result;
     
 
     
+    swapExactOutputWithPermit: TypedContractMethod<
+      [tokenIn: AddressLike, tokenOut: AddressLike, amountOut: BigNumberish, maxAmountIn: BigNumberish, recipient: AddressLike, deadline: BigNumberish, permit: IEntrypoint.PermitStruct, ],
+      [bigint],
+      'nonpayable'
+    >
+    
+
+    
+    swapOrder: TypedContractMethod<
+      [order: IEntrypoint.OrderSwapStruct, payment: BytesLike, ],
+      [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
+      'nonpayable'
+    >
+    
+
+    
+    swapWithPermit: TypedContractMethod<
+      [tokenIn: AddressLike, tokenOut: AddressLike, amountIn: BigNumberish, minAmountOut: BigNumberish, recipient: AddressLike, deadline: BigNumberish, permit: IEntrypoint.PermitStruct, ],
+      [bigint],
+      'nonpayable'
+    >
+    
+
+    
     takerFee: TypedContractMethod<
       [taker: AddressLike, ],
       [bigint],
@@ -171,6 +213,21 @@ getFunction(nameOrSignature: 'swap'): TypedContractMethod<
     >;
 getFunction(nameOrSignature: 'swapExactOutput'): TypedContractMethod<
       [tokenIn: AddressLike, tokenOut: AddressLike, amountOut: BigNumberish, maxAmountIn: BigNumberish, recipient: AddressLike, deadline: BigNumberish, ],
+      [bigint],
+      'nonpayable'
+    >;
+getFunction(nameOrSignature: 'swapExactOutputWithPermit'): TypedContractMethod<
+      [tokenIn: AddressLike, tokenOut: AddressLike, amountOut: BigNumberish, maxAmountIn: BigNumberish, recipient: AddressLike, deadline: BigNumberish, permit: IEntrypoint.PermitStruct, ],
+      [bigint],
+      'nonpayable'
+    >;
+getFunction(nameOrSignature: 'swapOrder'): TypedContractMethod<
+      [order: IEntrypoint.OrderSwapStruct, payment: BytesLike, ],
+      [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
+      'nonpayable'
+    >;
+getFunction(nameOrSignature: 'swapWithPermit'): TypedContractMethod<
+      [tokenIn: AddressLike, tokenOut: AddressLike, amountIn: BigNumberish, minAmountOut: BigNumberish, recipient: AddressLike, deadline: BigNumberish, permit: IEntrypoint.PermitStruct, ],
       [bigint],
       'nonpayable'
     >;

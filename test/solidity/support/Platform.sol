@@ -5,13 +5,15 @@ import {ERC1967Proxy} from "@openzeppelin/contracts/proxy/ERC1967/ERC1967Proxy.s
 import {CurveBook} from "../../../contracts/CurveBook.sol";
 import {Custodian} from "../../../contracts/Custodian.sol";
 import {Entrypoint} from "../../../contracts/Entrypoint.sol";
+import {OrderSettler} from "../../../contracts/OrderSettler.sol";
 import {MintableToken} from "../../../contracts/mocks/MintableToken.sol";
 import {IEntrypoint} from "../../../contracts/interfaces/IEntrypoint.sol";
 import {Curves} from "./Curves.sol";
 import {RandomCurves} from "./RandomCurves.sol";
+import {SignatureTransfers} from "./SignatureTransfers.sol";
 import {Vm} from "./Test.sol";
 
-/// @notice The three contracts behind proxies, one market with deep pockets on both sides, and everybody who acts on them.
+/// @notice The three contracts behind proxies, the settler, one market with deep pockets on both sides, and everybody who acts on them.
 abstract contract Platform is RandomCurves {
     address internal constant OWNER = address(0xA11CE);
     address internal constant CURVE_POSTER = address(0xB0A7);
@@ -29,6 +31,8 @@ abstract contract Platform is RandomCurves {
     Custodian internal custodian;
     CurveBook internal book;
     Entrypoint internal entrypoint;
+    OrderSettler internal settler;
+    SignatureTransfers internal permit2;
     MintableToken internal base;
     MintableToken internal quote;
     bytes32 internal market;
@@ -52,21 +56,25 @@ abstract contract Platform is RandomCurves {
 
     /// @dev Implementations are bound to the proxies' addresses, which follow from this contract's nonce.
     function _deploy() private {
+        permit2 = new SignatureTransfers();
         uint256 nonce = vm.getNonce(address(this));
         address custodianAt = vm.computeCreateAddress(address(this), nonce + 3);
         address bookAt = vm.computeCreateAddress(address(this), nonce + 4);
         address entrypointAt = vm.computeCreateAddress(address(this), nonce + 5);
-        address custodianImpl = address(new Custodian(entrypointAt, bookAt));
+        address settlerAt = vm.computeCreateAddress(address(this), nonce + 6);
+        address custodianImpl = address(new Custodian(entrypointAt, bookAt, settlerAt));
         address bookImpl = address(new CurveBook(entrypointAt));
-        address entrypointImpl = address(new Entrypoint(bookAt, custodianAt));
+        address entrypointImpl = address(new Entrypoint(bookAt, custodianAt, settlerAt));
         custodian = Custodian(
             address(new ERC1967Proxy(custodianImpl, abi.encodeCall(Custodian.initialize, (OWNER, DELAY_SEC))))
         );
         book = CurveBook(address(new ERC1967Proxy(bookImpl, abi.encodeCall(CurveBook.initialize, (OWNER)))));
         entrypoint = Entrypoint(address(new ERC1967Proxy(entrypointImpl, abi.encodeCall(Entrypoint.initialize, (OWNER)))));
+        settler = new OrderSettler(OWNER, address(permit2), entrypointAt, custodianAt, bookAt);
         assertEq(address(custodian), custodianAt, "custodian");
         assertEq(address(book), bookAt, "book");
         assertEq(address(entrypoint), entrypointAt, "entrypoint");
+        assertEq(address(settler), settlerAt, "settler");
     }
 
     /* TOKENS */

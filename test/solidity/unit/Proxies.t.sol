@@ -36,13 +36,13 @@ contract ProxiesTest is Platform {
     }
 
     function test_RevertWhen_InitializingAnImplementation() external {
-        Custodian c = new Custodian(address(entrypoint), address(book));
+        Custodian c = new Custodian(address(entrypoint), address(book), address(settler));
         vm.expectRevert(Initializable.InvalidInitialization.selector);
         c.initialize(STRANGER, 0);
         CurveBook b = new CurveBook(address(entrypoint));
         vm.expectRevert(Initializable.InvalidInitialization.selector);
         b.initialize(STRANGER);
-        Entrypoint e = new Entrypoint(address(book), address(custodian));
+        Entrypoint e = new Entrypoint(address(book), address(custodian), address(settler));
         vm.expectRevert(Initializable.InvalidInitialization.selector);
         e.initialize(STRANGER);
     }
@@ -114,9 +114,9 @@ contract ProxiesTest is Platform {
 
     function _implementations() private returns (address[3] memory) {
         return [
-            address(new Custodian(address(entrypoint), address(book))),
+            address(new Custodian(address(entrypoint), address(book), address(settler))),
             address(new CurveBook(address(entrypoint))),
-            address(new Entrypoint(address(book), address(custodian)))
+            address(new Entrypoint(address(book), address(custodian), address(settler)))
         ];
     }
 }
