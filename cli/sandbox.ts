@@ -6,7 +6,7 @@ import { mkdirSync, rmSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { deploySandbox } from '../deploy/sandbox.js';
-import { PortInUseError } from '../deploy/ports.js';
+import { PortInUseError, assertPortFree } from '../deploy/ports.js';
 import { writeManifest } from '../deploy/manifest.js';
 import type { SandboxManifest } from '../deploy/manifest.js';
 import { ConfigError } from './config.js';
@@ -43,9 +43,11 @@ interface Started {
 async function start(config: SandboxConfig, started: Started, signal: AbortSignal): Promise<void> {
   const { directory, host } = config;
   const manifestPath = join(directory, 'sandbox.json');
+  // Ports first: another sandbox that has them keeps its manifest.
+  await assertPortFree(host, config.rpcPort, 'RPC_PORT');
+  const serverUrl = await chooseServerUrl(host, config.port);
   mkdirSync(directory, { recursive: true });
   rmSync(manifestPath, { force: true });
-  const serverUrl = await chooseServerUrl(host, config.port);
 
   say('starting the chain');
   const { blockTimeMs } = config;

@@ -12,7 +12,7 @@ export class ForeignDatabaseError extends Error {
   constructor(databaseUrl: string, deploymentId: string) {
     super(
       `the database ${withoutPassword(databaseUrl)} belongs to deployment ${deploymentId}, which is not a sandbox started here; ` +
-        'choose another by DATABASE_URL',
+        'drop it, or choose another by DATABASE_URL',
     );
     this.name = 'ForeignDatabaseError';
   }

@@ -28,10 +28,9 @@ export interface ChainProcessOptions {
   signal: AbortSignal;
 }
 
-/** Starts the chain and waits until it answers. It outlives this process. Throws PortInUseError or StartError. */
+/** Starts the chain and waits until it answers. It outlives this process. Throws StartError, also when the port is taken. */
 export async function startChainProcess(options: ChainProcessOptions): Promise<ChainProcess> {
   const { host, blockTimeMs, directory, signal } = options;
-  await assertPortFree(host, options.port, 'RPC_PORT');
   const logPath = join(directory, 'chain.log');
   const child = startChild({
     name: 'chain',
