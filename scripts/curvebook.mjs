@@ -5,5 +5,5 @@ import { ensureInstalled } from './install.mjs';
 import { runTypeScript } from './typescript.mjs';
 
 await ensureNode();
-await ensureInstalled();
+await ensureInstalled({ onlyIfMissing: true });
 await runTypeScript('cli/main.ts');

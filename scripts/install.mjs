@@ -11,10 +11,13 @@ const stampPath = join(projectRoot, 'node_modules', '.curvebook-lock');
 const npmStampPath = join(projectRoot, 'node_modules', '.package-lock.json');
 
 /**
- * Runs `npm ci` when node_modules is missing or was installed from another lock file, else does nothing.
+ * Runs `npm ci` when node_modules is missing or was installed from another lock file, else does nothing. With `onlyIfMissing` a folder
+ * that exists is left alone: another process may be running from it, and replacing native modules under it would crash it.
+ * @param {{ onlyIfMissing?: boolean }} [options]
  * @returns {Promise<void>}
  */
-export async function ensureInstalled() {
+export async function ensureInstalled({ onlyIfMissing = false } = {}) {
+  if (onlyIfMissing && existsSync(npmStampPath)) return;
   const wanted = createHash('sha256').update(readFileSync(lockPath)).digest('hex');
   if (existsSync(stampPath) && readFileSync(stampPath, 'utf8') === wanted) return;
   if (!isInstalledByHand()) {
