@@ -6,7 +6,7 @@ import type { Knex } from 'knex';
 import type { Database as SqliteDatabase } from 'better-sqlite3';
 import pg from 'pg';
 import { toSafeInt } from '../core/amounts.js';
-import { PgClient, SqliteClient } from './dialects.js';
+import { PgClient, SQLITE_BUSY_TIMEOUT_MS, SqliteClient } from './dialects.js';
 import { DatabaseError } from './errors.js';
 import { migrations } from './migrations/index.js';
 import type { Db, Queryable } from './types.js';
@@ -18,7 +18,6 @@ export interface OpenDbOptions {
   maxConnections?: number;
 }
 
-const BUSY_TIMEOUT_MS = 10_000;
 const ACQUIRE_TIMEOUT_MS = 30_000;
 const CONNECT_TIMEOUT_MS = 10_000;
 const SCHEMA_NAME = /^[a-z_][a-z0-9_]{0,62}$/;
@@ -62,8 +61,10 @@ export async function migrate(db: Db): Promise<void> {
  * `DEPLOYMENT_MISMATCH`. Keepers call it before they touch anything.
  */
 export async function bindDeployment(db: Db, deploymentId: string): Promise<void> {
-  await db.knex('meta').insert({ key: 'deployment_id', value: deploymentId }).onConflict('key').ignore();
-  const bound = await readDeploymentId(db.knex);
+  const bound = await db.knex.transaction(async (tx) => {
+    await tx('meta').insert({ key: 'deployment_id', value: deploymentId }).onConflict('key').ignore();
+    return readDeploymentId(tx);
+  });
   if (bound === deploymentId) return;
   throw new DatabaseError(
     'DEPLOYMENT_MISMATCH',
@@ -143,7 +144,7 @@ function openSqlite(url: string): Db {
 }
 
 function prepareSqlite(connection: SqliteDatabase): void {
-  connection.pragma(`busy_timeout = ${BUSY_TIMEOUT_MS}`);
+  connection.pragma(`busy_timeout = ${SQLITE_BUSY_TIMEOUT_MS}`);
   connection.pragma('journal_mode = WAL');
   connection.pragma('synchronous = FULL');
   connection.pragma('fullfsync = ON');

@@ -2,16 +2,19 @@
  * Knex clients that close gaps in the ones they extend. They lean on paths inside the pinned Knex; tests assert what is sent.
  */
 import { createRequire } from 'node:module';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Knex } from 'knex';
+import { databaseErrorCode } from './errors.js';
 
 interface RawConnection {
-  inTransaction?: boolean;
+  readonly inTransaction: boolean;
+  pragma(text: string): unknown;
 }
 
 interface TransactionLike {
   readOnly?: boolean;
   begin(connection: RawConnection): Promise<unknown>;
-  query(connection: RawConnection, sql: string): Promise<unknown>;
+  readonly trxClient: { query(connection: RawConnection, sql: string): Promise<unknown> };
 }
 
 type ClientClass = { new (config: Knex.Config): KnexClient };
@@ -24,6 +27,12 @@ const require = createRequire(import.meta.url);
 const BetterSqliteClient = require('knex/lib/dialects/better-sqlite3/index.js') as ClientClass;
 const PostgresClient = require('knex/lib/dialects/postgres/index.js') as ClientClass;
 
+/** How long a statement outside a write transaction waits for another process, holding the event loop. */
+export const SQLITE_BUSY_TIMEOUT_MS = 1_000;
+/** How long a write transaction waits for its turn, leaving the event loop free. */
+const BEGIN_TIMEOUT_MS = 15_000;
+const BEGIN_RETRY_MS = 20;
+
 /**
  * SQLite with write transactions that take the write lock when they begin. A deferred BEGIN takes it at the first write, by when
  * what was read may be stale, and then fails with SQLITE_BUSY whatever the timeout is. Read-only transactions stay deferred.
@@ -32,11 +41,40 @@ export class SqliteClient extends BetterSqliteClient {
   override transaction(...args: unknown[]): TransactionLike {
     const transaction = super.transaction(...args);
     transaction.begin = async (connection) => {
+      const send = (sql: string): Promise<unknown> => transaction.trxClient.query(connection, sql);
       // A COMMIT that failed for lack of space leaves the only connection inside its transaction.
-      if (connection.inTransaction === true) await transaction.query(connection, 'ROLLBACK;');
-      return transaction.query(connection, transaction.readOnly === true ? 'BEGIN;' : 'BEGIN IMMEDIATE;');
+      if (connection.inTransaction) await send('ROLLBACK;');
+      return transaction.readOnly === true ? send('BEGIN;') : beginImmediate(connection, send);
     };
     return transaction;
+  }
+}
+
+/** SQLite itself would wait inside the call, so that the holder of the lock could not go on if it lives in this process. */
+async function beginImmediate(connection: RawConnection, send: (sql: string) => Promise<unknown>): Promise<unknown> {
+  const deadline = performance.now() + BEGIN_TIMEOUT_MS;
+  for (;;) {
+    connection.pragma('busy_timeout = 0');
+    try {
+      return await send('BEGIN IMMEDIATE;');
+    } catch (error) {
+      const isBusy = databaseErrorCode(error).startsWith('SQLITE_BUSY');
+      if (!isBusy || performance.now() > deadline) throw error;
+    } finally {
+      connection.pragma(`busy_timeout = ${SQLITE_BUSY_TIMEOUT_MS}`);
+    }
+    await sleep(BEGIN_RETRY_MS * (0.5 + Math.random()));
+  }
+}
+
+/** A COMMIT that did not commit, because a statement of the transaction had failed and nobody had minded. */
+export class RolledBackError extends Error {
+  override readonly name = 'RolledBackError';
+  /** The SQLSTATE of statements in a failed transaction. */
+  readonly code = '25P02';
+
+  constructor() {
+    super('The transaction had failed and was rolled back at COMMIT');
   }
 }
 
@@ -48,7 +86,7 @@ export class PgClient extends PostgresClient {
   ): Promise<unknown> {
     const answer = await super._query(connection, query);
     if (/^COMMIT\b/i.test(query.sql) && query.response?.command === 'ROLLBACK') {
-      throw Object.assign(new Error('The transaction had failed and was rolled back at COMMIT'), { code: '25P02' });
+      throw new RolledBackError();
     }
     return answer;
   }

@@ -3,6 +3,8 @@
  * transaction that appends to it: a holder that was overtaken writes nothing, whatever it still believes.
  */
 import type { Knex } from 'knex';
+import pg from 'pg';
+import { RolledBackError } from './dialects.js';
 import { CommitUnknownError, WriterLostError, databaseErrorCode } from './errors.js';
 import { holdAdvisoryLock } from './pg-lock.js';
 import type { Db, LogName, Writer } from './types.js';
@@ -102,39 +104,61 @@ function createWriter(
   return { log, epoch, tx, lose, release: () => (released ??= release()) };
 }
 
+/** A pool may hand out a connection that the server has just ended; each of these tries takes another one. */
+const BEGIN_TRIES = 3;
+
 async function fencedTransaction<T>(
   db: Db,
   log: LogName,
   epoch: number,
   write: (tx: Knex.Transaction) => Promise<T>,
 ): Promise<T> {
-  // Knex replaces the error of the body by the one of a ROLLBACK that fails too; the first is the cause.
-  let failure: { error: unknown } | null = null;
-  let committing = false;
+  for (let tries = 1; ; tries++) {
+    const attempt = await attemptTransaction(db, log, epoch, write);
+    if ('result' in attempt) return attempt.result;
+    const { error, phase } = attempt;
+    if (phase === 'committing' && isConnectionFailure(db, error)) throw new CommitUnknownError(log, error);
+    if (phase !== 'beginning' || tries === BEGIN_TRIES || !isConnectionFailure(db, error)) throw error;
+  }
+}
+
+/** Where a transaction failed: before anything of it was sent, in its body, which is rolled back, or at COMMIT. */
+type Phase = 'beginning' | 'writing' | 'committing';
+
+async function attemptTransaction<T>(
+  db: Db,
+  log: LogName,
+  epoch: number,
+  write: (tx: Knex.Transaction) => Promise<T>,
+): Promise<{ result: T } | { error: unknown; phase: Phase }> {
+  const progress: { phase: Phase; failure: { error: unknown } | null } = { phase: 'beginning', failure: null };
   try {
-    return await db.knex.transaction(async (tx) => {
+    const result = await db.knex.transaction(async (tx) => {
       try {
         // The update takes the row's lock, so that a take-over waits for this transaction and is seen by the next one.
         const held = await tx('writers').where({ log, epoch }).update({ epoch });
         if (held !== 1) throw new WriterLostError(log, 'another process took it over');
-        const result = await write(tx);
-        committing = true;
-        return result;
+        progress.phase = 'writing';
+        const written = await write(tx);
+        progress.phase = 'committing';
+        return written;
       } catch (error) {
-        failure = { error };
+        progress.failure = { error };
         throw error;
       }
     });
+    return { result };
   } catch (error) {
-    if (failure !== null) throw (failure as { error: unknown }).error;
-    throw committing && isOutcomeUnknown(db, error) ? new CommitUnknownError(log, error) : error;
+    // Knex replaces the error of the body by the one of a ROLLBACK that fails too; the first is the cause.
+    return { error: progress.failure === null ? error : progress.failure.error, phase: progress.phase };
   }
 }
 
-/** False only when the database itself said that the transaction was rolled back. */
-function isOutcomeUnknown(db: Db, error: unknown): boolean {
+/** True unless the database itself answered, which for a COMMIT means that it was rolled back. */
+function isConnectionFailure(db: Db, error: unknown): boolean {
   const code = databaseErrorCode(error);
   if (db.kind === 'sqlite') return code.startsWith('SQLITE_IOERR');
-  const answered = /^[0-9A-Z]{5}$/.test(code);
-  return !answered || /^(08|57|58|XX)/.test(code);
+  if (error instanceof WriterLostError || error instanceof RolledBackError) return false;
+  // A server that shuts down or crashes says so, and says nothing about a COMMIT under way.
+  return !(error instanceof pg.DatabaseError) || /^(08|57|58|XX)/.test(code);
 }

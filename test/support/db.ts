@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openDb } from '../../ledger/db.js';
+import { openDb, schemaOf } from '../../ledger/db.js';
 import type { Db } from '../../ledger/types.js';
 
 /** Opens an empty database without tables, gone after the test. */
@@ -43,6 +43,13 @@ export function forEachDatabase(declare: (name: string, open: OpenTestDb) => voi
       return db;
     });
   });
+}
+
+/** Where a test's database is, for another connection or process. */
+export function locationOf(db: Db): { url: string; schema?: string } {
+  if (db.kind === 'pg') return { url: process.env.DATABASE_URL!, schema: schemaOf(db) };
+  const { filename } = (db.knex.client as { config: { connection: { filename: string } } }).config.connection;
+  return { url: `sqlite:${filename}` };
 }
 
 /** What a suite opened is closed after each of its tests, the newest first. */

@@ -1,0 +1,270 @@
+import { expect } from 'chai';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { migrate, openDb } from '../../ledger/db.js';
+import { CommitUnknownError, WriterLostError } from '../../ledger/errors.js';
+import { appendOrderRows, lastOrderSeq, readOrderRows } from '../../ledger/order-log.js';
+import type { Db, Writer } from '../../ledger/types.js';
+import { acquireWriter } from '../../ledger/writers.js';
+import { startChild } from '../support/child.js';
+import { forEachDatabase, locationOf, type OpenTestDb } from '../support/db.js';
+import { MAKERS } from '../support/markets.js';
+
+const maker = MAKERS[0]!;
+const CHILD = 'test/support/append-child.ts';
+
+async function errorOf(work: Promise<unknown>): Promise<unknown> {
+  return work.then(
+    () => null,
+    (error: unknown) => error,
+  );
+}
+
+async function migrated(open: OpenTestDb): Promise<Db> {
+  const db = await open();
+  await migrate(db);
+  return db;
+}
+
+async function append(writer: Writer, orderSeq: number): Promise<void> {
+  await writer.tx((tx) =>
+    appendOrderRows(tx, [{ orderSeq, timeMs: 1, maker, signer: null, nonce: null, kind: 'close', effects: [] }]),
+  );
+}
+
+/** Calls `work` with a second, independent handle on the database. */
+async function withOther<T>(db: Db, work: (other: Db) => Promise<T>): Promise<T> {
+  const { url, schema } = locationOf(db);
+  const other = await openDb(url, { schema });
+  try {
+    return await work(other);
+  } finally {
+    await other.close();
+  }
+}
+
+describe('writers', () => {
+  forEachDatabase((name, open) => {
+    it('raises the epoch with every acquisition, per log', async () => {
+      const db = await migrated(open);
+      const epochs: number[] = [];
+      for (const log of ['order', 'order', 'ledger', 'order'] as const) {
+        const writer = await acquireWriter(db, log);
+        epochs.push(writer.epoch);
+        await writer.release();
+      }
+      expect(epochs).to.deep.equal([1, 2, 1, 3]);
+    });
+
+    it('runs one transaction at a time, in the order they were asked for', async () => {
+      const db = await migrated(open);
+      const writer = await acquireWriter(db, 'order');
+      const steps: string[] = [];
+      const one = (label: string, ms: number): Promise<string> =>
+        writer.tx(async () => {
+          steps.push(`+${label}`);
+          await sleep(ms);
+          steps.push(`-${label}`);
+          return label;
+        });
+      expect(await Promise.all([one('a', 20), one('b', 1), one('c', 5)])).to.deep.equal(['a', 'b', 'c']);
+      expect(steps.join(' ')).to.equal('+a -a +b -b +c -c');
+      await writer.release();
+    });
+
+    it('writes nothing of a transaction that fails, and goes on with the next', async () => {
+      const db = await migrated(open);
+      const writer = await acquireWriter(db, 'order');
+      const failure = new Error('on purpose');
+      const failed = writer.tx(async (tx) => {
+        await appendOrderRows(tx, [
+          { orderSeq: 1, timeMs: 1, maker, signer: null, nonce: null, kind: 'x', effects: [] },
+        ]);
+        throw failure;
+      });
+      const next = append(writer, 1);
+      expect(await errorOf(failed)).to.equal(failure);
+      await next;
+      expect(await lastOrderSeq(db.knex)).to.equal(1);
+      await writer.release();
+    });
+
+    it('writes nothing once its epoch was overtaken', async () => {
+      const db = await migrated(open);
+      const lost: WriterLostError[] = [];
+      const writer = await acquireWriter(db, 'order', { onLost: (error) => lost.push(error) });
+      await append(writer, 1);
+      await withOther(db, (other) => other.knex('writers').where({ log: 'order' }).increment('epoch', 1));
+      expect(await errorOf(append(writer, 2))).to.be.instanceOf(WriterLostError);
+      expect(await errorOf(append(writer, 2))).to.be.instanceOf(WriterLostError);
+      expect(await lastOrderSeq(db.knex)).to.equal(1);
+      expect(lost.map((error) => error.log)).to.deep.equal(['order']);
+      await writer.release();
+    });
+
+    it('is refused to the holder after release, without an alarm', async () => {
+      const db = await migrated(open);
+      let alarms = 0;
+      const writer = await acquireWriter(db, 'order', { onLost: () => (alarms += 1) });
+      const last = append(writer, 1);
+      await writer.release();
+      await writer.release();
+      await last;
+      expect(await errorOf(append(writer, 2))).to.be.instanceOf(WriterLostError);
+      expect(alarms).to.equal(0);
+    });
+
+    it('is not taken under an aborted signal', async () => {
+      const db = await migrated(open);
+      const reason = new Error('stop');
+      expect(await errorOf(acquireWriter(db, 'order', { signal: AbortSignal.abort(reason) }))).to.equal(reason);
+      expect(await db.knex('writers').select()).to.deep.equal([]);
+    });
+
+    it('loses and repeats nothing with four processes at once', async function () {
+      this.timeout(60_000);
+      const db = await migrated(open);
+      const { url, schema = '-' } = locationOf(db);
+      const children = ['1', '2', '3', '4'].map((digit) => startChild(CHILD, [url, schema, digit, '25']));
+      try {
+        await Promise.all(children.map((child) => child.line((line) => line === 'done', 50_000)));
+      } finally {
+        await Promise.all(children.map((child) => child.end('SIGKILL')));
+      }
+      const rows = await readOrderRows(db.knex, { after: 0, limit: 1_000 });
+      expect(rows.map((row) => row.orderSeq)).to.deep.equal(Array.from({ length: 100 }, (_, i) => i + 1));
+      expect(new Set(rows.map((row) => `${row.maker}:${row.nonce}`)).size).to.equal(100);
+    });
+
+    if (name === 'PostgreSQL') declareStandby(open);
+  });
+});
+
+/** What only processes that share a PostgreSQL can see. */
+function declareStandby(open: OpenTestDb): void {
+  it('waits as a standby until the holder releases', async () => {
+    const db = await migrated(open);
+    const first = await acquireWriter(db, 'order');
+    await withOther(db, async (other) => {
+      let taken = false;
+      const waiting = acquireWriter(other, 'order', { pollMs: 20 }).then((writer) => {
+        taken = true;
+        return writer;
+      });
+      await sleep(150);
+      expect(taken).to.equal(false);
+      await append(first, 1);
+      await first.release();
+      const second = await waiting;
+      expect(second.epoch).to.equal(first.epoch + 1);
+      await append(second, 2);
+      await second.release();
+    });
+    expect(await lastOrderSeq(db.knex)).to.equal(2);
+  });
+
+  it('stops waiting when told to', async () => {
+    const db = await migrated(open);
+    const first = await acquireWriter(db, 'order');
+    const stop = new AbortController();
+    const waiting = errorOf(acquireWriter(db, 'order', { signal: stop.signal, pollMs: 10 }));
+    const reason = new Error('stop');
+    setTimeout(() => stop.abort(reason), 50);
+    expect(await waiting).to.equal(reason);
+    await append(first, 1);
+    await first.release();
+  });
+
+  it('is lost with the connection that holds its lock', async () => {
+    const db = await migrated(open);
+    const lost = Promise.withResolvers<WriterLostError>();
+    const first = await acquireWriter(db, 'order', { onLost: lost.resolve });
+    await db.knex.raw(`
+      select pg_terminate_backend(pid) from pg_locks
+      where locktype = 'advisory' and pid <> pg_backend_pid()
+        and ((classid::bigint << 32) | objid::bigint) = hashtextextended('curvebook:' || current_schema() || ':writer:order', 0)`);
+    expect(await lost.promise).to.be.instanceOf(WriterLostError);
+    const second = await acquireWriter(db, 'order', { pollMs: 20 });
+    expect(await errorOf(append(first, 1))).to.be.instanceOf(WriterLostError);
+    await append(second, 1);
+    await second.release();
+    await first.release();
+  });
+
+  it('passes on when the process that holds it is killed', async function () {
+    this.timeout(30_000);
+    const db = await migrated(open);
+    const { url, schema = '-' } = locationOf(db);
+    const holder = startChild(CHILD, [url, schema, '1', 'hold']);
+    await holder.line((line) => line === 'acquired', 20_000);
+    const waiting = acquireWriter(db, 'order', { pollMs: 20 });
+    await holder.end('SIGKILL');
+    const writer = await waiting;
+    expect(writer.epoch).to.equal(2);
+    await writer.release();
+  });
+
+  /** Makes every COMMIT that inserted into order_log wait for two seconds. */
+  async function slowDownCommits(db: Db): Promise<void> {
+    await db.knex.raw(`
+      create function slow_commit() returns trigger language plpgsql as 'begin perform pg_sleep(2); return null; end';
+      create constraint trigger slow_commit after insert on order_log
+        deferrable initially deferred for each row execute function slow_commit()`);
+  }
+
+  it('says so when the outcome of a commit is unknown, and can be read back', async () => {
+    const db = await migrated(open);
+    await slowDownCommits(db);
+    const writer = await acquireWriter(db, 'order');
+    let pid = 0;
+    const pending = errorOf(
+      writer.tx(async (tx) => {
+        const { rows } = await tx.raw<{ rows: { pid: number }[] }>('select pg_backend_pid() as pid');
+        pid = rows[0]!.pid;
+        await appendOrderRows(tx, [
+          { orderSeq: 1, timeMs: 1, maker, signer: null, nonce: null, kind: 'x', effects: [] },
+        ]);
+      }),
+    );
+    await sleep(600);
+    await db.knex.raw('select pg_terminate_backend(?)', [pid]);
+    expect(await pending).to.be.instanceOf(CommitUnknownError);
+    expect(await writer.tx(lastOrderSeq)).to.equal(0);
+    await writer.release();
+  });
+
+  it('reads back no earlier than the database has decided', async () => {
+    const db = await migrated(open);
+    await slowDownCommits(db);
+    const writer = await acquireWriter(db, 'order');
+    // The client gives up in the middle of COMMIT while the server goes on with it.
+    const pending = errorOf(
+      writer.tx(async (tx) => {
+        await appendOrderRows(tx, [
+          { orderSeq: 1, timeMs: 1, maker, signer: null, nonce: null, kind: 'x', effects: [] },
+        ]);
+        const connection = (await tx.client.acquireConnection()) as { connection: { stream: { destroy(): void } } };
+        setTimeout(() => connection.connection.stream.destroy(), 300);
+      }),
+    );
+    expect(await pending).to.be.instanceOf(CommitUnknownError);
+    expect(await lastOrderSeq(db.knex), 'not decided yet').to.equal(0);
+    expect(await writer.tx(lastOrderSeq), 'decided').to.equal(1);
+    await writer.release();
+  });
+
+  it('knows that a refused commit wrote nothing', async () => {
+    const db = await migrated(open);
+    await db.knex.raw('alter table order_log add constraint one_kind unique (kind) deferrable initially deferred');
+    const writer = await acquireWriter(db, 'order');
+    await append(writer, 1);
+    expect(await errorOf(append(writer, 2))).to.have.property('code', '23505');
+    const swallowed = writer.tx(async (tx) => {
+      await tx('nowhere')
+        .select()
+        .catch(() => {});
+    });
+    expect(await errorOf(swallowed)).to.have.property('code', '25P02');
+    expect(await writer.tx(lastOrderSeq)).to.equal(1);
+    await writer.release();
+  });
+}

@@ -1,0 +1,42 @@
+/**
+ * A process that appends rows to the order log, one transaction each, and gives the log up every few rows.
+ * Arguments: database URL, schema or "-", digit of its maker, number of rows; "hold" instead of a number acquires and waits.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Address } from '../../core/types.js';
+import { openDb } from '../../ledger/db.js';
+import { WriterLostError } from '../../ledger/errors.js';
+import { appendOrderRows, lastOrderSeq } from '../../ledger/order-log.js';
+import type { Writer } from '../../ledger/types.js';
+import { acquireWriter } from '../../ledger/writers.js';
+
+const [url = '', schema = '-', digit = '1', count = '1'] = process.argv.slice(2);
+const maker: Address = `0x${digit.repeat(40)}`;
+const db = await openDb(url, schema === '-' ? {} : { schema });
+
+async function append(writer: Writer, nonce: number): Promise<void> {
+  await writer.tx(async (tx) => {
+    const orderSeq = (await lastOrderSeq(tx)) + 1;
+    // Long enough for another process to read the same number, if it could.
+    await sleep(2);
+    await appendOrderRows(tx, [{ orderSeq, timeMs: 1, maker, signer: maker, nonce, kind: 'noop', effects: [] }]);
+  });
+}
+
+let writer = await acquireWriter(db, 'order', { pollMs: 20 });
+console.log('acquired');
+if (count === 'hold') await sleep(60_000);
+const rows = Number.parseInt(count, 10);
+for (let nonce = 1; nonce <= rows;) {
+  try {
+    await append(writer, nonce);
+    if (nonce % 5 === 0) await writer.release();
+    nonce += 1;
+  } catch (error) {
+    if (!(error instanceof WriterLostError)) throw error;
+    writer = await acquireWriter(db, 'order', { pollMs: 20 });
+  }
+}
+await writer.release();
+await db.close();
+console.log('done');
