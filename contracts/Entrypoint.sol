@@ -39,13 +39,6 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Re
     /// @custom:oz-upgrades-unsafe-allow state-variable-immutable
     address private immutable SETTLER;
 
-    /// @dev What a swap is about, as the caller put it.
-    struct Route {
-        address tokenIn;
-        address tokenOut;
-        address recipient;
-    }
-
     /* SETUP */
 
     /// @param settler The only caller of `swapOrder`; zero when there is none.
@@ -88,7 +81,7 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Re
         address recipient,
         uint256 deadline
     ) external before(deadline) nonReentrant returns (uint256 amountOut) {
-        return _swap(Route(tokenIn, tokenOut, recipient), amountIn, minAmountOut);
+        return _swap(tokenIn, tokenOut, recipient, amountIn, minAmountOut);
     }
 
     /// @inheritdoc IEntrypoint
@@ -100,7 +93,7 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Re
         address recipient,
         uint256 deadline
     ) external before(deadline) nonReentrant returns (uint256 amountIn) {
-        return _swapExactOutput(Route(tokenIn, tokenOut, recipient), amountOut, maxAmountIn);
+        return _swapExactOutput(tokenIn, tokenOut, recipient, amountOut, maxAmountIn);
     }
 
     /// @inheritdoc IEntrypoint
@@ -114,7 +107,7 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Re
         Permit calldata permit
     ) external before(deadline) nonReentrant returns (uint256 amountOut) {
         _tryPermit(tokenIn, permit);
-        return _swap(Route(tokenIn, tokenOut, recipient), amountIn, minAmountOut);
+        return _swap(tokenIn, tokenOut, recipient, amountIn, minAmountOut);
     }
 
     /// @inheritdoc IEntrypoint
@@ -128,7 +121,7 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Re
         Permit calldata permit
     ) external before(deadline) nonReentrant returns (uint256 amountIn) {
         _tryPermit(tokenIn, permit);
-        return _swapExactOutput(Route(tokenIn, tokenOut, recipient), amountOut, maxAmountIn);
+        return _swapExactOutput(tokenIn, tokenOut, recipient, amountOut, maxAmountIn);
     }
 
     /// @inheritdoc IEntrypoint
@@ -155,41 +148,53 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Re
         _emitSwap(fill, order.taker, order.recipient, 0, order.inputFee);
     }
 
-    function _swap(Route memory route, uint256 amountIn, uint256 minAmountOut) private returns (uint256 amountOut) {
-        ICurveBook.Fill memory fill = CURVE_BOOK.consume(route.tokenIn, route.tokenOut, amountIn, false);
+    function _swap(address tokenIn, address tokenOut, address recipient, uint256 amountIn, uint256 minAmountOut)
+        private
+        returns (uint256 amountOut)
+    {
+        ICurveBook.Fill memory fill = CURVE_BOOK.consume(tokenIn, tokenOut, amountIn, false);
         (, uint256 gross) = _amounts(fill);
         uint256 fee = TakerFees.feeOf(gross, _storage().ratePpm[msg.sender]);
         amountOut = gross - fee;
         if (amountOut < minAmountOut) revert InsufficientOutput(amountOut, minAmountOut);
-        _exchange(route, fill, amountIn, gross, fee);
+        _exchange(tokenIn, tokenOut, recipient, fill, amountIn, gross, fee);
     }
 
-    function _swapExactOutput(Route memory route, uint256 amountOut, uint256 maxAmountIn)
-        private
-        returns (uint256 amountIn)
-    {
+    function _swapExactOutput(
+        address tokenIn,
+        address tokenOut,
+        address recipient,
+        uint256 amountOut,
+        uint256 maxAmountIn
+    ) private returns (uint256 amountIn) {
         uint256 gross = amountOut;
         uint256 ratePpm = _storage().ratePpm[msg.sender];
         // An amount beyond what the curve accepts is passed on as it is, to be refused by its own name.
         if (amountOut <= CurveMath.MAX_AMOUNT) gross = TakerFees.grossFor(amountOut, ratePpm);
-        ICurveBook.Fill memory fill = CURVE_BOOK.consume(route.tokenIn, route.tokenOut, gross, true);
+        ICurveBook.Fill memory fill = CURVE_BOOK.consume(tokenIn, tokenOut, gross, true);
         (amountIn,) = _amounts(fill);
         if (amountIn > maxAmountIn) revert ExcessiveInput(amountIn, maxAmountIn);
-        _exchange(route, fill, amountIn, gross, gross - amountOut);
+        _exchange(tokenIn, tokenOut, recipient, fill, amountIn, gross, gross - amountOut);
     }
 
     /// @dev The vault gets at least `amountIn`, measured by its balance, or nothing happens.
-    function _exchange(Route memory route, ICurveBook.Fill memory fill, uint256 amountIn, uint256 gross, uint256 fee)
-        private
-    {
-        uint256 held = _vaultBalance(route.tokenIn);
-        IERC20(route.tokenIn).safeTransferFrom(msg.sender, address(CUSTODIAN), amountIn);
-        _requireReceived(route.tokenIn, held, amountIn);
+    function _exchange(
+        address tokenIn,
+        address tokenOut,
+        address recipient,
+        ICurveBook.Fill memory fill,
+        uint256 amountIn,
+        uint256 gross,
+        uint256 fee
+    ) private {
+        uint256 held = _vaultBalance(tokenIn);
+        IERC20(tokenIn).safeTransferFrom(msg.sender, address(CUSTODIAN), amountIn);
+        _requireReceived(tokenIn, held, amountIn);
 
         // Without a fee, paying out checks the whole gross output by itself.
-        if (fee != 0) _requireLiquidity(route.tokenOut, gross);
-        CUSTODIAN.payOut(route.tokenOut, route.recipient, gross - fee);
-        _emitSwap(fill, msg.sender, route.recipient, fee, 0);
+        if (fee != 0) _requireLiquidity(tokenOut, gross);
+        CUSTODIAN.payOut(tokenOut, recipient, gross - fee);
+        _emitSwap(fill, msg.sender, recipient, fee, 0);
     }
 
     /// @dev Whoever saw the approval on its way can submit it first, which must not stop the swap. It then reverts here, and whether the
