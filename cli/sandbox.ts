@@ -137,6 +137,8 @@ async function main(): Promise<number> {
   const stopped = new Promise<void>((resolve) => stopping.signal.addEventListener('abort', () => resolve()));
   // A terminal and npm may both deliver the same Ctrl-C, so a second one changes nothing.
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => stopping.abort());
+  // Whoever read our output has gone, as after `npm start | head`.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => stopping.abort());
   const started: Started = { bots: [] };
   let failure: unknown = null;
   try {
