@@ -1,0 +1,21 @@
+/** What stops a deployment command. Nothing was sent after the point at which it was found. */
+export class DeployError extends Error {
+  override readonly name = 'DeployError';
+
+  constructor(
+    readonly code:
+      | 'BAD_CONFIG'
+      | 'WRONG_CHAIN'
+      | 'NOT_DEPLOYED'
+      | 'NOT_OWNER'
+      | 'INTERRUPTED'
+      | 'CODE_MISMATCH'
+      | 'LAYOUT_UNKNOWN'
+      | 'UNSAFE_UPGRADE'
+      | 'NOT_BUILT'
+      | 'BAD_ARGUMENT',
+    message: string,
+  ) {
+    super(message);
+  }
+}

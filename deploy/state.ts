@@ -1,0 +1,100 @@
+/** What the owner has set on a deployment, read from the chain alone. */
+import { dataSlice, getAddress } from 'ethers';
+import type { BaseContract, Log, Provider } from 'ethers';
+import { connectContracts } from './contracts.js';
+import type { Addresses, Contracts } from './contracts.js';
+
+/** Below this many blocks a failed query for events is an error, not a range that is too long for the endpoint. */
+const MIN_LOG_RANGE = 500;
+
+export interface ListedMarket {
+  id: string;
+  base: string;
+  quote: string;
+  lotUnits: bigint;
+  tickLotUnits: bigint;
+  maxTtlSec: bigint;
+}
+
+export interface PlatformState {
+  withdrawDelaySec: bigint;
+  curvePosters: string[];
+  claimPosters: string[];
+  executors: string[];
+  targets: string[];
+  /** Those above zero. */
+  takerFees: { taker: string; ratePpm: bigint }[];
+  /** In the order of listing. */
+  markets: ListedMarket[];
+}
+
+/**
+ * Reads it all. Who has a right is not enumerable on the chain, so the events since `fromBlock` say whom to ask about, and the contract
+ * itself says what holds now.
+ */
+export async function readState(provider: Provider, at: Addresses, fromBlock: number): Promise<PlatformState> {
+  const contracts = connectContracts(at, provider);
+  const { custodian, curveBook, entrypoint, orderSettler } = contracts;
+  const named = async (contract: BaseContract, event: string): Promise<string[]> =>
+    accountsIn(await logsOf(provider, contract, event, fromBlock));
+  const holders = async (accounts: string[], has: (account: string) => Promise<boolean>): Promise<string[]> => {
+    const held: string[] = [];
+    for (const account of accounts) if (await has(account)) held.push(account);
+    return held;
+  };
+  const takerFees = [];
+  for (const taker of await named(entrypoint, 'TakerFeeSet')) {
+    const ratePpm = await entrypoint.takerFee(taker);
+    if (ratePpm !== 0n) takerFees.push({ taker, ratePpm });
+  }
+  return {
+    withdrawDelaySec: await custodian.withdrawDelay(),
+    curvePosters: await holders(await named(curveBook, 'PosterSet'), (account) => curveBook.isPoster(account)),
+    claimPosters: await holders(await named(custodian, 'PosterSet'), (account) => custodian.isPoster(account)),
+    executors: await holders(await named(orderSettler, 'ExecutorSet'), (account) => orderSettler.isExecutor(account)),
+    targets: await holders(await named(orderSettler, 'TargetSet'), (account) => orderSettler.isTarget(account)),
+    takerFees,
+    markets: await marketsOf(contracts),
+  };
+}
+
+async function marketsOf({ curveBook }: Contracts): Promise<ListedMarket[]> {
+  const markets: ListedMarket[] = [];
+  const count = await curveBook.marketCount();
+  for (let index = 0n; index < count; index++) {
+    const id = await curveBook.marketAt(index);
+    const { base, quote, lotUnits, tickLotUnits, maxTtlSec } = await curveBook.marketState(id);
+    markets.push({ id, base: getAddress(base), quote: getAddress(quote), lotUnits, tickLotUnits, maxTtlSec });
+  }
+  return markets;
+}
+
+/** Each of these events has the account as its first indexed argument. */
+function accountsIn(logs: readonly Log[]): string[] {
+  return [...new Set(logs.map((log) => getAddress(dataSlice(log.topics[1] ?? '0x', 12))))];
+}
+
+async function logsOf(provider: Provider, contract: BaseContract, event: string, fromBlock: number): Promise<Log[]> {
+  const topic = contract.interface.getEvent(event)?.topicHash;
+  if (topic === undefined) throw new Error(`no event ${event}`);
+  const address = await contract.getAddress();
+  const toBlock = await provider.getBlockNumber();
+  return logsBetween(provider, { address, topics: [topic] }, fromBlock, toBlock);
+}
+
+/** Endpoints limit ranges and results differently, so a range that fails is halved. */
+async function logsBetween(
+  provider: Provider,
+  filter: { address: string; topics: string[] },
+  fromBlock: number,
+  toBlock: number,
+): Promise<Log[]> {
+  try {
+    return await provider.getLogs({ ...filter, fromBlock, toBlock });
+  } catch (error) {
+    if (toBlock - fromBlock < MIN_LOG_RANGE) throw error;
+    const middle = fromBlock + Math.floor((toBlock - fromBlock) / 2);
+    const early = await logsBetween(provider, filter, fromBlock, middle);
+    return [...early, ...(await logsBetween(provider, filter, middle + 1, toBlock))];
+  }
+}
