@@ -1,0 +1,117 @@
+/** The benchmark as tables. */
+import type { Row } from './rows.js';
+
+const number = (value: number): string => value.toLocaleString('en-US');
+
+/** Markdown tables: swaps beside other venues with ratios, further segments, posts, quotes, the custodian. */
+export function report(rows: readonly Row[]): string {
+  const byId = new Map(rows.map((row) => [row.id, row]));
+  const of = (id: string): Row => {
+    const found = byId.get(id);
+    if (found === undefined) throw new Error(`nothing measured ${id}`);
+    return found;
+  };
+  return [swaps(of), segments(of), posts(of), others(of)].join('\n');
+}
+
+type Lookup = (id: string) => Row;
+
+const COLUMNS = ['weth.sell', 'weth.buy', 'plain.sell', 'plain.buy'] as const;
+
+/** Name, and the id of a column. */
+const VENUES: readonly [string, (column: string) => string][] = [
+  ['Curvebook, within the first segment', (column) => `swap.${column}.segment1`],
+  ['Curvebook, the same as exact output', (column) => `swapExactOutput.${column}`],
+  ['Curvebook, signed order with a fee', (column) => `gasless.${column}`],
+  ['the two transfers alone', (column) => `floor.${column}`],
+  ['Uniswap v2, Router02', (column) => `v2.${column}`],
+  ['Uniswap v3, SwapRouter, no tick crossed', (column) => `v3.${column}`],
+  ['Uniswap v3, SwapRouter, one tick crossed', (column) => `v3.${column}.crossing1`],
+  ['Uniswap v4, minimal router, no tick crossed', (column) => `v4.${column}`],
+  ['Uniswap v4, minimal router, one tick crossed', (column) => `v4.${column}.crossing1`],
+];
+
+function swaps(of: Lookup): string {
+  const ours = VENUES[0]![1];
+  const body = VENUES.map(([name, id]) => [
+    name,
+    ...COLUMNS.map((column) => {
+      const { gas } = of(id(column));
+      return `${number(gas)} (${(gas / of(ours(column)).gas).toFixed(2)})`;
+    }),
+    String(of(id(COLUMNS[0])).calldataBytes),
+  ]);
+  return table(
+    'Swaps: gas of the whole transaction, and its ratio to the first row',
+    ['', 'WETH to USDC', 'USDC to WETH', 'plain, selling base', 'plain, buying base', 'call data bytes'],
+    body,
+  );
+}
+
+const SEGMENTS = ['segment1', 'segment2', 'segment7', 'segment8', 'segment15', 'segment16', 'segment31', 'perSegment'];
+
+function segments(of: Lookup): string {
+  const name = (segment: string) =>
+    segment === 'perSegment' ? 'per further segment, at most' : `ends in ${segment.slice(7)}`;
+  const body = SEGMENTS.map((segment) => [
+    name(segment),
+    ...COLUMNS.map((column) => number(of(`swap.${column}.${segment}`).gas)),
+  ]);
+  body.push([
+    'a taker with a fee',
+    ...COLUMNS.slice(0, 2).map((column) => number(of(`swap.${column}.fee`).gas)),
+    '',
+    '',
+  ]);
+  return table(
+    'Swaps by the segment of 31 in which they end',
+    ['', 'WETH to USDC', 'USDC to WETH', 'plain, selling base', 'plain, buying base'],
+    body,
+  );
+}
+
+const POSTS: readonly [string, string][] = [
+  ['post.first', 'first post of a market, 15 knots per side'],
+  ['post.7', '7 knots per side'],
+  ['post.15', '15 knots per side'],
+  ['post.31', '31 knots per side'],
+  ['postBatch.15x4', 'batch of four markets, 15 knots per side'],
+  ['postBatch.perMarket', 'of that, each further market'],
+  ['touch', 'touch'],
+  ['touch.perMarket', 'each further touch of a batch'],
+];
+
+const OTHERS: readonly [string, string][] = [
+  ['preview.weth', 'the curve alone, asked of CurveBook'],
+  ['quote.weth', 'quote, with the limit of free liquidity, USDC out'],
+  ['quote.plain', 'the same, plain token out'],
+  ['quoteFor.weth', 'quoteFor, USDC out'],
+  ['quote.weth.segment31', 'quote, ends in segment 31, USDC out'],
+  ['deposit.usdc', 'deposit of USDC'],
+  ['requestWithdraw.usdc', 'requestWithdraw'],
+  ['settleWithdraw.usdc.first', "settleWithdraw, a maker's first claim"],
+  ['settleWithdraw.usdc', 'settleWithdraw, a raise'],
+  ['settleWithdrawBatch.perClaim', 'each further claim of a batch'],
+  ['executeWithdraw.usdc', 'executeWithdraw of USDC'],
+  ['gasless.weth.sell.freshNonceWord', 'signed order, first nonce of its word, WETH to USDC'],
+];
+
+const posts = (of: Lookup): string => list('Posts', POSTS, of);
+const others = (of: Lookup): string => list('Quotes (execution alone, everything cold), and the rest', OTHERS, of);
+
+function list(title: string, entries: readonly [string, string][], of: Lookup): string {
+  const body = entries.map(([id, name]) => {
+    const { gas, calldataBytes } = of(id);
+    return [name, number(gas), calldataBytes === null ? '' : String(calldataBytes)];
+  });
+  return table(title, ['', 'gas', 'call data bytes'], body);
+}
+
+/** A Markdown table whose columns line up; all but the first are numbers. */
+function table(title: string, head: readonly string[], body: readonly (readonly string[])[]): string {
+  const widths = head.map((_, i) => Math.max(4, ...[head, ...body].map((cells) => cells[i]!.length)));
+  const line = (cells: readonly string[]) =>
+    `| ${cells.map((cell, i) => (i === 0 ? cell.padEnd(widths[i]!) : cell.padStart(widths[i]!))).join(' | ')} |`;
+  const rule = `| ${widths.map((width, i) => (i === 0 ? '-'.repeat(width) : `${'-'.repeat(width - 1)}:`)).join(' | ')} |`;
+  return [`### ${title}`, '', line(head), rule, ...body.map(line), ''].join('\n');
+}
