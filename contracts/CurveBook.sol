@@ -156,8 +156,8 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
         if (maxTtlSec == 0) revert UnknownMarket(record.market);
         if (record.seq <= liveSeq) return (false, liveSeq);
 
-        bool isTouch = record.kind == PostCodec.KIND_TOUCH;
-        if (isTouch) {
+        if (record.kind != PostCodec.KIND_FULL) {
+            // Else words would merge with those of another curve, or a dead curve would come to life again.
             if (record.baseSeq != liveSeq) return (false, liveSeq);
             if (block.timestamp >= live.deadline()) revert CurveExpired(record.market, live.deadline());
         }
@@ -166,8 +166,9 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
                 record.market, record.deadline, block.timestamp + 1, block.timestamp + maxTtlSec
             );
         }
-        if (isTouch) _touch(m, live, record);
-        else _replace(m, live, data, record);
+        if (record.kind == PostCodec.KIND_FULL) _replace(m, live, data, record);
+        else if (record.kind == PostCodec.KIND_TOUCH) _touch(m, live, record);
+        else _amend(m, live, data, record);
         return (true, liveSeq);
     }
 
@@ -178,11 +179,25 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
 
     /// @dev Never reads or writes the swap word: what was taken in the meantime stays consumed, and no swap can make a post fail.
     function _replace(Market storage m, PostWord live, bytes calldata data, PostCodec.Record memory record) private {
-        uint256 bidsAt = record.wordsAt + 32 * record.askCount;
-        uint256 firstAsk = _storeSide(m.askWords, data, record.wordsAt, record.askCount);
-        uint256 firstBid = _storeSide(m.bidWords, data, bidsAt, record.bidCount);
-        if (_crossed(firstAsk, firstBid, m)) revert CrossedCurve(record.market);
+        uint256 firstAsk = _storeSide(m.askWords, data, record.asksAt, record.askWords);
+        uint256 firstBid = _storeSide(m.bidWords, data, record.bidsAt, record.bidWords);
+        if (_basesTouch(firstAsk, firstBid) && _knotsTouch(_words(m.askWords), _words(m.bidWords))) {
+            revert CrossedCurve(record.market);
+        }
+        _goLive(m, live, record, keccak256(data[record.asksAt:record.end]));
+    }
 
+    /// @dev Reads every word that stays, for the hash of the whole curve and for the check of its prices.
+    function _amend(Market storage m, PostWord live, bytes calldata data, PostCodec.Record memory record) private {
+        uint256[] memory asks = _amendSide(m.askWords, data, record.asksAt, record.askWords);
+        uint256[] memory bids = _amendSide(m.bidWords, data, record.bidsAt, record.bidWords);
+        if (asks.length != 0 && bids.length != 0 && _basesTouch(asks[0], bids[0]) && _knotsTouch(asks, bids)) {
+            revert CrossedCurve(record.market);
+        }
+        _goLive(m, live, record, keccak256(abi.encodePacked(asks, bids)));
+    }
+
+    function _goLive(Market storage m, PostWord live, PostCodec.Record memory record, bytes32 wordsHash) private {
         PostWord next = live.setSnapAsk(record.snapAsk).setSnapBid(record.snapBid).setDeadline(record.deadline)
             .setSeq(record.seq);
         m.postWord = next;
@@ -192,7 +207,7 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
             uint32(record.deadline),
             uint96(next.snapAsk()),
             uint96(next.snapBid()),
-            keccak256(data[record.wordsAt:record.end])
+            wordsHash
         );
     }
 
@@ -213,14 +228,48 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
         }
     }
 
-    /// @dev Guards that no sequence of swaps on one curve can gain. No ask is below its side's base and no bid above it, so comparing the
-    /// bases settles nearly every post; only if they touch, the knots are looked at.
-    function _crossed(uint256 firstAsk, uint256 firstBid, Market storage m) private view returns (bool) {
+    /// @dev Writes the words that `mask` names. None of them may lie beyond the words that the side uses afterwards, and each word that it did
+    /// not use before must be among them, since what the storage holds there is left over from an older curve.
+    /// @return live All words of the side afterwards.
+    function _amendSide(uint256[4] storage words, bytes calldata data, uint256 offset, uint256 mask)
+        private
+        returns (uint256[] memory live)
+    {
+        uint256 first = words[0];
+        uint256 usedBefore = SideHeadLibrary.headOf(first).wordsUsed();
+        if (mask & 1 != 0) first = data.word(offset);
+        uint256 used = SideHeadLibrary.headOf(first).wordsUsed();
+        uint256 allowed = used == 0 ? 1 : (1 << used) - 1;
+        uint256 needed = ((1 << used) - 1) & ~((1 << usedBefore) - 1);
+        if (used > PostCodec.MAX_WORDS || mask & ~allowed != 0 || needed & ~mask != 0 || (used == 0 && first != 0)) {
+            revert MalformedPost(offset);
+        }
+
+        live = new uint256[](used);
+        if (used == 0) words[0] = 0;
+        for (uint256 i = 0; i < used; ++i) {
+            if (mask & (1 << i) != 0) {
+                live[i] = data.word(offset);
+                words[i] = live[i];
+                offset += 32;
+            } else {
+                live[i] = words[i];
+            }
+        }
+    }
+
+    /// @dev No ask is below its side's base and no bid above it, so comparing the bases settles nearly every post; only if they touch, the
+    /// knots are looked at.
+    function _basesTouch(uint256 firstAsk, uint256 firstBid) private pure returns (bool) {
         SideHead ask = SideHeadLibrary.headOf(firstAsk);
         SideHead bid = SideHeadLibrary.headOf(firstBid);
-        if (ask.basePrice() << ask.shift() > bid.basePrice() << bid.shift()) return false;
-        uint256 bestAsk = CurveMath.bestSubticks(_words(m.askWords), true);
-        return bestAsk != 0 && bestAsk <= CurveMath.bestSubticks(_words(m.bidWords), false);
+        return ask.basePrice() << ask.shift() <= bid.basePrice() << bid.shift();
+    }
+
+    /// @dev Guards that no sequence of swaps on one curve can gain.
+    function _knotsTouch(uint256[] memory asks, uint256[] memory bids) private pure returns (bool) {
+        uint256 bestAsk = CurveMath.bestSubticks(asks, true);
+        return bestAsk != 0 && bestAsk <= CurveMath.bestSubticks(bids, false);
     }
 
     /* TRADES */

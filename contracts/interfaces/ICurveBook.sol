@@ -22,14 +22,15 @@ interface ICurveBook {
         uint256 maxTtlSec
     );
     event MaxTtlSet(bytes32 indexed market, uint256 maxTtlSec);
-    /// @notice A full curve is live. `snapAsk` and `snapBid` are the cumulative base units taken that its snapshot already reflects
-    /// (modulo 2^92); `wordsHash` is keccak256 over the packed words, ask words first.
+    /// @notice A curve is live, posted in full or in part. `snapAsk` and `snapBid` are the cumulative base units taken that its snapshot
+    /// already reflects (modulo 2^92); `wordsHash` is keccak256 over all its packed words, ask words first, those that stayed included.
     event CurvePosted(
         bytes32 indexed market, uint32 indexed seq, uint32 deadline, uint96 snapAsk, uint96 snapBid, bytes32 wordsHash
     );
     /// @notice The curve of `baseSeq` lives on as `seq` until `deadline`, words and snapshot volumes unchanged.
     event CurveTouched(bytes32 indexed market, uint32 indexed seq, uint32 baseSeq, uint32 deadline);
-    /// @notice An element of a batch was left out because `seq` does not rise above `liveSeq`, or a touch names another curve.
+    /// @notice An element of a batch was left out because `seq` does not rise above `liveSeq`, or because a touch or a partial post
+    /// builds on another curve.
     event PostSkipped(bytes32 indexed market, uint32 indexed seq, uint32 liveSeq);
     event PosterSet(address indexed poster, bool allowed);
 
@@ -103,7 +104,8 @@ interface ICurveBook {
 
     /// @notice Applies one packed record (layout in `PostCodec`), or reverts. Posters only.
     /// Reverts `OrphanedBlock` unless the chain still has the block that the curve was computed from, `StaleSeq` unless the
-    /// sequence number rises, `DeadlineOutOfRange`, `CrossedCurve`.
+    /// sequence number rises and a touch or a partial post builds on the live curve, `CurveExpired` when that one is dead,
+    /// `DeadlineOutOfRange`, `CrossedCurve`, `MalformedPost`, `UnknownMarket`.
     function post(bytes calldata data) external;
 
     /// @notice Applies several packed records; stale ones are skipped and reported by `PostSkipped`.

@@ -3,7 +3,7 @@ import { toSafeInt } from '../amounts.js';
 import { bytesToHex, hexToBytes } from '../hash.js';
 import type { Hex } from '../types.js';
 import { CurveError } from './errors.js';
-import { bigHex, MAX_WORDS, VOLUME_MODULUS } from './words.js';
+import { bigHex, MAX_WORDS, VOLUME_MODULUS, wordsUsed } from './words.js';
 
 /** The block that the posted curves were computed from; the post reverts when the chain has another one at its height. */
 export interface BlockRef {
@@ -33,10 +33,22 @@ export interface TouchPost extends PostHead {
   baseSeq: number;
 }
 
-export type PostRecord = FullPost | TouchPost;
+/** What may become of the words of a side, best first: null stays as it is, and so does all beyond the end. */
+export type WordChanges = readonly (bigint | null)[];
 
-const KIND_FULL = 1n;
-const KIND_TOUCH = 2n;
+/** The live curve `baseSeq` with some words exchanged. Volumes as in a full post. */
+export interface PartialPost extends PostHead {
+  kind: 'partial';
+  baseSeq: number;
+  snapAskUnits: bigint;
+  snapBidUnits: bigint;
+  askChanges: WordChanges;
+  bidChanges: WordChanges;
+}
+
+export type PostRecord = FullPost | TouchPost | PartialPost;
+
+const KINDS = { full: 1n, touch: 2n, partial: 3n } as const;
 const HASH_BYTES = 12;
 
 /** Bytes of a post of one or more records, for `post` (one) and `postBatch`. Throws CurveError when something does not fit. */
@@ -50,25 +62,69 @@ export function encodePost(block: BlockRef, records: readonly PostRecord[]): Hex
 function encodeRecord(record: PostRecord): string {
   if (!/^0x[0-9a-fA-F]{64}$/.test(record.marketId))
     throw new CurveError('bad_market', `not a market id: ${record.marketId}`);
-  const kind = record.kind === 'full' ? KIND_FULL : KIND_TOUCH;
   const head =
-    bigHex(kind, 1) +
+    bigHex(KINDS[record.kind], 1) +
     record.marketId.slice(2).toLowerCase() +
     bigHex(BigInt(record.seq), 4) +
     bigHex(BigInt(record.deadlineSec), 4);
-  return head + (record.kind === 'full' ? fullBody(record) : bigHex(BigInt(record.baseSeq), 4));
+  if (record.kind === 'full') return head + fullBody(record);
+  const base = bigHex(BigInt(record.baseSeq), 4);
+  return head + base + (record.kind === 'partial' ? partialBody(record) : '');
 }
 
 function fullBody({ snapAskUnits, snapBidUnits, askWords, bidWords }: FullPost): string {
-  if (askWords.length > MAX_WORDS || bidWords.length > MAX_WORDS) {
+  checkWordCounts(askWords, bidWords);
+  const counts = askWords.length * 16 + bidWords.length;
+  return volumesAndNibbles(snapAskUnits, snapBidUnits, counts) + wordsHex([...askWords, ...bidWords]);
+}
+
+function partialBody({ snapAskUnits, snapBidUnits, askChanges, bidChanges }: PartialPost): string {
+  checkWordCounts(askChanges, bidChanges);
+  const masks = maskOf(askChanges) * 16 + maskOf(bidChanges);
+  const changed = [...askChanges, ...bidChanges].filter((word) => word !== null);
+  return volumesAndNibbles(snapAskUnits, snapBidUnits, masks) + wordsHex(changed);
+}
+
+function checkWordCounts(...sides: (readonly unknown[])[]): void {
+  if (sides.some((side) => side.length > MAX_WORDS)) {
     throw new CurveError('too_many_words', `at most ${MAX_WORDS} words a side`);
   }
-  return (
-    bigHex(snapAskUnits % VOLUME_MODULUS, 12) +
-    bigHex(snapBidUnits % VOLUME_MODULUS, 12) +
-    bigHex(BigInt(askWords.length * 16 + bidWords.length), 1) +
-    [...askWords, ...bidWords].map((word) => bigHex(word, 32)).join('')
-  );
+}
+
+const maskOf = (changes: WordChanges): number =>
+  changes.reduce<number>((mask, word, i) => mask + (word === null ? 0 : 2 ** i), 0);
+
+const wordsHex = (words: readonly bigint[]): string => words.map((word) => bigHex(word, 32)).join('');
+
+const volumesAndNibbles = (snapAskUnits: bigint, snapBidUnits: bigint, nibbles: number): string =>
+  bigHex(snapAskUnits % VOLUME_MODULUS, 12) + bigHex(snapBidUnits % VOLUME_MODULUS, 12) + bigHex(BigInt(nibbles), 1);
+
+/** The changes that turn the words of a side into others, as a partial post needs them: an emptied side is a zero first word. */
+export function wordChanges(before: readonly bigint[], after: readonly bigint[]): WordChanges {
+  if (after.length === 0) return before.length === 0 ? [] : [0n];
+  return trimmed(after.map((word, i) => (word === before[i] ? null : word)));
+}
+
+/**
+ * The words of a side after a partial post. Throws CurveError `malformed_post` where the chain would revert: the first word must count
+ * the words, none beyond them may change, and each that the side did not have before must be there.
+ */
+export function amendedWords(before: readonly bigint[], changes: WordChanges): bigint[] {
+  const first = changes[0] ?? before[0] ?? 0n;
+  const used = wordsUsed(first);
+  const sent = trimmed(changes).length;
+  if (used > MAX_WORDS || (used === 0 && first !== 0n) || sent > Math.max(used, 1)) {
+    throw new CurveError('malformed_post', `a side of ${used} words can't take these ${sent} changes`);
+  }
+  return Array.from({ length: used }, (_, i) => {
+    const word = changes[i] ?? before[i];
+    if (word === undefined) throw new CurveError('malformed_post', `word ${i} of the side is missing`);
+    return word;
+  });
+}
+
+function trimmed(changes: WordChanges): WordChanges {
+  return changes.slice(0, changes.findLastIndex((word) => word !== null) + 1);
 }
 
 /** A post read back; `hash` has the 12 bytes that a post carries. */
@@ -89,15 +145,20 @@ export function decodePost(data: Hex): DecodedPost {
   };
   const int = (length: number): number => toSafeInt(BigInt(hex(length)));
   const words = (count: number): bigint[] => Array.from({ length: count }, () => BigInt(hex(32)));
+  const changes = (mask: number): WordChanges =>
+    trimmed(Array.from({ length: MAX_WORDS }, (_, i) => ((mask >> i) & 1 ? BigInt(hex(32)) : null)));
   const record = (): PostRecord => {
     const kind = BigInt(hex(1));
     const head = { marketId: hex(32), seq: int(4), deadlineSec: int(4) };
-    if (kind === KIND_TOUCH) return { kind: 'touch', ...head, baseSeq: int(4) };
-    if (kind !== KIND_FULL)
+    if (kind === KINDS.touch) return { kind: 'touch', ...head, baseSeq: int(4) };
+    if (kind !== KINDS.full && kind !== KINDS.partial)
       throw new CurveError('malformed_post', `record at byte ${recordAt} has the unknown kind ${kind}`);
+    const baseSeq = kind === KINDS.partial ? int(4) : 0;
     const volumes = { snapAskUnits: BigInt(hex(12)), snapBidUnits: BigInt(hex(12)) };
-    const counts = int(1);
-    return { kind: 'full', ...head, ...volumes, askWords: words(counts >> 4), bidWords: words(counts & 15) };
+    const nibbles = int(1);
+    const [high, low] = [nibbles >> 4, nibbles & 15];
+    if (kind === KINDS.full) return { kind: 'full', ...head, ...volumes, askWords: words(high), bidWords: words(low) };
+    return { kind: 'partial', ...head, baseSeq, ...volumes, askChanges: changes(high), bidChanges: changes(low) };
   };
   const block = { number: int(6), hash: hex(HASH_BYTES) };
   const records: PostRecord[] = [];

@@ -182,6 +182,11 @@ export function decodeSide(market: Pick<Market, 'lotUnits'>, side: Side, words: 
   return segments;
 }
 
+/** How many words the first word of a side says that the side has, 0..7; zero for the zero word of an empty side. */
+export function wordsUsed(firstWord: bigint): number {
+  return toSafeInt((firstWord >> 249n) & 7n);
+}
+
 /** keccak256 over ask words, then bid words, as CurvePosted reports it. */
 export function wordsHash(askWords: readonly bigint[], bidWords: readonly bigint[]): Hex {
   return keccak256(Buffer.from([...askWords, ...bidWords].map((word) => bigHex(word, 32)).join(''), 'hex'));

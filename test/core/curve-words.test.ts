@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { keccak256 as ethersKeccak, concat, toBeHex } from 'ethers';
 import { CurveError } from '../../core/curve/errors.js';
-import { decodePost, encodePost, type PostRecord } from '../../core/curve/post.js';
+import { amendedWords, decodePost, encodePost, wordChanges, type PostRecord } from '../../core/curve/post.js';
 import * as words from '../../core/curve/words.js';
 import type { Hex } from '../../core/types.js';
 import { fcOptions } from '../support/fc.js';
@@ -137,6 +137,17 @@ describe('core/curve/post', () => {
     bidWords: [3n],
   };
   const touch: PostRecord = { kind: 'touch', marketId: id, seq: 6, deadlineSec: 9, baseSeq: 5 };
+  const partial: PostRecord = {
+    kind: 'partial',
+    marketId: id,
+    seq: 7,
+    deadlineSec: 10,
+    baseSeq: 6,
+    snapAskUnits: 4n,
+    snapBidUnits: 2n ** 92n + 5n,
+    askChanges: [null, 0x11n, null, 0x12n],
+    bidChanges: [0x13n],
+  };
 
   it('writes records byte by byte as documented', () => {
     const word = (value: string): string => value.padStart(64, '0');
@@ -144,7 +155,11 @@ describe('core/curve/post', () => {
     const reference = '000000010203' + '0123456789abcdef01234567';
     const first = `01${'ab'.repeat(32)}0000000512345678${volume('1')}${volume('7')}21${word('1')}${word('2')}${word('3')}`;
     const second = `02${'ab'.repeat(32)}000000060000000900000005`;
-    expect(encodePost(block, [full, touch])).to.equal(`0x${reference}${first}${second}`);
+    const masks = ((0b1010 << 4) | 0b0001).toString(16);
+    const volumes = `${volume('4')}${volume('5')}`;
+    const third =
+      `03${'ab'.repeat(32)}000000070000000a00000006${volumes}${masks}` + `${word('11')}${word('12')}${word('13')}`;
+    expect(encodePost(block, [full, touch, partial])).to.equal(`0x${reference}${first}${second}${third}`);
   });
 
   it('has the size on which the gas of a post is reckoned', () => {
@@ -154,6 +169,10 @@ describe('core/curve/post', () => {
 
   it('reads its own posts back', () => {
     const sides = fc.array(uint(256n), { maxLength: 4 });
+    // The last of the changes is one, since what follows it stays anyway.
+    const changes = fc
+      .array(fc.option(uint(256n), { nil: null }), { maxLength: 4 })
+      .filter((side) => side.at(-1) !== null);
     const record: fc.Arbitrary<PostRecord> = fc.oneof(
       fc.record({
         kind: fc.constant('full' as const),
@@ -172,6 +191,17 @@ describe('core/curve/post', () => {
         deadlineSec: fc.nat(2 ** 31 - 1),
         baseSeq: fc.nat(2 ** 31 - 1),
       }),
+      fc.record({
+        kind: fc.constant('partial' as const),
+        marketId: fc.constant(id),
+        seq: fc.nat(2 ** 31 - 1),
+        deadlineSec: fc.nat(2 ** 31 - 1),
+        baseSeq: fc.nat(2 ** 31 - 1),
+        snapAskUnits: uint(92n),
+        snapBidUnits: uint(92n),
+        askChanges: changes,
+        bidChanges: changes,
+      }),
     );
     fc.assert(
       fc.property(fc.array(record, { minLength: 1, maxLength: 4 }), (records) => {
@@ -183,18 +213,65 @@ describe('core/curve/post', () => {
     );
   });
 
+  it('finds the changes between two sides, which turn the one into the other', () => {
+    const side = fc.option(packedSide, { nil: null }).map((one) => (one === null ? [] : words.packSide(one)));
+    const pairs = fc.tuple(side, side, fc.array(fc.boolean(), { minLength: 4, maxLength: 4 })).map(([a, b, same]) => {
+      const after = b.map((word, i) => (same[i] && a[i] !== undefined && i > 0 ? a[i] : word));
+      return [a, after] as const;
+    });
+    fc.assert(
+      fc.property(pairs, ([before, after]) => {
+        const changes = wordChanges(before, after);
+        expect(amendedWords(before, changes)).to.deep.equal([...after]);
+        for (const [i, word] of changes.entries()) {
+          if (word === null) expect(before[i]).to.equal(after[i]);
+        }
+        if (before.length === after.length && before.every((word, i) => word === after[i])) {
+          expect(changes).to.deep.equal([]);
+        }
+      }),
+      fcOptions(200),
+    );
+  });
+
+  it('refuses changes that the chain would refuse', () => {
+    const head = (used: bigint): bigint => used << 249n;
+    const two = [head(2n), 5n];
+    expect(amendedWords(two, [null, 6n])).to.deep.equal([head(2n), 6n]);
+    expect(amendedWords(two, [head(1n)])).to.deep.equal([head(1n)]);
+    expect(amendedWords(two, [0n])).to.deep.equal([]);
+    expect(amendedWords([], [])).to.deep.equal([]);
+    const bad: [bigint[], (bigint | null)[]][] = [
+      [two, [null, null, 7n]],
+      [two, [head(3n)]],
+      [two, [head(5n), 1n, 2n, 3n]],
+      [two, [1n]],
+      [two, [0n, 6n]],
+      [[], [null, 6n]],
+      [[], [head(2n)]],
+    ];
+    for (const [before, changes] of bad) {
+      expect(
+        codeOf(() => amendedWords(before, changes)),
+        String(changes),
+      ).to.equal('malformed_post');
+    }
+  });
+
   it('refuses bad input', () => {
     expect(codeOf(() => encodePost(block, []))).to.equal('empty_post');
     expect(codeOf(() => encodePost({ ...block, hash: '0x12' }, [touch]))).to.equal('bad_hash');
     expect(codeOf(() => encodePost(block, [{ ...touch, marketId: '0x12' }]))).to.equal('bad_market');
     expect(codeOf(() => encodePost(block, [{ ...touch, seq: 2 ** 32 }]))).to.equal('field_overflow');
     expect(codeOf(() => encodePost(block, [{ ...full, askWords: [1n, 2n, 3n, 4n, 5n] }]))).to.equal('too_many_words');
-    const bytes = encodePost(block, [full, touch]);
+    const fiveChanges = [null, null, null, null, 5n];
+    expect(codeOf(() => encodePost(block, [{ ...partial, bidChanges: fiveChanges }]))).to.equal('too_many_words');
+    const bytes = encodePost(block, [full, touch, partial]);
     for (let cut = 2; cut < bytes.length; cut += 2) {
-      const recordEnds = [18, 18 + 41 + 25 + 96].map((end) => 2 + 2 * end);
+      const recordEnds = [18, 18 + 41 + 25 + 96, 18 + 41 + 25 + 96 + 45].map((end) => 2 + 2 * end);
       const code = codeOf(() => decodePost(bytes.slice(0, cut) as Hex));
       expect(code, `cut at ${cut}`).to.equal(recordEnds.includes(cut) ? 'none' : 'malformed_post');
     }
-    expect(codeOf(() => decodePost(`${bytes.slice(0, 38)}03${bytes.slice(40)}` as Hex))).to.equal('malformed_post');
+    expect(codeOf(() => decodePost(`${bytes.slice(0, 38)}04${bytes.slice(40)}` as Hex))).to.equal('malformed_post');
   });
 });

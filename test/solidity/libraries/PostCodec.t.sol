@@ -47,11 +47,41 @@ contract PostCodecTest is Test {
         assertEq(r.deadline, deadline, "deadline");
         assertEq(r.snapAsk, snapAsk, "snapAsk");
         assertEq(r.snapBid, snapBid, "snapBid");
-        assertEq(r.askCount, asks, "askCount");
-        assertEq(r.bidCount, bids, "bidCount");
+        assertEq(r.askWords, asks, "askWords");
+        assertEq(r.bidWords, bids, "bidWords");
         assertEq(r.end, pad + record.length, "end");
         if (words.length != 0) {
-            assertEq(this.wordOf(data, r.wordsAt) >> 240, 0x0102, "first word");
+            assertEq(this.wordOf(data, r.asksAt) >> 240, 0x0102, "first word");
+        }
+        assertEq(r.bidsAt, r.asksAt + 32 * asks, "bidsAt");
+    }
+
+    function testFuzz_PartialPost(uint32 seq, uint32 baseSeq, uint96 snapAsk, uint96 snapBid, uint8 masks, uint8 pad)
+        external
+        view
+    {
+        bytes memory words = new bytes(32 * (_ones(masks >> 4) + _ones(masks & 15)));
+        bytes memory record = abi.encodePacked(
+            uint8(3), bytes32(uint256(7)), seq, uint32(9), baseSeq, snapAsk, snapBid, masks, words
+        );
+        PostCodec.Record memory r = this.readAt(bytes.concat(new bytes(pad), record, hex"ff"), pad);
+        assertEq(r.kind, 3, "kind");
+        assertEq(r.market, bytes32(uint256(7)), "market");
+        assertEq(r.seq, seq, "seq");
+        assertEq(r.deadline, 9, "deadline");
+        assertEq(r.baseSeq, baseSeq, "baseSeq");
+        assertEq(r.snapAsk, snapAsk, "snapAsk");
+        assertEq(r.snapBid, snapBid, "snapBid");
+        assertEq(r.askWords, masks >> 4, "askWords");
+        assertEq(r.bidWords, masks & 15, "bidWords");
+        assertEq(r.asksAt, uint256(pad) + 70, "asksAt");
+        assertEq(r.bidsAt, uint256(pad) + 70 + 32 * _ones(masks >> 4), "bidsAt");
+        assertEq(r.end, pad + record.length, "end");
+    }
+
+    function _ones(uint256 mask) private pure returns (uint256 count) {
+        for (; mask != 0; mask >>= 1) {
+            count += mask & 1;
         }
     }
 
@@ -77,10 +107,16 @@ contract PostCodecTest is Test {
         bytes memory touch = abi.encodePacked(uint8(2), bytes32(uint256(1)), uint32(2), uint32(1), uint32(1));
         this.readAt(touch, 0);
         _expectMalformed(_cut(touch, bound(length, 0, touch.length - 1)), 0);
+        bytes memory partialPost = abi.encodePacked(
+            uint8(3), bytes32(uint256(1)), uint32(2), uint32(1), uint32(1), uint96(0), uint96(0), counts,
+            new bytes(32 * (_ones(counts >> 4) + _ones(counts & 15)))
+        );
+        this.readAt(partialPost, 0);
+        _expectMalformed(_cut(partialPost, bound(length, 0, partialPost.length - 1)), 0);
     }
 
     function testFuzz_RevertWhen_KindUnknown(uint8 kind) external {
-        vm.assume(kind != 1 && kind != 2);
+        vm.assume(kind == 0 || kind > 3);
         _expectMalformed(bytes.concat(bytes3(0), bytes1(kind), new bytes(400)), 3);
     }
 

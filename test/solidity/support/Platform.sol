@@ -7,6 +7,7 @@ import {Custodian} from "../../../contracts/Custodian.sol";
 import {Entrypoint} from "../../../contracts/Entrypoint.sol";
 import {OrderSettler} from "../../../contracts/OrderSettler.sol";
 import {MintableToken} from "../../../contracts/mocks/MintableToken.sol";
+import {ICurveBook} from "../../../contracts/interfaces/ICurveBook.sol";
 import {IEntrypoint} from "../../../contracts/interfaces/IEntrypoint.sol";
 import {Curves} from "./Curves.sol";
 import {RandomCurves} from "./RandomCurves.sol";
@@ -126,6 +127,12 @@ abstract contract Platform is RandomCurves {
         return abi.encodePacked(uint8(2), id, seq, deadline, baseSeq);
     }
 
+    /// @dev `words` are those that the masks name, asks first. The curve that it builds on is the live one.
+    function _partialRecord(Curve memory c, uint8 masks, uint256[] memory words) internal view returns (bytes memory) {
+        uint32 baseSeq = uint32(book.marketState(market).seq);
+        return abi.encodePacked(uint8(3), market, c.seq, c.deadline, baseSeq, c.snapAsk, c.snapBid, masks, words);
+    }
+
     function _post(bytes memory record) internal {
         bytes memory data = bytes.concat(_blockRef(), record);
         vm.prank(CURVE_POSTER);
@@ -192,18 +199,24 @@ abstract contract Platform is RandomCurves {
         return entrypoint.quoteExactOutput(tokenIn, tokenOut, amountOut);
     }
 
-    /// @dev Base units of one side that can still be taken, found by asking.
-    function _depth(bool ask) internal view returns (uint256 units) {
+    /// @dev Base units of one side that can still be taken: what the market says when asked for more, borne out by quotes.
+    function _depth(bool ask) internal returns (uint256 units) {
         (address tokenIn, address tokenOut) = _pair(ask);
-        uint256 low = 0;
-        uint256 high = 2 ** 93;
-        while (low < high) {
-            uint256 middle = (low + high + 1) / 2;
-            (uint256 amountIn,) = book.preview(tokenIn, tokenOut, middle, ask);
-            if (amountIn != 0) low = middle;
-            else high = middle - 1;
+        uint256 most = 2 ** 100 - 1;
+        vm.prank(address(entrypoint));
+        try book.consume(tokenIn, tokenOut, most, ask) {
+            revert("no limit");
+        } catch (bytes memory reason) {
+            assertEq(bytes32(bytes4(reason)), bytes32(ICurveBook.InsufficientDepth.selector), "refusal");
+            assembly ("memory-safe") {
+                units := mload(add(reason, 68))
+            }
         }
-        return low;
+        (uint256 amountIn, uint256 amountOut) = book.preview(tokenIn, tokenOut, units + 1, ask);
+        assertEq(amountIn + amountOut, 0, "no more than that");
+        if (units < LOT_UNITS) return units;
+        (amountIn, amountOut) = book.preview(tokenIn, tokenOut, units, ask);
+        assertEq(ask ? amountOut : amountIn, units, "all of that");
     }
 
     struct SwapLog {
