@@ -136,11 +136,7 @@ function openSqlite(url: string): Db {
       },
     },
   });
-  return {
-    kind: 'sqlite',
-    knex: root,
-    close: closeOnce(root, async () => void (await root.raw('pragma wal_checkpoint(truncate)'))),
-  };
+  return closable('sqlite', root, async () => void (await root.raw('pragma wal_checkpoint(truncate)')));
 }
 
 function prepareSqlite(connection: SqliteDatabase): void {
@@ -189,7 +185,7 @@ function openPg(url: string, options: OpenDbOptions): Db {
       },
     },
   });
-  return { kind: 'pg', knex: root, close: closeOnce(root, async () => {}) };
+  return closable('pg', root, async () => {});
 }
 
 function parsePgUrl(url: string): URL {
@@ -207,12 +203,23 @@ function getTypeParser(oid: number, format: 'text' | 'binary' = 'text'): (value:
   return isInt8 ? toSafeInt : (pg.types.getTypeParser(oid, format) as (value: string) => unknown);
 }
 
-function closeOnce(root: Knex, before: () => Promise<void>): () => Promise<void> {
+const closers = new WeakMap<Db, Set<() => Promise<void>>>();
+
+/** Has `work` done when `db` closes, while its connections still live; the returned function takes that back. */
+export function beforeClose(db: Db, work: () => Promise<void>): () => void {
+  const works = closers.get(db) ?? new Set();
+  closers.set(db, works.add(work));
+  return () => void works.delete(work);
+}
+
+function closable(kind: Db['kind'], root: Knex, last: () => Promise<void>): Db {
   let closed: Promise<void> | null = null;
   const close = async (): Promise<void> => {
+    for (const work of closers.get(db) ?? []) await work();
     // Only a courtesy to the next opener: what is committed is durable with or without it.
-    await before().catch(() => {});
+    await last().catch(() => {});
     await root.destroy();
   };
-  return () => (closed ??= close());
+  const db: Db = { kind, knex: root, close: () => (closed ??= close()) };
+  return db;
 }

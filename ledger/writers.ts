@@ -6,6 +6,7 @@ import type { Knex } from 'knex';
 import pg from 'pg';
 import { RolledBackError } from './dialects.js';
 import { CommitUnknownError, WriterLostError, databaseErrorCode } from './errors.js';
+import { beforeClose } from './db.js';
 import { holdAdvisoryLock } from './pg-lock.js';
 import type { Db, LogName, Writer } from './types.js';
 
@@ -25,7 +26,8 @@ const KEEPALIVE_MS = 3_000;
 
 /**
  * Takes a log over. PostgreSQL: waits as a standby until the log's advisory lock is free, and holds it on a connection of its own.
- * SQLite has one process, so the newest taker wins at once. Both raise the epoch, which cuts off any earlier holder.
+ * SQLite has one process, so the newest taker wins at once. Both raise the epoch, which cuts off any earlier holder. Closing the
+ * database releases its writers.
  */
 export async function acquireWriter(db: Db, log: LogName, options: AcquireOptions = {}): Promise<Writer> {
   options.signal?.throwIfAborted();
@@ -97,11 +99,14 @@ function createWriter(
 
   async function release(): Promise<void> {
     await tail;
+    forget();
     lost ??= new WriterLostError(log, 'this process released it');
     await unlock();
   }
 
-  return { log, epoch, tx, lose, release: () => (released ??= release()) };
+  const writer = { log, epoch, tx, lose, release: () => (released ??= release()) };
+  const forget = beforeClose(db, writer.release);
+  return writer;
 }
 
 /** A pool may hand out a connection that the server has just ended; each of these tries takes another one. */
