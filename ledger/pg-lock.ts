@@ -14,7 +14,7 @@ export interface AdvisoryLock {
 export interface AdvisoryLockOptions {
   /** How often to ask for a lock that another session holds. */
   pollMs: number;
-  /** How often the holder's connection is asked whether it lives, and how long it may take to answer. */
+  /** How often the holder's connection is asked whether it lives; it may take three times as long to answer. */
   keepaliveMs: number;
   signal: AbortSignal | undefined;
   /** Called at most once, never after `release`. */
@@ -26,7 +26,7 @@ export interface AdvisoryLockOptions {
  * with the database's error when the connection fails.
  */
 export async function holdAdvisoryLock(db: Db, name: string, options: AdvisoryLockOptions): Promise<AdvisoryLock> {
-  const client = new pg.Client({ ...pgConnectionOf(db), query_timeout: options.keepaliveMs });
+  const client = new pg.Client({ ...pgConnectionOf(db), query_timeout: 3 * options.keepaliveMs });
   let failure: string | null = null;
   const keepalive: { timer?: NodeJS.Timeout } = {};
   let ended: Promise<void> | null = null;
@@ -58,8 +58,14 @@ export async function holdAdvisoryLock(db: Db, name: string, options: AdvisoryLo
     throw error;
   }
 
+  let asking = false;
   const timer = setInterval(() => {
-    client.query('select 1').catch((error: Error) => lose(error.message));
+    if (asking) return;
+    asking = true;
+    client.query('select 1').then(
+      () => (asking = false),
+      (error: Error) => lose(error.message),
+    );
   }, options.keepaliveMs);
   keepalive.timer = timer;
   timer.unref();

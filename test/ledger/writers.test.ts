@@ -71,6 +71,23 @@ describe('writers', () => {
       await writer.release();
     });
 
+    it('leaves the database to others between its transactions', async () => {
+      const db = await migrated(open);
+      const writer = await acquireWriter(db, 'order');
+      let finished = 0;
+      const queued = Array.from({ length: 20 }, () =>
+        writer.tx(async () => {
+          await sleep(15);
+          finished += 1;
+        }),
+      );
+      await sleep(5);
+      await lastOrderSeq(db.knex);
+      expect(finished).to.be.lessThan(20);
+      await Promise.all(queued);
+      expect(finished).to.equal(20);
+    });
+
     it('writes nothing of a transaction that fails, and goes on with the next', async () => {
       const db = await migrated(open);
       const writer = await acquireWriter(db, 'order');
