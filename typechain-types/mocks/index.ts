@@ -3,5 +3,6 @@
 /* eslint-disable */
 export type { CurveMathHarness } from './CurveMathHarness.js';
 export type { MintableToken } from './MintableToken.js';
+export type { MockExchange } from './MockExchange.js';
 export type { SandboxUsdc } from './SandboxUsdc.js';
 export type { SandboxUsdcProxy } from './SandboxUsdcProxy.js';

@@ -3,5 +3,6 @@
 /* eslint-disable */
 export { CurveMathHarness__factory } from './CurveMathHarness__factory.js';
 export { MintableToken__factory } from './MintableToken__factory.js';
+export { MockExchange__factory } from './MockExchange__factory.js';
 export { SandboxUsdc__factory } from './SandboxUsdc__factory.js';
 export { SandboxUsdcProxy__factory } from './SandboxUsdcProxy__factory.js';
