@@ -67,7 +67,7 @@ export async function deployCurvebook(options: DeployOptions): Promise<Deploymen
 
   const chainId = toSafeInt((await provider.getNetwork()).chainId);
   const block = await provider.getBlock(firstBlock);
-  if (block?.hash == null) throw new Error(`block ${firstBlock} is gone`);
+  if (!block?.hash) throw new Error(`block ${firstBlock} is gone`);
   const manifest: DeploymentManifest = {
     chainId,
     deploymentId: deploymentIdOf(chainId, plan.addresses.custodian, block.hash),

@@ -1,0 +1,169 @@
+/** What the contracts compiled to: code, immutables, storage layouts. `npm run compile` makes it. */
+import { readFileSync, readdirSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Interface, dataSlice, zeroPadValue } from 'ethers';
+import type { InterfaceAbi } from 'ethers';
+import upgradesCore from '@openzeppelin/upgrades-core';
+import type { StorageLayout, ValidationDataCurrent } from '@openzeppelin/upgrades-core';
+import { DeployError } from './errors.js';
+import { normalizeLayout } from './layout.js';
+
+export interface Immutable {
+  name: string;
+  /** Byte offsets in the runtime code at which its value stands, each 32 bytes long. */
+  offsets: number[];
+}
+
+export interface BuiltContract {
+  name: string;
+  /** `contracts/….sol` */
+  source: string;
+  abi: InterfaceAbi;
+  interface: Interface;
+  bytecode: string;
+  immutables: Immutable[];
+}
+
+export interface Build {
+  /** Throws `NOT_BUILT` when there is none of this name. */
+  contract(name: string): BuiltContract;
+  /** Names of all contracts whose sources are below `folder`. */
+  names(folder?: string): string[];
+  /** With the members of every ERC-7201 namespace; positions in the sources left out. */
+  layout(name: string): StorageLayout;
+  /** Throws `UNSAFE_UPGRADE` when the contract can't be an implementation behind a UUPS proxy. */
+  assertUpgradeSafe(name: string): void;
+}
+
+interface Artifact {
+  contractName: string;
+  sourceName: string;
+  abi: InterfaceAbi;
+  bytecode: string;
+  immutableReferences?: Record<string, { start: number; length: number }[]>;
+  buildInfoId: string;
+}
+
+/** UUPSUpgradeable's own address, by which it tells a call through a proxy. */
+const SELF = '__self';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+
+/** Reads `artifacts/` and `cache/` below `root` when first asked for something. */
+export function readBuild(root: string = ROOT): Build {
+  const files = new Map(
+    contractFiles(join(root, 'artifacts', 'contracts')).map((file) => [basename(file, '.json'), file]),
+  );
+  const astOf = memo((id: string) => readJson<unknown>(join(root, 'artifacts', 'build-info', `${id}.output.json`)));
+  const validations = memo(() => readValidations(join(root, 'cache', 'validations.json')));
+  const artifact = memo((name: string): Artifact => {
+    const file = files.get(name);
+    if (file === undefined) throw new DeployError('NOT_BUILT', `no contract ${name} is built; run npm run compile`);
+    return readJson<Artifact>(file);
+  });
+  const validated = (name: string) => {
+    const version = upgradesCore.getVersion(artifact(name).bytecode);
+    try {
+      upgradesCore.getContractNameAndRunValidation(validations(''), version);
+    } catch {
+      throw new DeployError('NOT_BUILT', `the build of ${name} was not validated; run npm run compile`);
+    }
+    return version;
+  };
+  return {
+    contract: memo((name) => {
+      const { contractName, sourceName, abi, bytecode, immutableReferences = {}, buildInfoId } = artifact(name);
+      const ids = Object.keys(immutableReferences);
+      const names = ids.length === 0 ? new Map<string, string>() : variableNames(astOf(buildInfoId), new Set(ids));
+      const immutables = ids.map((id) => ({
+        name: names.get(id) ?? `#${id}`,
+        offsets: (immutableReferences[id] ?? []).map(({ start }) => start),
+      }));
+      return { name: contractName, source: sourceName, abi, interface: new Interface(abi), bytecode, immutables };
+    }),
+    names: (folder = '') =>
+      [...files]
+        .flatMap(([name, file]) => (file.includes(join('artifacts', 'contracts', folder)) ? [name] : []))
+        .sort(),
+    layout: (name) => normalizeLayout(upgradesCore.getStorageLayout(validations(''), validated(name))),
+    assertUpgradeSafe: (name) => {
+      const version = validated(name);
+      try {
+        upgradesCore.assertUpgradeSafe(validations(''), version, { kind: 'uups' });
+      } catch (error) {
+        throw new DeployError('UNSAFE_UPGRADE', error instanceof Error ? error.message : String(error));
+      }
+    },
+  };
+}
+
+/** Runtime code as it is at `address`: the one immutable that differs between copies of a contract is its own address. */
+export function codeAt(address: string, code: string, immutables: readonly Immutable[]): string {
+  const word = zeroPadValue(address, 32).slice(2).toLowerCase();
+  let text = code.slice(2);
+  for (const { offsets } of immutables.filter(({ name }) => name === SELF)) {
+    for (const offset of offsets) text = `${text.slice(0, 2 * offset)}${word}${text.slice(2 * (offset + 32))}`;
+  }
+  return `0x${text}`;
+}
+
+/** The values of the immutables in runtime code, as 32 bytes each, without the contract's own address. */
+export function immutableValues(code: string, immutables: readonly Immutable[]): Record<string, string> {
+  const values: Record<string, string> = {};
+  for (const { name, offsets } of immutables) {
+    const offset = offsets[0];
+    if (name !== SELF && offset !== undefined) values[name] = dataSlice(code, offset, offset + 32);
+  }
+  return values;
+}
+
+function contractFiles(folder: string): string[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true, recursive: true })
+      .filter((entry) => entry.isFile() && entry.name.endsWith('.json') && entry.parentPath.endsWith('.sol'))
+      .map((entry) => join(entry.parentPath, entry.name));
+  } catch {
+    throw new DeployError('NOT_BUILT', `nothing is built in ${folder}; run npm run compile`);
+  }
+}
+
+function readValidations(file: string): ValidationDataCurrent {
+  const data = readJson<Parameters<typeof upgradesCore.isCurrentValidationData>[0]>(file);
+  if (!upgradesCore.isCurrentValidationData(data)) {
+    throw new DeployError('NOT_BUILT', `${file} is out of date; run npm run compile`);
+  }
+  return data;
+}
+
+function readJson<T>(file: string): T {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8')) as T;
+  } catch {
+    throw new DeployError('NOT_BUILT', `can't read ${file}; run npm run compile`);
+  }
+}
+
+/** Names of the variables whose AST ids are wanted. */
+function variableNames(ast: unknown, ids: ReadonlySet<string>): Map<string, string> {
+  const names = new Map<string, string>();
+  const visit = (node: unknown): void => {
+    if (node === null || typeof node !== 'object') return;
+    const { nodeType, id, name } = node as { nodeType?: string; id?: number; name?: string };
+    if (nodeType === 'VariableDeclaration' && ids.has(String(id)) && name !== undefined) names.set(String(id), name);
+    for (const child of Object.values(node)) visit(child);
+  };
+  visit(ast);
+  return names;
+}
+
+function memo<T>(compute: (key: string) => T): (key?: string) => T {
+  const known = new Map<string, T>();
+  return (key = '') => {
+    const cached = known.get(key);
+    if (cached !== undefined) return cached;
+    const value = compute(key);
+    known.set(key, value);
+    return value;
+  };
+}

@@ -1,0 +1,99 @@
+/** The commands that only need the owner's calls: configuring, and passing the ownership on. */
+import { assertOwner, sendActions } from './actions.js';
+import type { Action } from './actions.js';
+import type { DeployConfig } from './config.js';
+import { configureActions } from './configure.js';
+import { currentRecord } from './context.js';
+import type { Context, Mode } from './context.js';
+import { CONTRACT_NAMES, ownershipOf } from './contracts.js';
+import { DeployError } from './errors.js';
+import { listingOf, manifestToken } from './listing.js';
+import { acceptActions, transferActions } from './ownership.js';
+import type { DeploymentRecord } from './record.js';
+import { readState } from './state.js';
+import { addressesOf } from './upgrade.js';
+
+/**
+ * Brings posters, executors, targets, fees, delay and markets in line with the configuration, and the record's markets in line with
+ * what is listed. Returns the calls that the owner has to make; they are made in mode `send`.
+ */
+export async function configureCommand(context: Context, config: DeployConfig, mode: Mode): Promise<Action[]> {
+  const { provider, chainId, log } = context;
+  if (config.chainId !== chainId) {
+    throw new DeployError('WRONG_CHAIN', `the configuration is for chain ${config.chainId}, this is ${chainId}`);
+  }
+  const record = await currentRecord(context);
+  const actions = await configureActions(provider, addressesOf(record), config, record.deploymentBlock);
+  if (actions.length === 0) log('everything is configured already');
+  await carryOut(context, actions, mode);
+  if (mode !== 'dry-run') await recordMarkets(context, record, config);
+  return actions;
+}
+
+async function carryOut({ signer, log }: Context, actions: readonly Action[], mode: Mode): Promise<void> {
+  if (mode === 'send') {
+    await assertOwner(actions, signer);
+    await sendActions(actions, signer, log);
+  } else {
+    for (const { contract, summary } of actions) log(`${contract}: ${summary}`);
+  }
+}
+
+/** The record names what is listed, in the order of listing. */
+async function recordMarkets(
+  { provider, files }: Context,
+  record: DeploymentRecord,
+  config: DeployConfig,
+): Promise<void> {
+  const { markets } = await readState(provider, addressesOf(record), record.deploymentBlock);
+  const listings = config.markets.map((market) => listingOf(market, config.tokens));
+  const listed = markets.flatMap(({ id }) => listings.filter((listing) => listing.id === id));
+  const tokens = new Map(listed.flatMap(({ base, quote }) => [base, quote]).map((token) => [token.symbol, token]));
+  files.write({
+    ...record,
+    tokens: [...tokens.values()].map(manifestToken),
+    markets: listed.map(({ market: { pair, tickSize, lotSize } }) => ({ pair, tickSize, lotSize })),
+  });
+}
+
+/** Names `to` as the next owner of the four contracts. Nothing changes until `to` accepts. */
+export async function transferCommand(context: Context, to: string, mode: Mode): Promise<Action[]> {
+  const record = await currentRecord(context);
+  const actions = await transferActions(context.provider, addressesOf(record), to);
+  if (actions.length === 0) context.log(`the four contracts are ${to}'s, or offered to it, already`);
+  await carryOut(context, actions, mode);
+  return actions;
+}
+
+/**
+ * Accepts the four contracts for `next`: the signer in mode `send`, else whoever was named.
+ * Throws `NOT_OWNER` when the contracts were not offered to it.
+ */
+export async function acceptCommand(context: Context, next: string, mode: Mode): Promise<Action[]> {
+  const { signer, provider, log } = context;
+  const record = await currentRecord(context);
+  const actions = await acceptActions(provider, addressesOf(record), next);
+  if (actions.length === 0) log(`the four contracts are ${next}'s already`);
+  if (mode === 'send') await sendActions(actions, signer, log);
+  else await carryOut(context, actions, mode);
+  return actions;
+}
+
+/** Compares the chain with the record, and says who owns what. */
+export async function statusCommand(context: Context): Promise<DeploymentRecord> {
+  const { provider, log } = context;
+  const record = await currentRecord(context);
+  log(`deployment ${record.deploymentId} on chain ${record.chainId}, from block ${record.deploymentBlock} on`);
+  for (const name of CONTRACT_NAMES) {
+    const { owner, pendingOwner } = await ownershipOf(provider, record.contracts[name]);
+    const next = pendingOwner === null ? '' : `, offered to ${pendingOwner}`;
+    log(`${name} ${record.contracts[name]}: owner ${owner}${next}`);
+  }
+  for (const [name, { address, contract, commit, codeHash }] of Object.entries(record.implementations)) {
+    log(`${name} runs ${contract} of ${commit} at ${address}, code hash ${codeHash}`);
+  }
+  for (const [name, proposed] of Object.entries(record.proposed)) {
+    log(`${name}: ${proposed.address} is proposed and waits for the owner`);
+  }
+  return record;
+}

@@ -1,0 +1,103 @@
+/** The file that says how a platform is set up on one chain. It holds no secret. */
+import { readFileSync } from 'node:fs';
+import { getAddress, isAddress } from 'ethers';
+import { z } from 'zod';
+import { MAX_TTL_SEC } from '../core/market.js';
+import { PERMIT2_ADDRESS } from './canonical.js';
+import { DeployError } from './errors.js';
+import { listingOf } from './listing.js';
+
+/** The contract's cap on a taker's fee. */
+const MAX_RATE_PPM = 10_000;
+
+const address = z
+  .string()
+  .refine((text) => isAddress(text) && !/^0x0+$/.test(text), 'must be an address, with a right checksum if it has one')
+  .transform((text) => getAddress(text));
+const decimal = z.string().regex(/^(0|[1-9]\d*)(\.\d+)?$/, 'must be a decimal string');
+const seconds = z.number().int().nonnegative();
+
+const configSchema = z
+  .strictObject({
+    chainId: z.number().int().positive(),
+    /** Who shall own the contracts in the end. */
+    owner: address,
+    permit2: address.default(PERMIT2_ADDRESS),
+    withdrawDelaySec: seconds,
+    tokens: z.array(
+      z.strictObject({
+        symbol: z.string().regex(/^[A-Za-z0-9.]+$/, 'must be letters and digits'),
+        address,
+        decimals: z.number().int().min(0).max(36),
+      }),
+    ),
+    markets: z.array(
+      z.strictObject({
+        pair: z.string().regex(/^[^-]+-[^-]+$/, 'must be <BASE>-<QUOTE>'),
+        tickSize: decimal,
+        lotSize: decimal,
+        maxTtlSec: z.number().int().min(1).max(MAX_TTL_SEC),
+      }),
+    ),
+    curvePosters: z.array(address),
+    claimPosters: z.array(address),
+    executors: z.array(address).default([]),
+    targets: z.array(address).default([]),
+    takerFees: z
+      .array(z.strictObject({ taker: address, ratePpm: z.number().int().min(0).max(MAX_RATE_PPM) }))
+      .default([]),
+  })
+  .superRefine((config, context) => {
+    const complain = (path: string, message: string): void =>
+      context.addIssue({ code: 'custom', path: [path], message });
+    const unique = (path: string, values: readonly string[]): void => {
+      const twice = values.find((value, i) => values.indexOf(value) !== i);
+      if (twice !== undefined) complain(path, `names ${twice} twice`);
+    };
+    unique(
+      'tokens',
+      config.tokens.map(({ symbol }) => symbol),
+    );
+    unique(
+      'tokens',
+      config.tokens.map((token) => token.address),
+    );
+    unique(
+      'markets',
+      config.markets.map(({ pair }) => pair),
+    );
+    unique(
+      'takerFees',
+      config.takerFees.map(({ taker }) => taker),
+    );
+    for (const right of ['curvePosters', 'claimPosters', 'executors', 'targets'] as const) unique(right, config[right]);
+    const both = config.curvePosters.find((account) => config.claimPosters.includes(account));
+    if (both !== undefined) complain('claimPosters', `${both} posts curves; one key must not both price and pay`);
+  });
+
+export type DeployConfig = z.output<typeof configSchema>;
+
+/** Throws `BAD_CONFIG` with all problems at once, one a line. */
+export function parseConfig(value: unknown): DeployConfig {
+  const parsed = configSchema.safeParse(value);
+  if (!parsed.success) {
+    const problems = parsed.error.issues.map(({ path, message }) => `${path.join('.') || 'file'}: ${message}`);
+    throw new DeployError('BAD_CONFIG', problems.join('\n'));
+  }
+  for (const market of parsed.data.markets) listingOf(market, parsed.data.tokens);
+  return parsed.data;
+}
+
+/** Reads and checks the file at `path`. */
+export function readConfig(path: string): DeployConfig {
+  let value: unknown;
+  try {
+    value = JSON.parse(readFileSync(path, 'utf8'));
+  } catch (error) {
+    throw new DeployError(
+      'BAD_CONFIG',
+      `can't read ${path}: ${error instanceof Error ? error.message : String(error)}`,
+    );
+  }
+  return parseConfig(value);
+}

@@ -1,0 +1,119 @@
+/**
+ * The files of a deployment, to be committed: `<chainId>.json` is the manifest that the server reads, with what else is known of the
+ * deployment; `<chainId>.layouts.json` the storage layouts of its implementations, by address, which the next upgrade is judged by;
+ * `<chainId>.pending.json` what an interrupted deployment needs to go on.
+ */
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { StorageLayout } from '@openzeppelin/upgrades-core';
+import { z } from 'zod';
+import { DeployError } from './errors.js';
+
+const implementationSchema = z.strictObject({
+  /** Name of its source. */
+  contract: z.string(),
+  address: z.string(),
+  /** keccak256 of its runtime code. */
+  codeHash: z.string(),
+  /** Block after which it was deployed. */
+  block: z.number().int(),
+  commit: z.string(),
+  /** As 32 bytes each, without its own address. */
+  immutables: z.record(z.string(), z.string()),
+});
+
+const recordSchema = z.strictObject({
+  chainId: z.number().int().positive(),
+  deploymentId: z.string(),
+  contracts: z.strictObject({
+    custodian: z.string(),
+    curveBook: z.string(),
+    entrypoint: z.string(),
+    orderSettler: z.string(),
+    permit2: z.string(),
+  }),
+  deploymentBlock: z.number().int(),
+  deploymentBlockHash: z.string(),
+  deployer: z.string(),
+  /** Of the sources that the first deployment was built from. */
+  commit: z.string(),
+  tokens: z.array(z.strictObject({ symbol: z.string(), address: z.string(), decimals: z.number().int() })),
+  markets: z.array(z.strictObject({ pair: z.string(), tickSize: z.string(), lotSize: z.string() })),
+  /** What the proxies run. */
+  implementations: z.strictObject({
+    custodian: implementationSchema,
+    curveBook: implementationSchema,
+    entrypoint: implementationSchema,
+  }),
+  /** Of what never changes: the proxies and the settler. */
+  codeHashes: z.record(z.string(), z.string()),
+  /** Deployed, and proposed to the owner, who has not upgraded yet. */
+  proposed: z.partialRecord(z.enum(['custodian', 'curveBook', 'entrypoint']), implementationSchema).default({}),
+});
+
+export type ImplementationRecord = z.output<typeof implementationSchema>;
+export type DeploymentRecord = z.output<typeof recordSchema>;
+
+const pendingSchema = z.strictObject({
+  deployer: z.string(),
+  firstNonce: z.number().int(),
+  firstBlock: z.number().int(),
+  permit2: z.string(),
+  withdrawDelaySec: z.number().int(),
+  commit: z.string(),
+  /** keccak256 of what each transaction deploys. */
+  initCodeHashes: z.array(z.string()),
+});
+
+export type PendingDeployment = z.output<typeof pendingSchema>;
+export type Layouts = Record<string, StorageLayout>;
+
+export interface DeploymentFiles {
+  readonly path: string;
+  /** Null when nothing was deployed. */
+  read(): DeploymentRecord | null;
+  write(record: DeploymentRecord): void;
+  readPending(): PendingDeployment | null;
+  /** Null removes it. */
+  writePending(pending: PendingDeployment | null): void;
+  readLayouts(): Layouts;
+  writeLayouts(layouts: Layouts): void;
+}
+
+/** The files of the deployment on one chain, in `folder`. */
+export function deploymentFiles(folder: string, chainId: number): DeploymentFiles {
+  const path = join(folder, `${chainId}.json`);
+  const pendingPath = join(folder, `${chainId}.pending.json`);
+  const layoutsPath = join(folder, `${chainId}.layouts.json`);
+  return {
+    path,
+    read: () => readAs(path, recordSchema),
+    write: (record) => writeJson(path, recordSchema.parse(record)),
+    readPending: () => readAs(pendingPath, pendingSchema),
+    writePending: (pending) => {
+      if (pending === null) rmSync(pendingPath, { force: true });
+      else writeJson(pendingPath, pending);
+    },
+    readLayouts: () => readAs(layoutsPath, z.record(z.string(), z.custom<StorageLayout>())) ?? {},
+    writeLayouts: (layouts) => writeJson(layoutsPath, layouts),
+  };
+}
+
+function readAs<T>(path: string, schema: z.ZodType<T>): T | null {
+  if (!existsSync(path)) return null;
+  try {
+    return schema.parse(JSON.parse(readFileSync(path, 'utf8')));
+  } catch (error) {
+    throw new DeployError(
+      'BAD_CONFIG',
+      `${path} is damaged: ${error instanceof Error ? error.message : String(error)}`,
+    );
+  }
+}
+
+/** Writes the whole file or nothing. */
+export function writeJson(path: string, value: unknown): void {
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(`${path}.partial`, `${JSON.stringify(value, null, 2)}\n`);
+  renameSync(`${path}.partial`, path);
+}
