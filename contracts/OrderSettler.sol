@@ -76,7 +76,8 @@ contract OrderSettler is IOrderSettler, Ownable2Step, ReentrancyGuardTransient {
         uint256 tradable = order.maxAmountIn - feeAmount;
         (uint256 amount, uint256 limit) =
             exactOut ? (order.minAmountOut, tradable) : (tradable, order.minAmountOut);
-        (amountIn, amountOut) = _swap(order, exactOut, amount, limit, feeAmount, abi.encode(order));
+        // The order comes back to `pay` as it came in: its place is the first argument, as it is here.
+        (amountIn, amountOut) = _swap(order, exactOut, amount, limit, feeAmount, msg.data[4:]);
         amountIn += feeAmount;
         _emitFilled(order, amountIn, amountOut, feeAmount, true);
     }
@@ -108,13 +109,13 @@ contract OrderSettler is IOrderSettler, Ownable2Step, ReentrancyGuardTransient {
     }
 
     /// @inheritdoc IOrderPayer
-    /// @dev `payment` is what this contract gave to `swapOrder`: an encoded order for Permit2 to pay from, or nothing if this contract has
-    /// pulled the input already.
+    /// @dev `payment` is what this contract gave to `swapOrder`: the arguments of `fill`, with the order that Permit2 shall pay by, or nothing
+    /// if this contract has pulled the input already. Outside of an order nothing is paid.
     function pay(address token, uint256 amount, bytes calldata payment) external {
-        if (msg.sender != address(ENTRYPOINT)) revert NotEntrypoint(msg.sender);
+        if (msg.sender != address(ENTRYPOINT) || !_reentrancyGuardEntered()) revert NotEntrypoint(msg.sender);
         if (payment.length == 0) return IERC20(token).safeTransfer(CUSTODIAN, amount);
         Order calldata order;
-        // Same as abi.decode(payment, (Order)), but left where it is: `payment` is the work of abi.encode in `fill`.
+        // Same as abi.decode(payment, (Order, bool, uint256)), of which the first, but left where it is.
         assembly ("memory-safe") {
             order := add(payment.offset, calldataload(payment.offset))
         }
@@ -129,7 +130,7 @@ contract OrderSettler is IOrderSettler, Ownable2Step, ReentrancyGuardTransient {
         uint256 amount,
         uint256 limit,
         uint256 inputFee,
-        bytes memory payment
+        bytes calldata payment
     ) private returns (uint256 amountIn, uint256 amountOut) {
         return ENTRYPOINT.swapOrder(
             IEntrypoint.OrderSwap({
@@ -149,7 +150,7 @@ contract OrderSettler is IOrderSettler, Ownable2Step, ReentrancyGuardTransient {
     /// @dev Only the whole output is bound to a limit, and the whole input to what was pulled.
     function _swapOwnPart(Order calldata order, Route calldata route) private returns (uint256 amountOut) {
         uint256 limit = route.ownExactOut ? route.amountIn - route.feeAmount : 0;
-        (, amountOut) = _swap(order, route.ownExactOut, route.ownAmount, limit, route.feeAmount, "");
+        (, amountOut) = _swap(order, route.ownExactOut, route.ownAmount, limit, route.feeAmount, msg.data[:0]);
     }
 
     /// @dev Permit2 checks the signature over everything in the order, marks the nonce as used, and transfers.
