@@ -28,6 +28,12 @@ export default defineConfig({
   networks: {
     /** In-process chain of tests; the sandbox's chain is the same one behind HTTP. */
     default: { type: 'edr-simulated', chainType: 'generic', chainId: 8453, hardfork: 'prague' },
-    node: { type: 'edr-simulated', chainType: 'generic', chainId: 8453, hardfork: 'prague', mining: { auto: false, interval: 2000 } },
+    node: {
+      type: 'edr-simulated',
+      chainType: 'generic',
+      chainId: 8453,
+      hardfork: 'prague',
+      mining: { auto: false, interval: 2000 },
+    },
   },
 });

@@ -73,9 +73,11 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
         uint256 maxTtlSec
     ) external onlyOwner returns (bytes32 market) {
         bool tokensOk = base != quote && base.code.length != 0 && quote.code.length != 0;
-        bool gridOk = lotExponent <= MarketScaleLibrary.MAX_LOT_EXPONENT && tickLotMantissa != 0
-            && tickLotMantissa <= MarketScaleLibrary.MAX_TICK_LOT_MANTISSA
-            && tickLotExponent <= MarketScaleLibrary.MAX_TICK_LOT_EXPONENT;
+        bool gridOk =
+            lotExponent <= MarketScaleLibrary.MAX_LOT_EXPONENT &&
+                tickLotMantissa != 0 &&
+                tickLotMantissa <= MarketScaleLibrary.MAX_TICK_LOT_MANTISSA &&
+                tickLotExponent <= MarketScaleLibrary.MAX_TICK_LOT_EXPONENT;
         if (!tokensOk || !gridOk) revert BadMarketConfig();
         _checkMaxTtl(maxTtlSec);
 
@@ -145,10 +147,10 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
     }
 
     /// @return applied False for a record that is out of date; nothing was written then.
-    function _apply(bytes calldata data, PostCodec.Record memory record)
-        private
-        returns (bool applied, uint256 liveSeq)
-    {
+    function _apply(
+        bytes calldata data,
+        PostCodec.Record memory record
+    ) private returns (bool applied, uint256 liveSeq) {
         Market storage m = _storage().markets[record.market];
         PostWord live = m.postWord;
         liveSeq = live.seq();
@@ -162,9 +164,7 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
             if (block.timestamp >= live.deadline()) revert CurveExpired(record.market, live.deadline());
         }
         if (record.deadline <= block.timestamp || record.deadline > block.timestamp + maxTtlSec) {
-            revert DeadlineOutOfRange(
-                record.market, record.deadline, block.timestamp + 1, block.timestamp + maxTtlSec
-            );
+            revert DeadlineOutOfRange(record.market, record.deadline, block.timestamp + 1, block.timestamp + maxTtlSec);
         }
         if (record.kind == PostCodec.KIND_FULL) _replace(m, live, data, record);
         else if (record.kind == PostCodec.KIND_TOUCH) _touch(m, live, record);
@@ -198,8 +198,9 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
     }
 
     function _goLive(Market storage m, PostWord live, PostCodec.Record memory record, bytes32 wordsHash) private {
-        PostWord next = live.setSnapAsk(record.snapAsk).setSnapBid(record.snapBid).setDeadline(record.deadline)
-            .setSeq(record.seq);
+        PostWord next = live.setSnapAsk(record.snapAsk).setSnapBid(record.snapBid).setDeadline(record.deadline).setSeq(
+            record.seq
+        );
         m.postWord = next;
         emit CurvePosted(
             record.market,
@@ -212,10 +213,12 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
     }
 
     /// @dev An empty side is one zero word. Otherwise the first word must count the words, since a walk believes it.
-    function _storeSide(uint256[4] storage words, bytes calldata data, uint256 offset, uint256 count)
-        private
-        returns (uint256 first)
-    {
+    function _storeSide(
+        uint256[4] storage words,
+        bytes calldata data,
+        uint256 offset,
+        uint256 count
+    ) private returns (uint256 first) {
         if (count == 0) {
             words[0] = 0;
             return 0;
@@ -231,10 +234,12 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
     /// @dev Writes the words that `mask` names. None of them may lie beyond the words that the side uses afterwards, and each word that it did
     /// not use before must be among them, since what the storage holds there is left over from an older curve.
     /// @return live All words of the side afterwards.
-    function _amendSide(uint256[4] storage words, bytes calldata data, uint256 offset, uint256 mask)
-        private
-        returns (uint256[] memory live)
-    {
+    function _amendSide(
+        uint256[4] storage words,
+        bytes calldata data,
+        uint256 offset,
+        uint256 mask
+    ) private returns (uint256[] memory live) {
         uint256 first = words[0];
         uint256 usedBefore = SideHeadLibrary.headOf(first).wordsUsed();
         if (mask & 1 != 0) first = data.word(offset);
@@ -275,10 +280,12 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
     /* TRADES */
 
     /// @inheritdoc ICurveBook
-    function consume(address tokenIn, address tokenOut, uint256 amount, bool exactOut)
-        external
-        returns (Fill memory fill)
-    {
+    function consume(
+        address tokenIn,
+        address tokenOut,
+        uint256 amount,
+        bool exactOut
+    ) external returns (Fill memory fill) {
         if (msg.sender != ENTRYPOINT) revert NotEntrypoint(msg.sender);
         fill.market = MarketIds.idOf(tokenIn, tokenOut);
         Market storage m = _storage().markets[fill.market];
@@ -302,11 +309,12 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
     }
 
     /// @inheritdoc ICurveBook
-    function preview(address tokenIn, address tokenOut, uint256 amount, bool exactOut)
-        external
-        view
-        returns (uint256 amountIn, uint256 amountOut)
-    {
+    function preview(
+        address tokenIn,
+        address tokenOut,
+        uint256 amount,
+        bool exactOut
+    ) external view returns (uint256 amountIn, uint256 amountOut) {
         Market storage m = _storage().markets[MarketIds.idOf(tokenIn, tokenOut)];
         PostWord postWord = m.postWord;
         // A market that is not listed has no deadline.
@@ -318,11 +326,13 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
     }
 
     /// @param inIsToken0 The taker pays with the token of lower address.
-    function _request(SwapWord swapWord, PostWord postWord, bool inIsToken0, uint256 amount, bool exactOut)
-        private
-        pure
-        returns (CurveMath.Request memory request)
-    {
+    function _request(
+        SwapWord swapWord,
+        PostWord postWord,
+        bool inIsToken0,
+        uint256 amount,
+        bool exactOut
+    ) private pure returns (CurveMath.Request memory request) {
         MarketScale scale = swapWord.scale();
         bool isBuy = inIsToken0 != scale.baseIsToken0();
         request.isBuy = isBuy;
@@ -378,11 +388,7 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
     }
 
     /// @inheritdoc ICurveBook
-    function curveWords(bytes32 market)
-        external
-        view
-        returns (uint256[] memory askWords, uint256[] memory bidWords)
-    {
+    function curveWords(bytes32 market) external view returns (uint256[] memory askWords, uint256[] memory bidWords) {
         Market storage m = _listed(market);
         return (_words(m.askWords), _words(m.bidWords));
     }

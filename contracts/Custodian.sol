@@ -109,11 +109,12 @@ contract Custodian is ICustodian, Ownable2StepUpgradeable, UUPSUpgradeable, Reen
     }
 
     /// @inheritdoc ICustodian
-    function settleWithdraw(address maker, address token, uint256 amount, uint256 basis)
-        external
-        onlyPoster
-        nonReentrant
-    {
+    function settleWithdraw(
+        address maker,
+        address token,
+        uint256 amount,
+        uint256 basis
+    ) external onlyPoster nonReentrant {
         ClaimWord current = _storage().claims[maker][token];
         bytes4 refusal = _refusal(current, token, amount, basis);
         if (refusal == StaleBasis.selector) revert StaleBasis(basis, current.basis());
@@ -136,11 +137,12 @@ contract Custodian is ICustodian, Ownable2StepUpgradeable, UUPSUpgradeable, Reen
 
     /// @dev Only a raise can be refused: it must be computed on the present version of the claim, and be covered by free liquidity.
     /// @return selector Of the error that the settlement deserves, zero for none.
-    function _refusal(ClaimWord current, address token, uint256 amount, uint256 basis)
-        private
-        view
-        returns (bytes4 selector)
-    {
+    function _refusal(
+        ClaimWord current,
+        address token,
+        uint256 amount,
+        uint256 basis
+    ) private view returns (bytes4 selector) {
         if (amount > ClaimWordLibrary.MAX_AMOUNT) revert AmountTooLarge(amount, ClaimWordLibrary.MAX_AMOUNT);
         if (amount <= current.amount()) return 0;
         if (basis != current.basis()) return StaleBasis.selector;

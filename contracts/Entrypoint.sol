@@ -125,11 +125,10 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Re
     }
 
     /// @inheritdoc IEntrypoint
-    function swapOrder(OrderSwap calldata order, bytes calldata payment)
-        external
-        nonReentrant
-        returns (uint256 amountIn, uint256 amountOut)
-    {
+    function swapOrder(
+        OrderSwap calldata order,
+        bytes calldata payment
+    ) external nonReentrant returns (uint256 amountIn, uint256 amountOut) {
         if (msg.sender != SETTLER) revert NotSettler(msg.sender);
         ICurveBook.Fill memory fill = CURVE_BOOK.consume(order.tokenIn, order.tokenOut, order.amount, order.exactOut);
         (amountIn, amountOut) = _amounts(fill);
@@ -148,10 +147,13 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Re
         _emitSwap(fill, order.taker, order.recipient, 0, order.inputFee);
     }
 
-    function _swap(address tokenIn, address tokenOut, address recipient, uint256 amountIn, uint256 minAmountOut)
-        private
-        returns (uint256 amountOut)
-    {
+    function _swap(
+        address tokenIn,
+        address tokenOut,
+        address recipient,
+        uint256 amountIn,
+        uint256 minAmountOut
+    ) private returns (uint256 amountOut) {
         ICurveBook.Fill memory fill = CURVE_BOOK.consume(tokenIn, tokenOut, amountIn, false);
         (, uint256 gross) = _amounts(fill);
         uint256 fee = TakerFees.feeOf(gross, _storage().ratePpm[msg.sender]);
@@ -172,7 +174,7 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Re
         // An amount beyond what the curve accepts is passed on as it is, to be refused by its own name.
         if (amountOut <= CurveMath.MAX_AMOUNT) gross = TakerFees.grossFor(amountOut, ratePpm);
         ICurveBook.Fill memory fill = CURVE_BOOK.consume(tokenIn, tokenOut, gross, true);
-        (amountIn,) = _amounts(fill);
+        (amountIn, ) = _amounts(fill);
         if (amountIn > maxAmountIn) revert ExcessiveInput(amountIn, maxAmountIn);
         _exchange(tokenIn, tokenOut, recipient, fill, amountIn, gross, gross - amountOut);
     }
@@ -200,7 +202,7 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Re
     /// @dev Whoever saw the approval on its way can submit it first, which must not stop the swap. It then reverts here, and whether the
     /// allowance suffices shows when the input is pulled. A token that has no such function makes no difference either.
     function _tryPermit(address token, Permit calldata permit) private {
-        (bool done,) = token.call(
+        (bool done, ) = token.call(
             abi.encodeCall(
                 IERC20Permit.permit,
                 (msg.sender, address(this), permit.value, permit.deadline, permit.v, permit.r, permit.s)
@@ -259,20 +261,21 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Re
     }
 
     /// @inheritdoc IEntrypoint
-    function quoteExactOutput(address tokenIn, address tokenOut, uint256 amountOut)
-        external
-        view
-        returns (uint256 amountIn)
-    {
-        (amountIn,) = _preview(tokenIn, tokenOut, amountOut, true);
+    function quoteExactOutput(
+        address tokenIn,
+        address tokenOut,
+        uint256 amountOut
+    ) external view returns (uint256 amountIn) {
+        (amountIn, ) = _preview(tokenIn, tokenOut, amountOut, true);
     }
 
     /// @inheritdoc IEntrypoint
-    function quoteFor(address taker, address tokenIn, address tokenOut, uint256 amountIn)
-        external
-        view
-        returns (uint256 amountOut)
-    {
+    function quoteFor(
+        address taker,
+        address tokenIn,
+        address tokenOut,
+        uint256 amountIn
+    ) external view returns (uint256 amountOut) {
         (, uint256 gross) = _preview(tokenIn, tokenOut, amountIn, false);
         return gross - TakerFees.feeOf(gross, _storage().ratePpm[taker]);
     }
@@ -284,11 +287,12 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Re
 
     /* INTERNAL */
 
-    function _preview(address tokenIn, address tokenOut, uint256 amount, bool exactOut)
-        private
-        view
-        returns (uint256 amountIn, uint256 amountOut)
-    {
+    function _preview(
+        address tokenIn,
+        address tokenOut,
+        uint256 amount,
+        bool exactOut
+    ) private view returns (uint256 amountIn, uint256 amountOut) {
         (amountIn, amountOut) = CURVE_BOOK.preview(tokenIn, tokenOut, amount, exactOut);
         if (amountOut != 0 && amountOut > CUSTODIAN.availableLiquidity(tokenOut)) return (0, 0);
     }

@@ -18,8 +18,9 @@ import {IPermit2} from "./interfaces/IPermit2.sol";
 contract OrderSettler is IOrderSettler, Ownable2Step, ReentrancyGuardTransient {
     using SafeERC20 for IERC20;
 
-    bytes32 private constant WITNESS_TYPEHASH =
-        keccak256("OrderWitness(address recipient,address tokenOut,uint256 minAmountOut)");
+    bytes32 private constant WITNESS_TYPEHASH = keccak256(
+        "OrderWitness(address recipient,address tokenOut,uint256 minAmountOut)"
+    );
     /// @dev Continues Permit2's own stub; the types that it names follow in alphabetical order.
     string private constant WITNESS_TYPE_STRING =
         "OrderWitness witness)OrderWitness(address recipient,address tokenOut,uint256 minAmountOut)TokenPermissions(address token,uint256 amount)";
@@ -32,9 +33,13 @@ contract OrderSettler is IOrderSettler, Ownable2Step, ReentrancyGuardTransient {
     mapping(address account => bool) private _executors;
     mapping(address account => bool) private _targets;
 
-    constructor(address owner, address permit2_, address entrypoint, address custodian, address curveBook)
-        Ownable(owner)
-    {
+    constructor(
+        address owner,
+        address permit2_,
+        address entrypoint,
+        address custodian,
+        address curveBook
+    ) Ownable(owner) {
         PERMIT2 = IPermit2(permit2_);
         ENTRYPOINT = IEntrypoint(entrypoint);
         CUSTODIAN = custodian;
@@ -66,16 +71,14 @@ contract OrderSettler is IOrderSettler, Ownable2Step, ReentrancyGuardTransient {
     }
 
     /// @inheritdoc IOrderSettler
-    function fill(Order calldata order, bool exactOut, uint256 feeAmount)
-        external
-        onlyExecutor
-        nonReentrant
-        returns (uint256 amountIn, uint256 amountOut)
-    {
+    function fill(
+        Order calldata order,
+        bool exactOut,
+        uint256 feeAmount
+    ) external onlyExecutor nonReentrant returns (uint256 amountIn, uint256 amountOut) {
         if (feeAmount > order.maxAmountIn) revert FeeTooHigh(feeAmount, order.maxAmountIn);
         uint256 tradable = order.maxAmountIn - feeAmount;
-        (uint256 amount, uint256 limit) =
-            exactOut ? (order.minAmountOut, tradable) : (tradable, order.minAmountOut);
+        (uint256 amount, uint256 limit) = exactOut ? (order.minAmountOut, tradable) : (tradable, order.minAmountOut);
         // The order comes back to `pay` as it came in: its place is the first argument, as it is here.
         (amountIn, amountOut) = _swap(order, exactOut, amount, limit, feeAmount, msg.data[4:]);
         amountIn += feeAmount;
@@ -83,12 +86,10 @@ contract OrderSettler is IOrderSettler, Ownable2Step, ReentrancyGuardTransient {
     }
 
     /// @inheritdoc IOrderSettler
-    function fillRoute(Order calldata order, Route calldata route)
-        external
-        onlyExecutor
-        nonReentrant
-        returns (uint256 amountIn, uint256 amountOut)
-    {
+    function fillRoute(
+        Order calldata order,
+        Route calldata route
+    ) external onlyExecutor nonReentrant returns (uint256 amountIn, uint256 amountOut) {
         if (order.recipient == address(0) || _isOurs(order.recipient)) revert ForbiddenRecipient(order.recipient);
         if (order.tokenIn == order.tokenOut) revert SameToken(order.tokenIn);
         if (route.amountIn > order.maxAmountIn) revert ExcessiveInput(route.amountIn, order.maxAmountIn);
@@ -132,19 +133,20 @@ contract OrderSettler is IOrderSettler, Ownable2Step, ReentrancyGuardTransient {
         uint256 inputFee,
         bytes calldata payment
     ) private returns (uint256 amountIn, uint256 amountOut) {
-        return ENTRYPOINT.swapOrder(
-            IEntrypoint.OrderSwap({
-                tokenIn: order.tokenIn,
-                tokenOut: order.tokenOut,
-                taker: order.owner,
-                recipient: order.recipient,
-                exactOut: exactOut,
-                amount: amount,
-                limit: limit,
-                inputFee: inputFee
-            }),
-            payment
-        );
+        return
+            ENTRYPOINT.swapOrder(
+                IEntrypoint.OrderSwap({
+                    tokenIn: order.tokenIn,
+                    tokenOut: order.tokenOut,
+                    taker: order.owner,
+                    recipient: order.recipient,
+                    exactOut: exactOut,
+                    amount: amount,
+                    limit: limit,
+                    inputFee: inputFee
+                }),
+                payment
+            );
     }
 
     /// @dev Only the whole output is bound to a limit, and the whole input to what was pulled.
@@ -227,8 +229,8 @@ contract OrderSettler is IOrderSettler, Ownable2Step, ReentrancyGuardTransient {
     }
 
     function _isOurs(address account) private view returns (bool) {
-        return account == address(this) || account == address(ENTRYPOINT) || account == CUSTODIAN
-            || account == CURVE_BOOK;
+        return
+            account == address(this) || account == address(ENTRYPOINT) || account == CUSTODIAN || account == CURVE_BOOK;
     }
 
     /* VIEWS */

@@ -28,8 +28,8 @@ export interface BuiltContract {
 export interface Build {
   /** Throws `NOT_BUILT` when there is none of this name. */
   contract(name: string): BuiltContract;
-  /** Names of all contracts whose sources are below `folder`. */
-  names(folder?: string): string[];
+  /** Names of all contracts, interfaces and libraries. */
+  names(): string[];
   /** With the members of every ERC-7201 namespace; positions in the sources left out. */
   layout(name: string): StorageLayout;
   /** Throws `UNSAFE_UPGRADE` when the contract can't be an implementation behind a UUPS proxy. */
@@ -50,11 +50,11 @@ const SELF = '__self';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
-/** Reads `artifacts/` and `cache/` below `root` when first asked for something. */
-export function readBuild(root: string = ROOT): Build {
-  const files = new Map(
-    contractFiles(join(root, 'artifacts', 'contracts')).map((file) => [basename(file, '.json'), file]),
-  );
+/** Reads `artifacts/` and `cache/` of the project when asked for something; `folders` are those of the sources. */
+export function readBuild(folders: readonly string[] = ['contracts']): Build {
+  const root = ROOT;
+  const found = folders.flatMap((folder) => contractFiles(join(root, 'artifacts', folder)));
+  const files = new Map(found.map((file) => [basename(file, '.json'), file]));
   const astOf = memo((id: string) => readJson<unknown>(join(root, 'artifacts', 'build-info', `${id}.output.json`)));
   const validations = memo(() => readValidations(join(root, 'cache', 'validations.json')));
   const artifact = memo((name: string): Artifact => {
@@ -82,10 +82,7 @@ export function readBuild(root: string = ROOT): Build {
       }));
       return { name: contractName, source: sourceName, abi, interface: new Interface(abi), bytecode, immutables };
     }),
-    names: (folder = '') =>
-      [...files]
-        .flatMap(([name, file]) => (file.includes(join('artifacts', 'contracts', folder)) ? [name] : []))
-        .sort(),
+    names: () => [...files.keys()].sort(),
     layout: (name) => normalizeLayout(upgradesCore.getStorageLayout(validations(''), validated(name))),
     assertUpgradeSafe: (name) => {
       const version = validated(name);

@@ -87,9 +87,10 @@ async function adoptProposed({ provider, log }: Context, record: DeploymentRecor
   }
   await assertCode(provider, name, { implementation: live }, { implementation: known.codeHash });
   if (known === record.implementations[name]) return false;
+  (record.previous[name] ??= []).push(record.implementations[name]);
   record.implementations[name] = known;
   delete record.proposed[name];
-  log(`${name} now runs the proposed ${live}`);
+  log(`${name} runs ${known.contract} ${live} now`);
   return true;
 }
 

@@ -126,6 +126,7 @@ async function recordOf(context: Context, plan: DeploymentPlan, pending: Pending
       curveBook: await describe('curveBook'),
       entrypoint: await describe('entrypoint'),
     },
+    previous: {},
     codeHashes,
     proposed: {},
   };

@@ -45,6 +45,10 @@ const recordSchema = z.strictObject({
     curveBook: implementationSchema,
     entrypoint: implementationSchema,
   }),
+  /** What they ran before, oldest first. */
+  previous: z
+    .partialRecord(z.enum(['custodian', 'curveBook', 'entrypoint']), z.array(implementationSchema))
+    .default({}),
   /** Of what never changes: the proxies and the settler. */
   codeHashes: z.record(z.string(), z.string()),
   /** Deployed, and proposed to the owner, who has not upgraded yet. */

@@ -11,13 +11,9 @@ import * as Contracts from "./index.js";
 declare module "@nomicfoundation/hardhat-ethers/types" {
   interface HardhatEthersHelpers extends HardhatEthersHelpersBase {
   getContractFactory(name: 'CurveBook', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.CurveBook__factory>
-getContractFactory(name: 'Entrypoint', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.Entrypoint__factory>
 getContractFactory(name: 'Custodian', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.Custodian__factory>
+getContractFactory(name: 'Entrypoint', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.Entrypoint__factory>
 getContractFactory(name: 'OrderSettler', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.OrderSettler__factory>
-getContractFactory(name: 'MintableToken', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.MintableToken__factory>
-getContractFactory(name: 'MockExchange', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.MockExchange__factory>
-getContractFactory(name: 'SandboxUsdc', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.SandboxUsdc__factory>
-getContractFactory(name: 'SandboxUsdcProxy', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.SandboxUsdcProxy__factory>
 getContractFactory(name: 'ICurveBook', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.ICurveBook__factory>
 getContractFactory(name: 'ICustodian', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.ICustodian__factory>
 getContractFactory(name: 'IEntrypoint', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.IEntrypoint__factory>
@@ -25,15 +21,15 @@ getContractFactory(name: 'IOrderPayer', signerOrOptions?: ethers.Signer | Factor
 getContractFactory(name: 'IOrderSettler', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.IOrderSettler__factory>
 getContractFactory(name: 'IPermit2', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.IPermit2__factory>
 getContractFactory(name: 'CurveMathHarness', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.CurveMathHarness__factory>
+getContractFactory(name: 'MintableToken', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.MintableToken__factory>
+getContractFactory(name: 'MockExchange', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.MockExchange__factory>
+getContractFactory(name: 'SandboxUsdc', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.SandboxUsdc__factory>
+getContractFactory(name: 'SandboxUsdcProxy', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.SandboxUsdcProxy__factory>
 
   getContractAt(name: 'CurveBook', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.CurveBook>
-getContractAt(name: 'Entrypoint', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.Entrypoint>
 getContractAt(name: 'Custodian', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.Custodian>
+getContractAt(name: 'Entrypoint', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.Entrypoint>
 getContractAt(name: 'OrderSettler', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.OrderSettler>
-getContractAt(name: 'MintableToken', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.MintableToken>
-getContractAt(name: 'MockExchange', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.MockExchange>
-getContractAt(name: 'SandboxUsdc', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.SandboxUsdc>
-getContractAt(name: 'SandboxUsdcProxy', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.SandboxUsdcProxy>
 getContractAt(name: 'ICurveBook', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.ICurveBook>
 getContractAt(name: 'ICustodian', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.ICustodian>
 getContractAt(name: 'IEntrypoint', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.IEntrypoint>
@@ -41,15 +37,15 @@ getContractAt(name: 'IOrderPayer', address: string | ethers.Addressable, signer?
 getContractAt(name: 'IOrderSettler', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.IOrderSettler>
 getContractAt(name: 'IPermit2', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.IPermit2>
 getContractAt(name: 'CurveMathHarness', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.CurveMathHarness>
+getContractAt(name: 'MintableToken', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.MintableToken>
+getContractAt(name: 'MockExchange', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.MockExchange>
+getContractAt(name: 'SandboxUsdc', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.SandboxUsdc>
+getContractAt(name: 'SandboxUsdcProxy', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.SandboxUsdcProxy>
 
   deployContract(name: 'CurveBook', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveBook>
-deployContract(name: 'Entrypoint', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Entrypoint>
 deployContract(name: 'Custodian', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Custodian>
+deployContract(name: 'Entrypoint', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Entrypoint>
 deployContract(name: 'OrderSettler', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.OrderSettler>
-deployContract(name: 'MintableToken', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.MintableToken>
-deployContract(name: 'MockExchange', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.MockExchange>
-deployContract(name: 'SandboxUsdc', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.SandboxUsdc>
-deployContract(name: 'SandboxUsdcProxy', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.SandboxUsdcProxy>
 deployContract(name: 'ICurveBook', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICurveBook>
 deployContract(name: 'ICustodian', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICustodian>
 deployContract(name: 'IEntrypoint', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IEntrypoint>
@@ -57,15 +53,15 @@ deployContract(name: 'IOrderPayer', signerOrOptions?: ethers.Signer | DeployCont
 deployContract(name: 'IOrderSettler', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IOrderSettler>
 deployContract(name: 'IPermit2', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IPermit2>
 deployContract(name: 'CurveMathHarness', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveMathHarness>
+deployContract(name: 'MintableToken', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.MintableToken>
+deployContract(name: 'MockExchange', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.MockExchange>
+deployContract(name: 'SandboxUsdc', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.SandboxUsdc>
+deployContract(name: 'SandboxUsdcProxy', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.SandboxUsdcProxy>
 
   deployContract(name: 'CurveBook', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveBook>
-deployContract(name: 'Entrypoint', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Entrypoint>
 deployContract(name: 'Custodian', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Custodian>
+deployContract(name: 'Entrypoint', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Entrypoint>
 deployContract(name: 'OrderSettler', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.OrderSettler>
-deployContract(name: 'MintableToken', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.MintableToken>
-deployContract(name: 'MockExchange', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.MockExchange>
-deployContract(name: 'SandboxUsdc', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.SandboxUsdc>
-deployContract(name: 'SandboxUsdcProxy', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.SandboxUsdcProxy>
 deployContract(name: 'ICurveBook', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICurveBook>
 deployContract(name: 'ICustodian', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICustodian>
 deployContract(name: 'IEntrypoint', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IEntrypoint>
@@ -73,6 +69,10 @@ deployContract(name: 'IOrderPayer', args: any[], signerOrOptions?: ethers.Signer
 deployContract(name: 'IOrderSettler', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IOrderSettler>
 deployContract(name: 'IPermit2', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IPermit2>
 deployContract(name: 'CurveMathHarness', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveMathHarness>
+deployContract(name: 'MintableToken', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.MintableToken>
+deployContract(name: 'MockExchange', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.MockExchange>
+deployContract(name: 'SandboxUsdc', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.SandboxUsdc>
+deployContract(name: 'SandboxUsdcProxy', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.SandboxUsdcProxy>
 
     // default types
     getContractFactory(

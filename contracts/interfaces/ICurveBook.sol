@@ -25,7 +25,12 @@ interface ICurveBook {
     /// @notice A curve is live, posted in full or in part. `snapAsk` and `snapBid` are the cumulative base units taken that its snapshot
     /// already reflects (modulo 2^92); `wordsHash` is keccak256 over all its packed words, ask words first, those that stayed included.
     event CurvePosted(
-        bytes32 indexed market, uint32 indexed seq, uint32 deadline, uint96 snapAsk, uint96 snapBid, bytes32 wordsHash
+        bytes32 indexed market,
+        uint32 indexed seq,
+        uint32 deadline,
+        uint96 snapAsk,
+        uint96 snapBid,
+        bytes32 wordsHash
     );
     /// @notice The curve of `baseSeq` lives on as `seq` until `deadline`, words and snapshot volumes unchanged.
     event CurveTouched(bytes32 indexed market, uint32 indexed seq, uint32 baseSeq, uint32 deadline);
@@ -115,13 +120,20 @@ interface ICurveBook {
     /// @notice Walks the live curve and counts the amount as taken. Entrypoint only; the amounts of `Fill` are what the vault must
     /// receive and may pay.
     /// @param exactOut false: `amount` is what comes in; true: `amount` is what goes out.
-    function consume(address tokenIn, address tokenOut, uint256 amount, bool exactOut) external returns (Fill memory fill);
+    function consume(
+        address tokenIn,
+        address tokenOut,
+        uint256 amount,
+        bool exactOut
+    ) external returns (Fill memory fill);
 
     /// @notice What `consume` would return now, or all zero amounts if it would revert. Never reverts for the market's sake.
-    function preview(address tokenIn, address tokenOut, uint256 amount, bool exactOut)
-        external
-        view
-        returns (uint256 amountIn, uint256 amountOut);
+    function preview(
+        address tokenIn,
+        address tokenOut,
+        uint256 amount,
+        bool exactOut
+    ) external view returns (uint256 amountIn, uint256 amountOut);
 
     function marketCount() external view returns (uint256);
 

@@ -113,25 +113,29 @@ interface IEntrypoint {
     /// @param payment Passed back to the settler as it is.
     /// @return amountIn What the curve took, `inputFee` not included.
     /// @return amountOut What the recipient received.
-    function swapOrder(OrderSwap calldata order, bytes calldata payment)
-        external
-        returns (uint256 amountIn, uint256 amountOut);
+    function swapOrder(
+        OrderSwap calldata order,
+        bytes calldata payment
+    ) external returns (uint256 amountIn, uint256 amountOut);
 
     /// @notice Gross output of `swap` with this input, equal to amountOut + fee to the unit; zero whenever the swap would revert for
     /// the market's sake: unknown pair, expired or empty curve, beyond depth or the vault's free liquidity, rounding to zero.
     function quote(address tokenIn, address tokenOut, uint256 amountIn) external view returns (uint256 amountOut);
 
     /// @notice Input needed for a gross output of `amountOut`; zero in the same cases.
-    function quoteExactOutput(address tokenIn, address tokenOut, uint256 amountOut)
-        external
-        view
-        returns (uint256 amountIn);
+    function quoteExactOutput(
+        address tokenIn,
+        address tokenOut,
+        uint256 amountOut
+    ) external view returns (uint256 amountIn);
 
     /// @notice `quote` after the fee of `taker`.
-    function quoteFor(address taker, address tokenIn, address tokenOut, uint256 amountIn)
-        external
-        view
-        returns (uint256 amountOut);
+    function quoteFor(
+        address taker,
+        address tokenIn,
+        address tokenOut,
+        uint256 amountIn
+    ) external view returns (uint256 amountOut);
 
     /// @notice Owner only; at most 10,000 parts per million of the output.
     function setTakerFee(address taker, uint256 ratePpm) external;

@@ -88,9 +88,11 @@ interface IOrderSettler is IOrderPayer {
     /// `SignatureExpired`, `InvalidSigner`, …), and `FeeTooHigh` when the fee is above `maxAmountIn`.
     /// @return amountIn What the owner gave, fee included.
     /// @return amountOut What the recipient received.
-    function fill(Order calldata order, bool exactOut, uint256 feeAmount)
-        external
-        returns (uint256 amountIn, uint256 amountOut);
+    function fill(
+        Order calldata order,
+        bool exactOut,
+        uint256 feeAmount
+    ) external returns (uint256 amountIn, uint256 amountOut);
 
     /// @notice Fills an order by calls of external contracts, together with the curve or without it. Executors only. What remains of the
     /// sell token goes back to the owner, all that was bought to the recipient.
@@ -98,9 +100,10 @@ interface IOrderSettler is IOrderPayer {
     /// `minAmountOut`, `ForbiddenRecipient`, `SameToken`, `ExcessiveInput` and `FeeTooHigh`.
     /// @return amountIn What the owner gave net of what was returned, fee included.
     /// @return amountOut What the recipient received, measured by its balance as far as this contract paid it.
-    function fillRoute(Order calldata order, Route calldata route)
-        external
-        returns (uint256 amountIn, uint256 amountOut);
+    function fillRoute(
+        Order calldata order,
+        Route calldata route
+    ) external returns (uint256 amountIn, uint256 amountOut);
 
     /// @notice Owner only. See the trust note above for what an executor can do.
     function setExecutor(address executor, bool allowed) external;

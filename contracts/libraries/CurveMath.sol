@@ -95,11 +95,7 @@ library CurveMath {
 
     /// @notice Trades against a side in storage, reading no word that the walk does not reach. A first word that counts more than four
     /// words, which no post can write, makes it revert.
-    function tradeStored(uint256[4] storage words, Request memory request)
-        internal
-        view
-        returns (Trade memory result)
-    {
+    function tradeStored(uint256[4] storage words, Request memory request) internal view returns (Trade memory result) {
         if (!_checkAmount(request.amount, result)) return result;
         uint256 word = words[0];
         SideHead head = SideHeadLibrary.headOf(word);

@@ -8,7 +8,7 @@ library TakerFees {
 
     /// @return fee Rounded down. `gross` is below 2^236.
     function feeOf(uint256 gross, uint256 ratePpm) internal pure returns (uint256 fee) {
-        return gross * ratePpm / PPM;
+        return (gross * ratePpm) / PPM;
     }
 
     /// @notice The smallest gross output that leaves `net` after its fee. It leaves exactly `net`, since one more unit of gross adds at
@@ -17,6 +17,6 @@ library TakerFees {
     /// `net` is below 2^236.
     function grossFor(uint256 net, uint256 ratePpm) internal pure returns (uint256 gross) {
         if (net == 0 || ratePpm == 0) return net;
-        return (net - 1) * PPM / (PPM - ratePpm) + 1;
+        return ((net - 1) * PPM) / (PPM - ratePpm) + 1;
     }
 }

@@ -47,23 +47,23 @@ contract CurveMathHarness {
     }
 
     /// @notice Best ask and best bid in subticks; zero for a side without depth.
-    function bestSubticks(uint256[] calldata askWords, uint256[] calldata bidWords)
-        external
-        pure
-        returns (uint256 ask, uint256 bid)
-    {
+    function bestSubticks(
+        uint256[] calldata askWords,
+        uint256[] calldata bidWords
+    ) external pure returns (uint256 ask, uint256 bid) {
         return (CurveMath.bestSubticks(askWords, true), CurveMath.bestSubticks(bidWords, false));
     }
 
     function _request(Case calldata c) private pure returns (CurveMath.Request memory) {
-        return CurveMath.Request({
-            isBuy: c.isBuy,
-            exactOut: c.exactOut,
-            amount: c.amount,
-            consumed: c.consumed,
-            lotUnits: c.lotUnits,
-            tickLotUnits: c.tickLotUnits
-        });
+        return
+            CurveMath.Request({
+                isBuy: c.isBuy,
+                exactOut: c.exactOut,
+                amount: c.amount,
+                consumed: c.consumed,
+                lotUnits: c.lotUnits,
+                tickLotUnits: c.tickLotUnits
+            });
     }
 
     function _result(CurveMath.Trade memory t) private pure returns (Result memory) {

@@ -9,11 +9,11 @@ import {ERC20Permit} from "@openzeppelin/contracts/token/ERC20/extensions/ERC20P
 contract MintableToken is ERC20Permit, Ownable {
     uint8 private immutable DECIMALS;
 
-    constructor(string memory name, string memory symbol, uint8 decimals_)
-        ERC20(name, symbol)
-        ERC20Permit(name)
-        Ownable(msg.sender)
-    {
+    constructor(
+        string memory name,
+        string memory symbol,
+        uint8 decimals_
+    ) ERC20(name, symbol) ERC20Permit(name) Ownable(msg.sender) {
         DECIMALS = decimals_;
     }
 

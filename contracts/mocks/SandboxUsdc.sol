@@ -34,10 +34,12 @@ contract SandboxUsdc {
     string public constant version = "2";
     uint8 public constant decimals = 6;
 
-    bytes32 public constant PERMIT_TYPEHASH =
-        keccak256("Permit(address owner,address spender,uint256 value,uint256 nonce,uint256 deadline)");
-    bytes32 private constant DOMAIN_TYPEHASH =
-        keccak256("EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)");
+    bytes32 public constant PERMIT_TYPEHASH = keccak256(
+        "Permit(address owner,address spender,uint256 value,uint256 nonce,uint256 deadline)"
+    );
+    bytes32 private constant DOMAIN_TYPEHASH = keccak256(
+        "EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)"
+    );
     uint256 private constant BLACKLIST_BIT = 1 << 255;
 
     /// @dev May configure minters, pause and blacklist; the real token gives each role to another account.
@@ -108,13 +110,10 @@ contract SandboxUsdc {
         return _allowances[account][spender];
     }
 
-    function mint(address to, uint256 amount)
-        external
-        whenNotPaused
-        notBlacklisted(msg.sender)
-        notBlacklisted(to)
-        returns (bool)
-    {
+    function mint(
+        address to,
+        uint256 amount
+    ) external whenNotPaused notBlacklisted(msg.sender) notBlacklisted(to) returns (bool) {
         if (to == address(0)) revert ZeroAddress();
         uint256 allowed = minterAllowance[msg.sender];
         if (amount > allowed) revert MintAllowanceExceeded(msg.sender, allowed, amount);
@@ -126,13 +125,10 @@ contract SandboxUsdc {
         return true;
     }
 
-    function approve(address spender, uint256 value)
-        external
-        whenNotPaused
-        notBlacklisted(msg.sender)
-        notBlacklisted(spender)
-        returns (bool)
-    {
+    function approve(
+        address spender,
+        uint256 value
+    ) external whenNotPaused notBlacklisted(msg.sender) notBlacklisted(spender) returns (bool) {
         _approve(msg.sender, spender, value);
         return true;
     }
@@ -147,38 +143,40 @@ contract SandboxUsdc {
         bytes32 s
     ) external whenNotPaused notBlacklisted(account) notBlacklisted(spender) {
         if (block.timestamp > deadline) revert PermitExpired(deadline);
-        bytes32 structHash =
-            keccak256(abi.encode(PERMIT_TYPEHASH, account, spender, value, nonces[account]++, deadline));
+        bytes32 structHash = keccak256(
+            abi.encode(PERMIT_TYPEHASH, account, spender, value, nonces[account]++, deadline)
+        );
         bytes32 digest = MessageHashUtils.toTypedDataHash(DOMAIN_SEPARATOR(), structHash);
         if (ECDSA.recover(digest, v, r, s) != account) revert InvalidPermit(account);
         _approve(account, spender, value);
     }
 
     function DOMAIN_SEPARATOR() public view returns (bytes32) {
-        return keccak256(
-            abi.encode(DOMAIN_TYPEHASH, keccak256(bytes(name)), keccak256(bytes(version)), block.chainid, address(this))
-        );
+        return
+            keccak256(
+                abi.encode(
+                    DOMAIN_TYPEHASH,
+                    keccak256(bytes(name)),
+                    keccak256(bytes(version)),
+                    block.chainid,
+                    address(this)
+                )
+            );
     }
 
-    function transfer(address to, uint256 value)
-        external
-        whenNotPaused
-        notBlacklisted(msg.sender)
-        notBlacklisted(to)
-        returns (bool)
-    {
+    function transfer(
+        address to,
+        uint256 value
+    ) external whenNotPaused notBlacklisted(msg.sender) notBlacklisted(to) returns (bool) {
         _transfer(msg.sender, to, value);
         return true;
     }
 
-    function transferFrom(address from, address to, uint256 value)
-        external
-        whenNotPaused
-        notBlacklisted(msg.sender)
-        notBlacklisted(from)
-        notBlacklisted(to)
-        returns (bool)
-    {
+    function transferFrom(
+        address from,
+        address to,
+        uint256 value
+    ) external whenNotPaused notBlacklisted(msg.sender) notBlacklisted(from) notBlacklisted(to) returns (bool) {
         uint256 allowed = _allowances[from][msg.sender];
         if (value > allowed) revert InsufficientAllowance(msg.sender, allowed, value);
         _transfer(from, to, value);

@@ -22,12 +22,16 @@ library MarketScaleLibrary {
     uint256 internal constant MAX_TICK_LOT_EXPONENT = 31;
 
     /// @dev The caller has checked the three numbers against the maxima above.
-    function pack(uint256 lotExponent_, uint256 mantissa_, uint256 tickLotExponent_, bool baseIsToken0_)
-        internal
-        pure
-        returns (MarketScale)
-    {
-        return MarketScale.wrap((lotExponent_ << 19) | (mantissa_ << 9) | (tickLotExponent_ << 4) | (baseIsToken0_ ? 1 : 0));
+    function pack(
+        uint256 lotExponent_,
+        uint256 mantissa_,
+        uint256 tickLotExponent_,
+        bool baseIsToken0_
+    ) internal pure returns (MarketScale) {
+        return
+            MarketScale.wrap(
+                (lotExponent_ << 19) | (mantissa_ << 9) | (tickLotExponent_ << 4) | (baseIsToken0_ ? 1 : 0)
+            );
     }
 
     function lotExponent(MarketScale self) internal pure returns (uint256) {

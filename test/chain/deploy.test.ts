@@ -79,10 +79,13 @@ describe('deployment', function () {
     expect(await custodian.isPoster(options.curvePosters[0]!)).to.equal(false);
     expect(await custodian.isPoster(options.claimPosters[0]!)).to.equal(true);
     expect(await custodian.withdrawDelay()).to.equal(77n);
-    const again = await custodian.connect(newOwner).initialize(options.owner, 0).then(
-      () => 'initialized twice',
-      () => 'refused',
-    );
+    const again = await custodian
+      .connect(newOwner)
+      .initialize(options.owner, 0)
+      .then(
+        () => 'initialized twice',
+        () => 'refused',
+      );
     expect(again).to.equal('refused');
   });
 
@@ -190,7 +193,8 @@ describe('sandbox chain', function () {
     const entrypoint = Entrypoint__factory.connect(manifest.contracts.entrypoint, provider);
     expect(await curveBook.isPoster(address('poster'))).to.equal(true);
     expect(await custodian.isPoster(address('settler'))).to.equal(true);
-    for (const contract of [curveBook, custodian, entrypoint]) expect(await contract.owner()).to.equal(address('owner'));
+    for (const contract of [curveBook, custodian, entrypoint])
+      expect(await contract.owner()).to.equal(address('owner'));
   });
 
   it("puts USDC behind a proxy that only its admin, who can't use the token, may change", async () => {

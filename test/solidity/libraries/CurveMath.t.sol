@@ -166,7 +166,13 @@ contract CurveMathTest is RandomCurves {
     }
 
     /// @dev In all four modes: two trades in a row never beat one of the same total.
-    function testFuzz_SplittingNeverHelps(uint256 seed, uint256 consumed, uint256 a, uint256 b, uint8 mode) external pure {
+    function testFuzz_SplittingNeverHelps(
+        uint256 seed,
+        uint256 consumed,
+        uint256 a,
+        uint256 b,
+        uint8 mode
+    ) external pure {
         bool isBuy = mode % 4 < 2;
         bool exactOut = mode % 2 == 0;
         Random memory c = randomCurve(seed, isBuy);
@@ -200,10 +206,13 @@ contract CurveMathTest is RandomCurves {
         assertEq(_out(again, isBuy), _out(given, isBuy), "and that price buys it");
     }
 
-    function testFuzz_MoreInNeverGivesLessOut(uint256 seed, uint256 consumed, uint256 a, uint256 b, bool isBuy)
-        external
-        pure
-    {
+    function testFuzz_MoreInNeverGivesLessOut(
+        uint256 seed,
+        uint256 consumed,
+        uint256 a,
+        uint256 b,
+        bool isBuy
+    ) external pure {
         Random memory c = randomCurve(seed, isBuy);
         consumed = bound(consumed, 0, c.depth);
         uint256 most = isBuy ? _price(c, true, consumed, c.depth - consumed) : c.depth - consumed;
@@ -221,10 +230,21 @@ contract CurveMathTest is RandomCurves {
         consumed = bound(consumed, 0, c.depth + 1);
         amount = bound(amount, 0, c.depth + 1);
         for (uint256 i = 0; i < 4; ++i) {
-            _side[i] = i < c.words.length ? c.words[i] : i == 0 ? 0 : type(uint256).max;
+            _side[i] =
+                i < c.words.length
+                    ? c.words[i]
+                    : i == 0
+                        ? 0
+                        : type(uint256).max;
         }
-        CurveMath.Request memory r =
-            CurveMath.Request(isBuy, mode % 2 == 0, amount, consumed, c.lotUnits, c.tickLotUnits);
+        CurveMath.Request memory r = CurveMath.Request(
+            isBuy,
+            mode % 2 == 0,
+            amount,
+            consumed,
+            c.lotUnits,
+            c.tickLotUnits
+        );
         CurveMath.Trade memory a = CurveMath.trade(c.words, r);
         CurveMath.Trade memory b = CurveMath.tradeStored(_side, r);
         assertEq(keccak256(abi.encode(a)), keccak256(abi.encode(b)), "same trade");
@@ -249,22 +269,25 @@ contract CurveMathTest is RandomCurves {
         return Curves.pack(0, 1000, s);
     }
 
-    function _trade(uint256[] memory words, bool isBuy, bool exactOut, uint256 amount, uint256 consumed)
-        private
-        pure
-        returns (CurveMath.Trade memory)
-    {
+    function _trade(
+        uint256[] memory words,
+        bool isBuy,
+        bool exactOut,
+        uint256 amount,
+        uint256 consumed
+    ) private pure returns (CurveMath.Trade memory) {
         return CurveMath.trade(words, CurveMath.Request(isBuy, exactOut, amount, consumed, 10, 1));
     }
 
-    function _run(Random memory c, bool isBuy, bool exactOut, uint256 amount, uint256 consumed)
-        private
-        pure
-        returns (CurveMath.Trade memory)
-    {
-        return CurveMath.trade(
-            c.words, CurveMath.Request(isBuy, exactOut, amount, consumed, c.lotUnits, c.tickLotUnits)
-        );
+    function _run(
+        Random memory c,
+        bool isBuy,
+        bool exactOut,
+        uint256 amount,
+        uint256 consumed
+    ) private pure returns (CurveMath.Trade memory) {
+        return
+            CurveMath.trade(c.words, CurveMath.Request(isBuy, exactOut, amount, consumed, c.lotUnits, c.tickLotUnits));
     }
 
     /// @dev What the taker pays for `base` on a buy, or gets for it on a sell.

@@ -26,10 +26,15 @@ contract PostCodecTest is Test {
         assertEq(bytes32(h), bytes32(hash), "hash");
     }
 
-    function testFuzz_FullPost(bytes32 market, uint32 seq, uint32 deadline, uint96 snapAsk, uint96 snapBid, uint8 counts, uint8 pad)
-        external
-        view
-    {
+    function testFuzz_FullPost(
+        bytes32 market,
+        uint32 seq,
+        uint32 deadline,
+        uint96 snapAsk,
+        uint96 snapBid,
+        uint8 counts,
+        uint8 pad
+    ) external view {
         uint256 asks = (counts >> 4) % 5;
         uint256 bids = counts % 5;
         bytes memory words = new bytes(32 * (asks + bids));
@@ -37,7 +42,14 @@ contract PostCodecTest is Test {
             words[i] = bytes1(uint8(i + 1));
         }
         bytes memory record = abi.encodePacked(
-            uint8(1), market, seq, deadline, snapAsk, snapBid, uint8(asks * 16 + bids), words
+            uint8(1),
+            market,
+            seq,
+            deadline,
+            snapAsk,
+            snapBid,
+            uint8(asks * 16 + bids),
+            words
         );
         bytes memory data = bytes.concat(new bytes(pad), record, hex"ff");
         PostCodec.Record memory r = this.readAt(data, pad);
@@ -56,13 +68,25 @@ contract PostCodecTest is Test {
         assertEq(r.bidsAt, r.asksAt + 32 * asks, "bidsAt");
     }
 
-    function testFuzz_PartialPost(uint32 seq, uint32 baseSeq, uint96 snapAsk, uint96 snapBid, uint8 masks, uint8 pad)
-        external
-        view
-    {
+    function testFuzz_PartialPost(
+        uint32 seq,
+        uint32 baseSeq,
+        uint96 snapAsk,
+        uint96 snapBid,
+        uint8 masks,
+        uint8 pad
+    ) external view {
         bytes memory words = new bytes(32 * (_ones(masks >> 4) + _ones(masks & 15)));
         bytes memory record = abi.encodePacked(
-            uint8(3), bytes32(uint256(7)), seq, uint32(9), baseSeq, snapAsk, snapBid, masks, words
+            uint8(3),
+            bytes32(uint256(7)),
+            seq,
+            uint32(9),
+            baseSeq,
+            snapAsk,
+            snapBid,
+            masks,
+            words
         );
         PostCodec.Record memory r = this.readAt(bytes.concat(new bytes(pad), record, hex"ff"), pad);
         assertEq(r.kind, 3, "kind");
@@ -97,10 +121,16 @@ contract PostCodecTest is Test {
     }
 
     function testFuzz_RevertWhen_CutShort(uint256 length, uint8 counts) external {
-        uint256 words = (counts >> 4) % 5 + counts % 5;
+        uint256 words = ((counts >> 4) % 5) + (counts % 5);
         bytes memory full = abi.encodePacked(
-            uint8(1), bytes32(uint256(1)), uint32(1), uint32(1), uint96(0), uint96(0),
-            uint8(((counts >> 4) % 5) * 16 + counts % 5), new bytes(32 * words)
+            uint8(1),
+            bytes32(uint256(1)),
+            uint32(1),
+            uint32(1),
+            uint96(0),
+            uint96(0),
+            uint8(((counts >> 4) % 5) * 16 + (counts % 5)),
+            new bytes(32 * words)
         );
         this.readAt(full, 0);
         _expectMalformed(_cut(full, bound(length, 0, full.length - 1)), 0);
@@ -108,7 +138,14 @@ contract PostCodecTest is Test {
         this.readAt(touch, 0);
         _expectMalformed(_cut(touch, bound(length, 0, touch.length - 1)), 0);
         bytes memory partialPost = abi.encodePacked(
-            uint8(3), bytes32(uint256(1)), uint32(2), uint32(1), uint32(1), uint96(0), uint96(0), counts,
+            uint8(3),
+            bytes32(uint256(1)),
+            uint32(2),
+            uint32(1),
+            uint32(1),
+            uint96(0),
+            uint96(0),
+            counts,
             new bytes(32 * (_ones(counts >> 4) + _ones(counts & 15)))
         );
         this.readAt(partialPost, 0);

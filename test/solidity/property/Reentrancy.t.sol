@@ -146,8 +146,10 @@ contract ReentrancyTest is Platform {
     }
 
     function test_SwapAndDepositInsideAPaymentAreRefused() external {
-        bytes memory sell =
-            abi.encodeCall(Entrypoint.swap, (address(base), address(_hook), 1e18, 0, address(_attacker), START));
+        bytes memory sell = abi.encodeCall(
+            Entrypoint.swap,
+            (address(base), address(_hook), 1e18, 0, address(_attacker), START)
+        );
         _attacker.plan(address(entrypoint), sell, true);
         _attacker.run(address(entrypoint), sell);
         _expectFailure();
@@ -215,18 +217,11 @@ contract ReentrancyTest is Platform {
     function _listAgainstBase(address token) private returns (bytes32 id) {
         vm.prank(OWNER);
         id = book.listMarket(address(base), token, 14, 1, 0, MAX_TTL_SEC);
-        _post(
-            _fullRecord(
-                id,
-                Curve(1, uint32(START + MAX_TTL_SEC), 0, 0, _ladder(600_002, 15), _ladder(599_998, 15))
-            )
-        );
+        _post(_fullRecord(id, Curve(1, uint32(START + MAX_TTL_SEC), 0, 0, _ladder(600_002, 15), _ladder(599_998, 15))));
     }
 
     function _buy(uint256 amountIn) private view returns (bytes memory) {
-        return abi.encodeCall(
-            Entrypoint.swap, (address(_hook), address(base), amountIn, 0, address(_attacker), START)
-        );
+        return abi.encodeCall(Entrypoint.swap, (address(_hook), address(base), amountIn, 0, address(_attacker), START));
     }
 
     function _depositCall(uint256 amount) private view returns (bytes memory) {

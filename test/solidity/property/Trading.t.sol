@@ -21,18 +21,19 @@ contract TradingTest is Platform {
         uint256 quoted = exactOut ? _quoteExactOutput(isBuy, amount) : _quote(isBuy, amount);
         uint256 net = entrypoint.quoteFor(TAKER, tokenIn, tokenOut, amount);
         // On exact-out, ask for what is left of the gross amount quoted, so that both name the same gross.
-        uint256 asked = exactOut ? amount - amount * rate / 1e6 : amount;
+        uint256 asked = exactOut ? amount - (amount * rate) / 1e6 : amount;
         if (exactOut && asked != 0) {
             // Another gross amount may leave the same net; the smallest is taken.
-            if (amount - 1 - (amount - 1) * rate / 1e6 == asked) quoted = _quoteExactOutput(isBuy, amount - 1);
+            if (amount - 1 - ((amount - 1) * rate) / 1e6 == asked) quoted = _quoteExactOutput(isBuy, amount - 1);
         }
         vm.prank(TAKER);
         if (quoted == 0) vm.expectRevert();
-        uint256 result = exactOut
-            ? entrypoint.swapExactOutput(tokenIn, tokenOut, asked, type(uint256).max, TAKER, START)
-            : entrypoint.swap(tokenIn, tokenOut, asked, 0, TAKER, START);
+        uint256 result =
+            exactOut
+                ? entrypoint.swapExactOutput(tokenIn, tokenOut, asked, type(uint256).max, TAKER, START)
+                : entrypoint.swap(tokenIn, tokenOut, asked, 0, TAKER, START);
         if (quoted == 0) return;
-        assertEq(result, exactOut ? quoted : quoted - quoted * rate / 1e6, "as quoted");
+        assertEq(result, exactOut ? quoted : quoted - (quoted * rate) / 1e6, "as quoted");
         if (!exactOut) assertEq(result, net, "as quoted for the taker");
     }
 
@@ -49,7 +50,12 @@ contract TradingTest is Platform {
     }
 
     /// @dev However absurd the words, as long as a poster sends them: the market trades or refuses, with an error of its own.
-    function testFuzz_GarbageWordsNeverPanic(uint256[8] memory words, uint256 amount, uint96 snap, bool isBuy) external {
+    function testFuzz_GarbageWordsNeverPanic(
+        uint256[8] memory words,
+        uint256 amount,
+        uint96 snap,
+        bool isBuy
+    ) external {
         Curve memory c = _fresh(new uint256[](4), new uint256[](4));
         (c.snapAsk, c.snapBid) = (snap, snap);
         for (uint256 i = 0; i < 8; ++i) {
@@ -59,8 +65,7 @@ contract TradingTest is Platform {
         }
         bytes memory data = bytes.concat(_blockRef(), _fullRecord(market, c));
         vm.prank(CURVE_POSTER);
-        try book.post(data) {}
-        catch (bytes memory reason) {
+        try book.post(data) {} catch (bytes memory reason) {
             assertEq(bytes32(bytes4(reason)), bytes32(ICurveBook.CrossedCurve.selector), "crossed");
             return;
         }
@@ -233,11 +238,11 @@ contract TradingTest is Platform {
         uint256 free = draw(rng, 0, 3e18);
         vm.startPrank(CLAIM_POSTER);
         custodian.settleWithdraw(MAKER, address(base), held - free, 0);
-        custodian.settleWithdraw(MAKER, address(quote), heldQuote - free % 10_000e6, 0);
+        custodian.settleWithdraw(MAKER, address(quote), heldQuote - (free % 10_000e6), 0);
         vm.stopPrank();
         _tradeSome(rng, 6);
         assertLe(held - free, base.balanceOf(address(custodian)), "base claims");
-        assertLe(heldQuote - free % 10_000e6, quote.balanceOf(address(custodian)), "quote claims");
+        assertLe(heldQuote - (free % 10_000e6), quote.balanceOf(address(custodian)), "quote claims");
         assertEq(base.balanceOf(address(custodian)) + base.balanceOf(TAKER), held + 10 ** 30, "base");
         assertEq(quote.balanceOf(address(custodian)) + quote.balanceOf(TAKER), heldQuote + 10 ** 30, "quote");
     }
@@ -282,7 +287,7 @@ contract TradingTest is Platform {
     /// @dev Amounts of every order of magnitude up to a few thousand dollars, in base or quote units.
     function _sensible(uint256 amount, bool inBase) private pure returns (uint256) {
         uint256 most = inBase ? 2e18 : 6000e6;
-        return 1 + (amount >> 8) % (most >> (amount % (inBase ? 60 : 32)));
+        return 1 + ((amount >> 8) % (most >> (amount % (inBase ? 60 : 32))));
     }
 
     /// @dev Takes exactly `units` of base from one side.

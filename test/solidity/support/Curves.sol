@@ -14,7 +14,11 @@ library Curves {
     }
 
     /// @dev Words of a side; none for no segments.
-    function pack(uint256 shift, uint256 base, Segment[] memory segments) internal pure returns (uint256[] memory words) {
+    function pack(
+        uint256 shift,
+        uint256 base,
+        Segment[] memory segments
+    ) internal pure returns (uint256[] memory words) {
         uint256 n = segments.length;
         if (n == 0) return words;
         words = new uint256[](1 + n / 8);
@@ -37,11 +41,10 @@ library Curves {
     }
 
     /// @dev Length in lots and price in subticks of each segment, up to the first that ends the side.
-    function unpack(uint256[] memory words, bool ask)
-        internal
-        pure
-        returns (uint256[] memory lots, uint256[] memory subticks)
-    {
+    function unpack(
+        uint256[] memory words,
+        bool ask
+    ) internal pure returns (uint256[] memory lots, uint256[] memory subticks) {
         uint256 max = words.length == 0 ? 0 : words.length * 8 - 1;
         lots = new uint256[](max);
         subticks = new uint256[](max);
@@ -56,7 +59,7 @@ library Curves {
     }
 
     function depth(uint256[] memory words, bool ask, uint256 lotUnits) internal pure returns (uint256 units) {
-        (uint256[] memory lots,) = unpack(words, ask);
+        (uint256[] memory lots, ) = unpack(words, ask);
         for (uint256 i = 0; i < lots.length; ++i) {
             units += lots[i] * lotUnits;
         }
@@ -74,11 +77,13 @@ library Curves {
     }
 
     /// @dev G of `units` after `skip`.
-    function cost(uint256[] memory words, bool ask, uint256 lotUnits, uint256 skip, uint256 units)
-        internal
-        pure
-        returns (uint256 g)
-    {
+    function cost(
+        uint256[] memory words,
+        bool ask,
+        uint256 lotUnits,
+        uint256 skip,
+        uint256 units
+    ) internal pure returns (uint256 g) {
         return cost(words, ask, lotUnits, skip + units) - cost(words, ask, lotUnits, skip);
     }
 

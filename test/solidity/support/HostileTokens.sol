@@ -16,7 +16,7 @@ contract FeeOnTransferToken is ERC20("Fee", "FEE") {
     }
 
     function _update(address from, address to, uint256 amount) internal override {
-        uint256 fee = from == address(0) || to == address(0) ? 0 : amount * FEE_PERCENT / 100;
+        uint256 fee = from == address(0) || to == address(0) ? 0 : (amount * FEE_PERCENT) / 100;
         if (fee != 0) super._update(from, address(this), fee);
         super._update(from, to, amount - fee);
     }

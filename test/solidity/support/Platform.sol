@@ -70,7 +70,9 @@ abstract contract Platform is RandomCurves {
             address(new ERC1967Proxy(custodianImpl, abi.encodeCall(Custodian.initialize, (OWNER, DELAY_SEC))))
         );
         book = CurveBook(address(new ERC1967Proxy(bookImpl, abi.encodeCall(CurveBook.initialize, (OWNER)))));
-        entrypoint = Entrypoint(address(new ERC1967Proxy(entrypointImpl, abi.encodeCall(Entrypoint.initialize, (OWNER)))));
+        entrypoint = Entrypoint(
+            address(new ERC1967Proxy(entrypointImpl, abi.encodeCall(Entrypoint.initialize, (OWNER))))
+        );
         settler = new OrderSettler(OWNER, address(permit2), entrypointAt, custodianAt, bookAt);
         assertEq(address(custodian), custodianAt, "custodian");
         assertEq(address(book), bookAt, "book");
@@ -110,20 +112,26 @@ abstract contract Platform is RandomCurves {
     }
 
     function _fullRecord(bytes32 id, Curve memory c) internal pure returns (bytes memory) {
-        return abi.encodePacked(
-            uint8(1),
-            id,
-            c.seq,
-            c.deadline,
-            c.snapAsk,
-            c.snapBid,
-            uint8(c.asks.length * 16 + c.bids.length),
-            c.asks,
-            c.bids
-        );
+        return
+            abi.encodePacked(
+                uint8(1),
+                id,
+                c.seq,
+                c.deadline,
+                c.snapAsk,
+                c.snapBid,
+                uint8(c.asks.length * 16 + c.bids.length),
+                c.asks,
+                c.bids
+            );
     }
 
-    function _touchRecord(bytes32 id, uint32 seq, uint32 deadline, uint32 baseSeq) internal pure returns (bytes memory) {
+    function _touchRecord(
+        bytes32 id,
+        uint32 seq,
+        uint32 deadline,
+        uint32 baseSeq
+    ) internal pure returns (bytes memory) {
         return abi.encodePacked(uint8(2), id, seq, deadline, baseSeq);
     }
 

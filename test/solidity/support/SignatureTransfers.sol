@@ -17,8 +17,9 @@ contract SignatureTransfers is IPermit2 {
     error InvalidNonce();
     error InvalidSigner();
 
-    bytes32 private constant DOMAIN_TYPEHASH =
-        keccak256("EIP712Domain(string name,uint256 chainId,address verifyingContract)");
+    bytes32 private constant DOMAIN_TYPEHASH = keccak256(
+        "EIP712Domain(string name,uint256 chainId,address verifyingContract)"
+    );
     bytes32 private constant PERMISSIONS_TYPEHASH = keccak256("TokenPermissions(address token,uint256 amount)");
     string private constant STUB =
         "PermitWitnessTransferFrom(TokenPermissions permitted,address spender,uint256 nonce,uint256 deadline,";
@@ -53,8 +54,12 @@ contract SignatureTransfers is IPermit2 {
         string calldata witnessTypeString
     ) public view returns (bytes32) {
         bytes32 typehash = keccak256(bytes(string.concat(STUB, witnessTypeString)));
-        bytes32 permitted = keccak256(abi.encode(PERMISSIONS_TYPEHASH, permit.permitted.token, permit.permitted.amount));
-        bytes32 structHash = keccak256(abi.encode(typehash, permitted, spender, permit.nonce, permit.deadline, witness));
+        bytes32 permitted = keccak256(
+            abi.encode(PERMISSIONS_TYPEHASH, permit.permitted.token, permit.permitted.amount)
+        );
+        bytes32 structHash = keccak256(
+            abi.encode(typehash, permitted, spender, permit.nonce, permit.deadline, witness)
+        );
         return MessageHashUtils.toTypedDataHash(DOMAIN_SEPARATOR(), structHash);
     }
 }

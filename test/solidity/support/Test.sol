@@ -72,7 +72,7 @@ abstract contract Test {
     function bound(uint256 value, uint256 low, uint256 high) internal pure returns (uint256) {
         if (value >= low && value <= high) return value;
         uint256 size = high - low;
-        return size == type(uint256).max ? value : low + value % (size + 1);
+        return size == type(uint256).max ? value : low + (value % (size + 1));
     }
 
     /// @dev The next value of a pseudo-random sequence.
@@ -82,6 +82,6 @@ abstract contract Test {
     }
 
     function draw(uint256[1] memory state, uint256 low, uint256 high) internal pure returns (uint256) {
-        return low + draw(state) % (high - low + 1);
+        return low + (draw(state) % (high - low + 1));
     }
 }

@@ -50,7 +50,7 @@ contract WordsTest is Test {
         cum %= 2 ** 96;
         PostWord w = PostWord.wrap(0);
         w = ask ? w.setSnapAsk(snap).setSnapBid(~snap) : w.setSnapBid(snap).setSnapAsk(~snap);
-        uint256 expected = (cum % 2 ** 92 + 2 ** 92 - snap % 2 ** 92) % 2 ** 92;
+        uint256 expected = ((cum % 2 ** 92) + 2 ** 92 - (snap % 2 ** 92)) % 2 ** 92;
         assertEq(w.consumed(ask, cum), expected, "consumed");
     }
 
@@ -102,7 +102,7 @@ contract WordsTest is Test {
 
     function testFuzz_MarketScale(uint256 lot, uint256 mantissa, uint256 tickLot, bool baseIsToken0) external pure {
         lot %= 19;
-        mantissa = 1 + mantissa % 1023;
+        mantissa = 1 + (mantissa % 1023);
         tickLot %= 32;
         MarketScale s = MarketScaleLibrary.pack(lot, mantissa, tickLot, baseIsToken0);
         assertEq(s.lotExponent(), lot, "lotExponent");

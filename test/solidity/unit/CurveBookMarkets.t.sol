@@ -39,9 +39,13 @@ contract CurveBookMarketsTest is Platform {
         assertEq(asks.length + bids.length, 0, "words");
     }
 
-    function testFuzz_ListMarketKeepsTheGrid(uint256 lot, uint256 mantissa, uint256 tickLot, uint256 ttl, bool flip)
-        external
-    {
+    function testFuzz_ListMarketKeepsTheGrid(
+        uint256 lot,
+        uint256 mantissa,
+        uint256 tickLot,
+        uint256 ttl,
+        bool flip
+    ) external {
         lot = bound(lot, 0, 18);
         mantissa = bound(mantissa, 1, 1023);
         tickLot = bound(tickLot, 0, 31);
@@ -115,8 +119,10 @@ contract CurveBookMarketsTest is Platform {
     }
 
     function test_RevertWhen_CallerIsNotTheOwner() external {
-        bytes memory denied =
-            abi.encodeWithSelector(OwnableUpgradeable.OwnableUnauthorizedAccount.selector, CURVE_POSTER);
+        bytes memory denied = abi.encodeWithSelector(
+            OwnableUpgradeable.OwnableUnauthorizedAccount.selector,
+            CURVE_POSTER
+        );
         vm.startPrank(CURVE_POSTER);
         vm.expectRevert(denied);
         book.listMarket(_a, _b, 1, 1, 1, 1);
@@ -136,10 +142,14 @@ contract CurveBookMarketsTest is Platform {
         book.marketAt(1);
     }
 
-    function _list(address b, address q, uint256 lot, uint256 mantissa, uint256 tickLot, uint256 ttl)
-        private
-        returns (bytes32)
-    {
+    function _list(
+        address b,
+        address q,
+        uint256 lot,
+        uint256 mantissa,
+        uint256 tickLot,
+        uint256 ttl
+    ) private returns (bytes32) {
         vm.prank(OWNER);
         return book.listMarket(b, q, lot, mantissa, tickLot, ttl);
     }

@@ -22,12 +22,18 @@ contract CurveBookPartialPostsTest is Platform {
         (uint256 askMask, uint256[] memory asks) = _difference(sides[0], c.asks);
         (uint256 bidMask, uint256[] memory bids) = _difference(sides[1], c.bids);
         bytes memory data = bytes.concat(
-            _blockRef(), _partialRecord(c, uint8(askMask * 16 + bidMask), _joined(asks, bids))
+            _blockRef(),
+            _partialRecord(c, uint8(askMask * 16 + bidMask), _joined(asks, bids))
         );
         uint96 low = uint96(2 ** 92 - 1);
         vm.expectEmit(address(book));
         emit ICurveBook.CurvePosted(
-            market, c.seq, c.deadline, snapAsk & low, snapBid & low, Curves.hashOf(c.asks, c.bids)
+            market,
+            c.seq,
+            c.deadline,
+            snapAsk & low,
+            snapBid & low,
+            Curves.hashOf(c.asks, c.bids)
         );
         vm.prank(CURVE_POSTER);
         book.post(data);
@@ -108,7 +114,7 @@ contract CurveBookPartialPostsTest is Platform {
         _post(_partialRecord(_fresh(_none, _none), 0x10, _list(0)));
         assertEq(_depth(true), 0, "asks");
         assertEq(_depth(false), 31 * 0.819e18, "bids");
-        (uint256[] memory asks,) = book.curveWords(market);
+        (uint256[] memory asks, ) = book.curveWords(market);
         assertEq(asks.length, 0, "no words");
         // Emptying what is empty does no harm.
         _post(_partialRecord(_fresh(_none, _none), 0x11, _list(0, 0)));
@@ -213,11 +219,11 @@ contract CurveBookPartialPostsTest is Platform {
 
     /* HELPERS */
 
-    function _changed(uint256[] memory side, uint256 first, uint256[1] memory rng)
-        private
-        pure
-        returns (uint256[] memory next)
-    {
+    function _changed(
+        uint256[] memory side,
+        uint256 first,
+        uint256[1] memory rng
+    ) private pure returns (uint256[] memory next) {
         if (draw(rng, 0, 1) == 0) return _ladder(first, draw(rng, 0, 31));
         next = new uint256[](side.length);
         for (uint256 i = 0; i < side.length; ++i) {
@@ -226,11 +232,10 @@ contract CurveBookPartialPostsTest is Platform {
         }
     }
 
-    function _difference(uint256[] memory before, uint256[] memory next)
-        private
-        pure
-        returns (uint256 mask, uint256[] memory words)
-    {
+    function _difference(
+        uint256[] memory before,
+        uint256[] memory next
+    ) private pure returns (uint256 mask, uint256[] memory words) {
         if (next.length == 0) return before.length == 0 ? (0, words) : (1, new uint256[](1));
         uint256 count = 0;
         words = new uint256[](next.length);

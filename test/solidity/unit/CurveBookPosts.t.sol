@@ -10,9 +10,13 @@ import {Platform} from "../support/Platform.sol";
 contract CurveBookPostsTest is Platform {
     /* FULL POSTS */
 
-    function testFuzz_PostStoresWhatItSays(uint256 seed, uint96 snapAsk, uint96 snapBid, uint32 seq, uint256 ttl)
-        external
-    {
+    function testFuzz_PostStoresWhatItSays(
+        uint256 seed,
+        uint96 snapAsk,
+        uint96 snapBid,
+        uint32 seq,
+        uint256 ttl
+    ) external {
         uint256[1] memory rng = [seed];
         Curve memory c;
         // A side of its own price range each, so that they never cross.
@@ -25,7 +29,12 @@ contract CurveBookPostsTest is Platform {
         bytes memory data = bytes.concat(_blockRef(), _fullRecord(market, c));
         vm.expectEmit(address(book));
         emit ICurveBook.CurvePosted(
-            market, c.seq, c.deadline, snapAsk & low, snapBid & low, Curves.hashOf(c.asks, c.bids)
+            market,
+            c.seq,
+            c.deadline,
+            snapAsk & low,
+            snapBid & low,
+            Curves.hashOf(c.asks, c.bids)
         );
         vm.prank(CURVE_POSTER);
         book.post(data);
@@ -85,7 +94,10 @@ contract CurveBookPostsTest is Platform {
     }
 
     function test_RevertWhen_CallerIsNotAPoster() external {
-        bytes memory data = bytes.concat(_blockRef(), _fullRecord(market, _fresh(_ladder(600_002, 1), new uint256[](0))));
+        bytes memory data = bytes.concat(
+            _blockRef(),
+            _fullRecord(market, _fresh(_ladder(600_002, 1), new uint256[](0)))
+        );
         address[3] memory callers = [OWNER, CLAIM_POSTER, STRANGER];
         for (uint256 i = 0; i < callers.length; ++i) {
             vm.startPrank(callers[i]);
@@ -112,9 +124,7 @@ contract CurveBookPostsTest is Platform {
         c.seq = live;
         _post(c);
         c.seq = next;
-        _expectRevert(
-            _fullRecord(market, c), abi.encodeWithSelector(ICurveBook.StaleSeq.selector, market, next, live)
-        );
+        _expectRevert(_fullRecord(market, c), abi.encodeWithSelector(ICurveBook.StaleSeq.selector, market, next, live));
     }
 
     function test_RevertWhen_DeadlineIsOutOfRange() external {
@@ -167,7 +177,8 @@ contract CurveBookPostsTest is Platform {
         _post(_fresh(Curves.pack(0, 1000, _one(10)), Curves.pack(0, 1009, _one(0))));
         bytes memory crossed = abi.encodeWithSelector(ICurveBook.CrossedCurve.selector, market);
         _expectRevert(
-            _fullRecord(market, _fresh(Curves.pack(0, 1000, _one(10)), Curves.pack(0, 1010, _one(0)))), crossed
+            _fullRecord(market, _fresh(Curves.pack(0, 1000, _one(10)), Curves.pack(0, 1010, _one(0)))),
+            crossed
         );
     }
 
@@ -207,8 +218,12 @@ contract CurveBookPostsTest is Platform {
         // Neither the present block nor one to come nor one too old has a hash, and zero agrees with none of them.
         uint48[3] memory numbers = [uint48(1000), 1001, 700];
         for (uint256 i = 0; i < numbers.length; ++i) {
-            bytes memory orphaned =
-                abi.encodeWithSelector(ICurveBook.OrphanedBlock.selector, numbers[i], bytes12(0), bytes12(0));
+            bytes memory orphaned = abi.encodeWithSelector(
+                ICurveBook.OrphanedBlock.selector,
+                numbers[i],
+                bytes12(0),
+                bytes12(0)
+            );
             _expectRevertRaw(abi.encodePacked(numbers[i], bytes12(0), record), orphaned);
         }
         vm.roll(1256);
@@ -232,7 +247,7 @@ contract CurveBookPostsTest is Platform {
         ICurveBook.MarketState memory s = book.marketState(market);
         (before.seq, before.deadline) = (9, deadline);
         assertEq(keccak256(abi.encode(s)), keccak256(abi.encode(before)), "state");
-        (uint256[] memory asks,) = book.curveWords(market);
+        (uint256[] memory asks, ) = book.curveWords(market);
         assertEq(Curves.hashOf(asks, asks), Curves.hashOf(_ladder(600_002, 15), _ladder(600_002, 15)), "words");
     }
 
@@ -313,7 +328,7 @@ contract CurveBookPostsTest is Platform {
         vm.expectEmit(address(book));
         emit ICurveBook.CurveTouched(other, 2, 1, c.deadline - 1);
         vm.prank(CURVE_POSTER);
-        assertEq(book.postBatch(data), 1 << 1 | 1 << 2 | 1 << 4, "applied");
+        assertEq(book.postBatch(data), (1 << 1) | (1 << 2) | (1 << 4), "applied");
         assertEq(book.marketState(market).seq, 2, "seq");
         assertEq(book.marketState(other).seq, 2, "other seq");
     }
@@ -333,7 +348,10 @@ contract CurveBookPostsTest is Platform {
         batch = abi.encodePacked(uint48(block.number - 1), bytes12(uint96(1)), good);
         vm.expectRevert(
             abi.encodeWithSelector(
-                ICurveBook.OrphanedBlock.selector, block.number - 1, bytes12(uint96(1)), bytes12(blockhash(999))
+                ICurveBook.OrphanedBlock.selector,
+                block.number - 1,
+                bytes12(uint96(1)),
+                bytes12(blockhash(999))
             )
         );
         book.postBatch(batch);

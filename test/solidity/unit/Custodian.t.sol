@@ -355,7 +355,8 @@ contract CustodianTest is Platform {
     function _stepExecute(Model memory m, uint256 now_) private {
         vm.prank(MAKER);
         if (m.amount == 0) vm.expectRevert(ICustodian.NoClaim.selector);
-        else if (now_ < m.readyAt) vm.expectRevert(abi.encodeWithSelector(ICustodian.ClaimNotReady.selector, m.readyAt));
+        else if (now_ < m.readyAt)
+            vm.expectRevert(abi.encodeWithSelector(ICustodian.ClaimNotReady.selector, m.readyAt));
         custodian.executeWithdraw(_t);
         if (m.amount == 0 || now_ < m.readyAt) return;
         m.paid += m.amount;
@@ -440,8 +441,10 @@ contract CustodianTest is Platform {
     }
 
     function test_RevertWhen_CallerIsNotTheOwner() external {
-        bytes memory denied =
-            abi.encodeWithSelector(OwnableUpgradeable.OwnableUnauthorizedAccount.selector, CLAIM_POSTER);
+        bytes memory denied = abi.encodeWithSelector(
+            OwnableUpgradeable.OwnableUnauthorizedAccount.selector,
+            CLAIM_POSTER
+        );
         vm.startPrank(CLAIM_POSTER);
         vm.expectRevert(denied);
         custodian.setWithdrawDelay(0);

@@ -57,8 +57,10 @@ contract EntrypointTest is Platform {
     }
 
     function test_AmountInSitsAtOffset68() external view {
-        bytes memory data =
-            abi.encodeCall(entrypoint.swap, (address(base), address(quote), 0x1122334455, 7, TAKER, START));
+        bytes memory data = abi.encodeCall(
+            entrypoint.swap,
+            (address(base), address(quote), 0x1122334455, 7, TAKER, START)
+        );
         uint256 word;
         assembly ("memory-safe") {
             word := mload(add(add(data, 32), 68))
@@ -126,16 +128,22 @@ contract EntrypointTest is Platform {
     function test_RevertWhen_AmountIsAbsurd() external {
         uint256[4] memory amounts = [uint256(1) << 100, uint256(1) << 128, uint256(1) << 200, type(uint256).max];
         for (uint256 i = 0; i < amounts.length; ++i) {
-            bytes memory tooLarge =
-                abi.encodeWithSelector(ICurveBook.AmountTooLarge.selector, amounts[i], (uint256(1) << 100) - 1);
+            bytes memory tooLarge = abi.encodeWithSelector(
+                ICurveBook.AmountTooLarge.selector,
+                amounts[i],
+                (uint256(1) << 100) - 1
+            );
             _expectRefused(true, amounts[i], tooLarge, true);
             _expectRefused(false, amounts[i], tooLarge, true);
         }
         vm.prank(OWNER);
         entrypoint.setTakerFee(TAKER, 10_000);
         for (uint256 i = 0; i < amounts.length; ++i) {
-            bytes memory tooLarge =
-                abi.encodeWithSelector(ICurveBook.AmountTooLarge.selector, amounts[i], (uint256(1) << 100) - 1);
+            bytes memory tooLarge = abi.encodeWithSelector(
+                ICurveBook.AmountTooLarge.selector,
+                amounts[i],
+                (uint256(1) << 100) - 1
+            );
             _expectRefused(true, amounts[i], tooLarge, true);
             assertEq(entrypoint.quoteFor(TAKER, address(quote), address(base), amounts[i]), 0, "quoteFor");
         }
@@ -165,8 +173,7 @@ contract EntrypointTest is Platform {
         vm.warp(START + MAX_TTL_SEC - 1);
         assertLe(1, _quote(true, 1e6), "the last second");
         vm.warp(START + MAX_TTL_SEC);
-        bytes memory expired =
-            abi.encodeWithSelector(ICurveBook.CurveExpired.selector, market, START + MAX_TTL_SEC);
+        bytes memory expired = abi.encodeWithSelector(ICurveBook.CurveExpired.selector, market, START + MAX_TTL_SEC);
         _expectRefused(true, 1e6, expired, true);
         _expectRefused(false, 1e18, expired, true);
     }
@@ -245,13 +252,12 @@ contract EntrypointTest is Platform {
         (address tokenIn, address tokenOut) = _pair(isBuy);
         vm.recordLogs();
         vm.prank(TAKER);
-        uint256 amountIn =
-            entrypoint.swapExactOutput(tokenIn, tokenOut, amount, type(uint256).max, STRANGER, START);
+        uint256 amountIn = entrypoint.swapExactOutput(tokenIn, tokenOut, amount, type(uint256).max, STRANGER, START);
         assertEq(isBuy ? base.balanceOf(STRANGER) : quote.balanceOf(STRANGER), amount, "delivered");
         (uint256 gross, uint256 fee) = _lastGrossAndFee(isBuy);
         assertEq(gross - fee, amount, "net");
-        assertEq(fee, gross * rate / 1e6, "fee");
-        assertLe(gross - 1 - (gross - 1) * rate / 1e6 + 1, amount, "smallest gross");
+        assertEq(fee, (gross * rate) / 1e6, "fee");
+        assertLe(gross - 1 - ((gross - 1) * rate) / 1e6 + 1, amount, "smallest gross");
         // The same trade quoted: a fresh curve of the same words.
         _post(_fresh(_ladder(600_002, 15), _ladder(599_998, 15)));
         assertEq(_quoteExactOutput(isBuy, gross), amountIn, "quoted gross");
@@ -268,7 +274,10 @@ contract EntrypointTest is Platform {
         vm.prank(TAKER);
         vm.expectRevert(
             abi.encodeWithSelector(
-                ICustodian.InsufficientLiquidity.selector, address(base), uint256(0.4e18), uint256(0.4e18 - 1)
+                ICustodian.InsufficientLiquidity.selector,
+                address(base),
+                uint256(0.4e18),
+                uint256(0.4e18 - 1)
             )
         );
         entrypoint.swap(address(quote), address(base), 1200.004e6, 0, TAKER, START);
@@ -304,7 +313,7 @@ contract EntrypointTest is Platform {
     /* HELPERS */
 
     function _netOf(uint256 gross, uint256 rate) private pure returns (uint256) {
-        return gross - gross * rate / 1e6;
+        return gross - (gross * rate) / 1e6;
     }
 
     function _lastGrossAndFee(bool isBuy) private returns (uint256 gross, uint256 fee) {
@@ -323,7 +332,17 @@ contract EntrypointTest is Platform {
     ) private {
         vm.expectEmit(address(entrypoint));
         emit IEntrypoint.Swap(
-            market, TAKER, recipient, fillSeq, 1, isBuy, baseAmount, quoteAmount, fee, 0, consumedBefore
+            market,
+            TAKER,
+            recipient,
+            fillSeq,
+            1,
+            isBuy,
+            baseAmount,
+            quoteAmount,
+            fee,
+            0,
+            consumedBefore
         );
     }
 
@@ -334,7 +353,11 @@ contract EntrypointTest is Platform {
         assertEq(_balance(tokenIn, address(custodian)), 10 ** 30 + amountIn, "vault got");
         assertEq(_balance(tokenOut, address(custodian)), 10 ** 30 - amountOut, "vault paid");
         assertEq(_balance(tokenOut, recipient), amountOut, "recipient got");
-        assertEq(_balance(tokenIn, address(entrypoint)) + _balance(tokenOut, address(entrypoint)), 0, "nothing between");
+        assertEq(
+            _balance(tokenIn, address(entrypoint)) + _balance(tokenOut, address(entrypoint)),
+            0,
+            "nothing between"
+        );
     }
 
     function _balance(address token, address account) private view returns (uint256) {

@@ -113,10 +113,11 @@ contract ProxiesTest is Platform {
     }
 
     function _implementations() private returns (address[3] memory) {
-        return [
-            address(new Custodian(address(entrypoint), address(book), address(settler))),
-            address(new CurveBook(address(entrypoint))),
-            address(new Entrypoint(address(book), address(custodian), address(settler)))
-        ];
+        return
+            [
+                address(new Custodian(address(entrypoint), address(book), address(settler))),
+                address(new CurveBook(address(entrypoint))),
+                address(new Entrypoint(address(book), address(custodian), address(settler)))
+            ];
     }
 }

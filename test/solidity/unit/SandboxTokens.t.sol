@@ -38,11 +38,7 @@ contract SandboxTokensTest is Platform {
         _usdc.approve(address(custodian), 100_000e6);
         custodian.deposit(address(_usdc), 100_000e6);
         vm.stopPrank();
-        _post(
-            _fullRecord(
-                id, Curve(1, uint32(START + 60), 0, 0, _ladder(600_002, 15), _ladder(599_998, 15))
-            )
-        );
+        _post(_fullRecord(id, Curve(1, uint32(START + 60), 0, 0, _ladder(600_002, 15), _ladder(599_998, 15))));
         vm.startPrank(TAKER);
         _usdc.approve(address(entrypoint), type(uint256).max);
         uint256 got = entrypoint.swap(address(_usdc), address(base), 3000e6, 0, TAKER, START);
@@ -80,7 +76,12 @@ contract SandboxTokensTest is Platform {
     function test_TransferLimits() external {
         vm.startPrank(TAKER);
         vm.expectRevert(
-            abi.encodeWithSelector(SandboxUsdc.InsufficientBalance.selector, TAKER, uint256(100_000e6), uint256(100_001e6))
+            abi.encodeWithSelector(
+                SandboxUsdc.InsufficientBalance.selector,
+                TAKER,
+                uint256(100_000e6),
+                uint256(100_001e6)
+            )
         );
         _usdc.transfer(MAKER, 100_001e6);
         _usdc.approve(STRANGER, 5);
