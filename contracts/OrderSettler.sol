@@ -23,7 +23,8 @@ contract OrderSettler is IOrderSettler, Ownable2Step, ReentrancyGuardTransient {
     );
     /// @dev Continues Permit2's own stub; the types that it names follow in alphabetical order.
     string private constant WITNESS_TYPE_STRING =
-        "OrderWitness witness)OrderWitness(address recipient,address tokenOut,uint256 minAmountOut)TokenPermissions(address token,uint256 amount)";
+        "OrderWitness witness)OrderWitness(address recipient,address tokenOut,uint256 minAmountOut)"
+        "TokenPermissions(address token,uint256 amount)";
 
     IPermit2 private immutable PERMIT2;
     IEntrypoint private immutable ENTRYPOINT;
