@@ -16,6 +16,8 @@ export type TradeMode = 'buyExactIn' | 'buyExactOut' | 'sellExactIn' | 'sellExac
 export interface CurveSides {
   asks: readonly Segment[];
   bids: readonly Segment[];
+  /** Step of the ask prices in subticks, 2^g of the packed side; 1 when the side was never packed. */
+  askQuantumSubticks?: bigint;
 }
 
 /** Base units of each side that are taken already. */
@@ -64,7 +66,9 @@ export function trade(
     const quoteUnits = isBuy ? quoteCeil(market, cost) : quoteFloor(market, cost);
     return quoteUnits === 0n ? null : { baseUnits: amountUnits, quoteUnits };
   }
-  const baseUnits = isBuy ? baseForAtMost(market, left, amountUnits) : baseForAtLeast(market, left, amountUnits);
+  const baseUnits = isBuy
+    ? baseForAtMost(market, left, amountUnits, curve.askQuantumSubticks ?? 1n)
+    : baseForAtLeast(market, left, amountUnits);
   return baseUnits === null || baseUnits === 0n ? null : { baseUnits, quoteUnits: amountUnits };
 }
 
@@ -111,9 +115,18 @@ export function quoteFloor(market: Grid, cost: bigint): bigint {
   return (cost * market.tickLotUnits) / (market.lotUnits * SUBTICKS_PER_TICK);
 }
 
-/** The most base units that cost at most `quoteUnits`; null when the whole side costs less than that. */
-function baseForAtMost(market: Grid, segments: readonly Segment[], quoteUnits: bigint): bigint | null {
-  const budget = (quoteUnits * market.lotUnits * SUBTICKS_PER_TICK) / market.tickLotUnits;
+/**
+ * The most base units that cost at most `quoteUnits`; null when the whole side costs less than that. Costs come in quanta of the
+ * side's price step, so a budget counts in whole quanta: what exceeds the price of the whole side by less is taken with it.
+ */
+function baseForAtMost(
+  market: Grid,
+  segments: readonly Segment[],
+  quoteUnits: bigint,
+  quantumSubticks: bigint,
+): bigint | null {
+  const exact = (quoteUnits * market.lotUnits * SUBTICKS_PER_TICK) / market.tickLotUnits;
+  const budget = exact - (exact % quantumSubticks);
   let left = budget;
   let base = 0n;
   for (const { lengthUnits, subticks } of segments) {
