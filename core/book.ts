@@ -29,6 +29,10 @@ export interface Book {
    */
   exposureUnits(maker: Address): Map<Address, bigint>;
   makersWithOrders(): Address[];
+  /** Makers with an armed scheduled cancel and its time, due ones included until their trigger is applied. */
+  armed(): ReadonlyMap<Address, number>;
+  /** How many of the maker's scheduled cancels came due on the UTC day that holds `timeMs`. */
+  triggers(maker: Address, timeMs: number): number;
   /** Used nonces of a signer, at most the 100 highest, unordered. */
   nonces(signer: Address): readonly number[];
   /** How many fills and closes named an order that was closed, or never opened. */

@@ -88,21 +88,35 @@ export function encodeEffects(effects: readonly OrderEffect[]): string {
 export function decodeEffects(text: string): OrderEffect[] {
   return asList(parse(text), (item) => {
     const row = asRow(item);
-    if (asOneOf(row.type, ['open', 'close']) === 'close') {
-      return { type: 'close', oid: asInt(row.oid), reason: asOneOf(row.reason, REASONS) };
-    }
-    return {
-      type: 'open',
-      oid: asInt(row.oid),
-      market: asInt(row.market),
-      side: asOneOf(row.side, SIDES),
-      priceTicks: asBig(row.priceTicks),
-      sizeLots: asBig(row.sizeLots),
-      tif: asOneOf(row.tif, ['Gtc', 'Alo']),
-      cloid: row.cloid === null ? null : asText(row.cloid),
-    };
+    return EFFECTS[asOneOf(row.type, EFFECT_TYPES)](row);
   });
 }
+
+const EFFECTS: { readonly [T in OrderEffect['type']]: (row: Row) => Extract<OrderEffect, { type: T }> } = {
+  open: (row) => ({
+    type: 'open',
+    oid: asInt(row.oid),
+    market: asInt(row.market),
+    side: asOneOf(row.side, SIDES),
+    priceTicks: asBig(row.priceTicks),
+    sizeLots: asBig(row.sizeLots),
+    tif: asOneOf(row.tif, ['Gtc', 'Alo']),
+    cloid: row.cloid === null ? null : asText(row.cloid),
+  }),
+  close: (row) => ({ type: 'close', oid: asInt(row.oid), reason: asOneOf(row.reason, REASONS) }),
+  reduce: (row) => ({ type: 'reduce', oid: asInt(row.oid), lots: asBig(row.lots) }),
+  schedule: (row) => ({ type: 'schedule', timeMs: row.timeMs === null ? null : asInt(row.timeMs) }),
+  trigger: (row) => ({ type: 'trigger', timeMs: asInt(row.timeMs) }),
+  agent: (row) => ({
+    type: 'agent',
+    name: asText(row.name),
+    agent: row.agent === null ? null : (asText(row.agent) as Address),
+    sinceMs: asInt(row.sinceMs),
+    validUntilMs: asInt(row.validUntilMs),
+  }),
+};
+
+const EFFECT_TYPES = Object.keys(EFFECTS) as OrderEffect['type'][];
 
 /** Stored form of a snapshot; the order of its orders is kept. */
 export function encodeSnapshot(snapshot: MarketSnapshot): string {

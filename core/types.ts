@@ -65,7 +65,15 @@ export type OrderEffect =
       tif: 'Gtc' | 'Alo';
       cloid: string | null;
     }
-  | { type: 'close'; oid: number; reason: CloseReason };
+  | { type: 'close'; oid: number; reason: CloseReason }
+  /** Takes whole lots off the size of an order that the maker's inventory backs only in part. */
+  | { type: 'reduce'; oid: number; lots: bigint }
+  /** Arms the maker's scheduled cancel, or disarms it with null. */
+  | { type: 'schedule'; timeMs: number | null }
+  /** The armed time came; the closes that it caused are effects of their own. */
+  | { type: 'trigger'; timeMs: number }
+  /** Approves an agent of the maker under a name, in the place of the one before; null removes it. */
+  | { type: 'agent'; name: string; agent: Address | null; sinceMs: number; validUntilMs: number };
 
 /** One row of the order log: one admitted action, or one act of the gateway itself (then signer and nonce are null). */
 export interface OrderLogRow {
@@ -74,7 +82,7 @@ export interface OrderLogRow {
   maker: Address;
   signer: Address | null;
   nonce: number | null;
-  /** The action's wire type, or 'close' for the gateway's own closes. */
+  /** The action's wire type, or for acts of the gateway 'close' or 'scheduledCancel'. */
   kind: string;
   effects: OrderEffect[];
 }

@@ -2,6 +2,7 @@ import type { Book } from '../book.js';
 import type { Address, Market, OpenOrder, OrderEffect, OrderFill, OrderLogRow, Side } from '../types.js';
 import { createMakerOrders, type MakerOrders } from './maker-orders.js';
 import { createNonceSet, type NonceSet } from './nonces.js';
+import { createSchedules, type Schedules } from './schedules.js';
 import { createSideBook, remainingLots, type SideBook } from './side-book.js';
 
 /** A log that can't be folded: rows or oids that do not rise, or a market that is not listed. A defect of the feed, not of an order. */
@@ -20,6 +21,7 @@ interface Seed {
   orders: Iterable<OpenOrder>;
   early: ReadonlyMap<number, bigint>;
   nonces: NonceSet;
+  schedules: Schedules;
   orderSeq: number;
   oid: number;
   strays: { fills: number; closes: number };
@@ -33,7 +35,13 @@ interface Seed {
  */
 export function createBook(markets: readonly Market[]): Book {
   const strays = { fills: 0, closes: 0 };
-  return createFrom(markets, { orders: [], early: new Map(), nonces: createNonceSet(), orderSeq: 0, oid: 0, strays });
+  const empty = {
+    orders: [],
+    early: new Map<number, bigint>(),
+    nonces: createNonceSet(),
+    schedules: createSchedules(),
+  };
+  return createFrom(markets, { ...empty, orderSeq: 0, oid: 0, strays });
 }
 
 function createFrom(markets: readonly Market[], seed: Seed): Book {
@@ -41,7 +49,7 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
   const makers = new Map<Address, MakerOrders>();
   const sides = new Map<string, SideBook>();
   const early = new Map(seed.early);
-  const nonces = seed.nonces;
+  const { nonces, schedules } = seed;
   const strays = { ...seed.strays };
   let lastOrderSeq = seed.orderSeq;
   let lastOid = seed.oid;
@@ -78,9 +86,8 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
     if (maker.isEmpty()) makers.delete(order.maker);
   };
 
-  const reduce = (order: OpenOrder, baseUnits: bigint): void => {
+  const change = (order: OpenOrder, next: OpenOrder): void => {
     const market = marketOf(order.market);
-    const next = { ...order, filledUnits: order.filledUnits + baseUnits };
     if (remainingLots(next, market.lotUnits) < 1n) {
       remove(order);
       return;
@@ -88,6 +95,16 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
     orders.set(order.oid, next);
     sideOf(order.market, order.side)!.replace(order, next);
     makers.get(order.maker)!.replace(order, next, market);
+  };
+
+  const fill = (order: OpenOrder, baseUnits: bigint): void =>
+    change(order, { ...order, filledUnits: order.filledUnits + baseUnits });
+
+  /** Taking lots off the size, not off what remains, commutes with fills. */
+  const reduce = (oid: number, lots: bigint): void => {
+    const order = orders.get(oid);
+    if (order === undefined) strays.closes += 1;
+    else change(order, { ...order, sizeLots: order.sizeLots - lots });
   };
 
   const open = (row: OrderLogRow, effect: Extract<OrderEffect, { type: 'open' }>): void => {
@@ -98,7 +115,7 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
     insert(order);
     const filledUnits = early.get(order.oid);
     for (const oid of early.keys()) if (oid <= lastOid) early.delete(oid);
-    if (filledUnits !== undefined) reduce(order, filledUnits);
+    if (filledUnits !== undefined) fill(order, filledUnits);
   };
 
   const close = (oid: number): void => {
@@ -115,14 +132,17 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
     if (row.signer !== null && row.nonce !== null) nonces.add(row.signer, row.nonce);
     for (const effect of row.effects) {
       if (effect.type === 'open') open(row, effect);
-      else close(effect.oid);
+      else if (effect.type === 'close') close(effect.oid);
+      else if (effect.type === 'reduce') reduce(effect.oid, effect.lots);
+      else if (effect.type === 'schedule') schedules.set(row.maker, effect.timeMs);
+      else if (effect.type === 'trigger') schedules.trigger(row.maker, effect.timeMs);
     }
   };
 
-  const applyFill = (fill: OrderFill): void => {
-    const order = orders.get(fill.oid);
-    if (order !== undefined) reduce(order, fill.baseUnits);
-    else if (fill.oid > lastOid) early.set(fill.oid, (early.get(fill.oid) ?? 0n) + fill.baseUnits);
+  const applyFill = ({ oid, baseUnits }: OrderFill): void => {
+    const order = orders.get(oid);
+    if (order !== undefined) fill(order, baseUnits);
+    else if (oid > lastOid) early.set(oid, (early.get(oid) ?? 0n) + baseUnits);
     else strays.fills += 1;
   };
 
@@ -141,6 +161,8 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
     bestTicks: (market, side) => sideOf(market, side)?.bestTicks() ?? null,
     exposureUnits: (maker) => makers.get(maker)?.exposureUnits() ?? new Map<Address, bigint>(),
     makersWithOrders: () => [...makers.keys()],
+    armed: schedules.armed,
+    triggers: schedules.triggers,
     nonces: (signer) => nonces.of(signer),
     strays: () => ({ ...strays }),
     clone: () =>
@@ -148,6 +170,7 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
         orders: orders.values(),
         early,
         nonces: nonces.clone(),
+        schedules: schedules.clone(),
         orderSeq: lastOrderSeq,
         oid: lastOid,
         strays,

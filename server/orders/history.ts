@@ -96,8 +96,14 @@ export function createHistory(markets: readonly Market[], maxClosed: number = MA
           open({ ...order, maker: row.maker, filledUnits: 0n, placedMs: row.timeMs });
           continue;
         }
+        if (effect.type !== 'close' && effect.type !== 'reduce') continue;
         const entry = tracked.get(effect.oid);
         if (entry === undefined || entry.done) continue;
+        if (effect.type === 'reduce') {
+          entry.order = { ...entry.order, sizeLots: entry.order.sizeLots - effect.lots };
+          if (isFilled(entry)) finish(entry);
+          continue;
+        }
         entry.close = { state: STATE_OF[effect.reason], ms: row.timeMs };
         finish(entry);
       }

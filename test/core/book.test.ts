@@ -11,6 +11,7 @@ const SIDES: readonly Side[] = ['ask', 'bid'];
 type Step =
   | { kind: 'open'; maker: number; market: number; side: Side; priceTicks: bigint; sizeLots: bigint; cloid: boolean }
   | { kind: 'close'; pick: number }
+  | { kind: 'reduce'; pick: number; lots: bigint }
   | { kind: 'fill'; pick: number; permille: bigint };
 
 const step: fc.Arbitrary<Step> = fc.oneof(
@@ -27,6 +28,10 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     }),
   },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('close' as const), pick: fc.nat() }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constant('reduce' as const), pick: fc.nat(), lots: fc.bigInt(1n, 4n) }),
+  },
   {
     weight: 3,
     arbitrary: fc.record({ kind: fc.constant('fill' as const), pick: fc.nat(), permille: fc.bigInt(1n, 1000n) }),
@@ -60,6 +65,7 @@ const entriesOf = (markets: readonly Market[], steps: readonly Step[]): (OrderLo
     } else if (opened.length > 0) {
       const { oid, maker, market, side, priceTicks, sizeLots } = opened[one.pick % opened.length]!;
       if (one.kind === 'close') entries.push(row(maker, { type: 'close', oid, reason: 'canceled' }));
+      else if (one.kind === 'reduce') entries.push(row(maker, { type: 'reduce', oid, lots: one.lots }));
       else {
         const units = (sizeLots * markets[market]!.lotUnits * one.permille) / 1000n;
         entries.push({ oid, maker, market, side, priceTicks, baseUnits: units > 0n ? units : 1n });
@@ -81,21 +87,24 @@ const feed = (book: Book, entries: readonly (OrderLogRow | OrderFill)[]): void =
 /** The obvious way: a list of open orders, everything else computed from it. */
 const naive = (markets: readonly Market[], entries: readonly (OrderLogRow | OrderFill)[]): OpenOrder[] => {
   let open: OpenOrder[] = [];
+  const change = (oid: number, next: (order: OpenOrder) => OpenOrder): void => {
+    open = open
+      .map((order) => (order.oid === oid ? next(order) : order))
+      .filter(
+        (order) =>
+          order.sizeLots * markets[order.market]!.lotUnits - order.filledUnits >= markets[order.market]!.lotUnits,
+      );
+  };
   for (const entry of entries) {
     if (!isRow(entry)) {
-      open = open
-        .map((order) =>
-          order.oid === entry.oid ? { ...order, filledUnits: order.filledUnits + entry.baseUnits } : order,
-        )
-        .filter(
-          (order) =>
-            order.sizeLots * markets[order.market]!.lotUnits - order.filledUnits >= markets[order.market]!.lotUnits,
-        );
+      change(entry.oid, (order) => ({ ...order, filledUnits: order.filledUnits + entry.baseUnits }));
       continue;
     }
     for (const effect of entry.effects) {
       if (effect.type === 'close') open = open.filter((order) => order.oid !== effect.oid);
-      else {
+      else if (effect.type === 'reduce')
+        change(effect.oid, (order) => ({ ...order, sizeLots: order.sizeLots - effect.lots }));
+      else if (effect.type === 'open') {
         const { type: _type, ...terms } = effect;
         open.push({ ...terms, maker: entry.maker, filledUnits: 0n, placedMs: entry.timeMs });
       }
@@ -281,6 +290,31 @@ describe('book', () => {
       }),
       fcOptions(40),
     );
+  });
+
+  it('keeps one armed time per maker, and counts triggers per UTC day', () => {
+    const day = 86_400_000;
+    const [alice, bob] = [MAKERS[0]!, MAKERS[1]!];
+    const book = createBook(markets);
+    let orderSeq = 0;
+    const apply = (maker: Address, ...effects: OrderEffect[]): void => {
+      orderSeq += 1;
+      book.apply({ ...openRow(orderSeq, orderSeq), maker, effects });
+    };
+    apply(alice, { type: 'schedule', timeMs: 5 * day });
+    apply(alice, { type: 'schedule', timeMs: 4 * day + 7 });
+    apply(bob, { type: 'schedule', timeMs: 9 * day });
+    apply(bob, { type: 'schedule', timeMs: null });
+    expect([...book.armed()]).to.deep.equal([[alice, 4 * day + 7]]);
+    const before = book.clone();
+    apply(alice, { type: 'trigger', timeMs: 4 * day + 7 });
+    expect([...book.armed()]).to.deep.equal([]);
+    apply(alice, { type: 'trigger', timeMs: 5 * day - 1 });
+    expect([4 * day, 5 * day - 1, 5 * day].map((timeMs) => book.triggers(alice, timeMs))).to.deep.equal([2, 2, 0]);
+    apply(alice, { type: 'trigger', timeMs: 5 * day });
+    expect(book.triggers(alice, 5 * day + 1)).to.equal(1);
+    expect(book.triggers(bob, 5 * day)).to.equal(0);
+    expect([before.armed().size, before.triggers(alice, 4 * day)]).to.deep.equal([1, 0]);
   });
 
   it('refuses a log that can not be folded', () => {

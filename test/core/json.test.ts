@@ -30,6 +30,16 @@ const effect: fc.Arbitrary<OrderEffect> = fc.oneof(
       'replaced',
     ),
   }),
+  fc.record({ type: fc.constant('reduce' as const), oid, lots: big }),
+  fc.record({ type: fc.constant('schedule' as const), timeMs: fc.option(oid) }),
+  fc.record({ type: fc.constant('trigger' as const), timeMs: oid }),
+  fc.record({
+    type: fc.constant('agent' as const),
+    name: fc.string({ maxLength: 16 }),
+    agent: fc.option(address),
+    sinceMs: oid,
+    validUntilMs: oid,
+  }),
 );
 const orders = fc.array(fc.record({ oid, maker: address, priceTicks: big, sizeLots: big }), { maxLength: 5 });
 const snapshot: fc.Arbitrary<MarketSnapshot> = fc.record({
