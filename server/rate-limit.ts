@@ -1,0 +1,41 @@
+import type { Middleware } from 'koa';
+import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
+import { ApiError } from './errors.js';
+
+export interface RateLimit {
+  /** Names the group of routes that share one window. */
+  name: string;
+  /** Requests that one address may make in a window. */
+  requests: number;
+  windowSec: number;
+}
+
+/**
+ * Counts requests per client address in fixed windows. Every answer says where the client stands: `x-ratelimit-limit`,
+ * `x-ratelimit-remaining`, and `x-ratelimit-reset`, the end of the window as Unix milliseconds. Beyond the limit it is 429 RATE_LIMITED with
+ * `retry-after` in seconds, and nothing else runs. Counts live in this process.
+ */
+export function rateLimit({ name, requests, windowSec }: RateLimit, nowMs: () => number = Date.now): Middleware {
+  const limiter = new RateLimiterMemory({ keyPrefix: name, points: requests, duration: windowSec });
+  return async (ctx, next) => {
+    const { allowed, state } = await consume(limiter, ctx.ip);
+    ctx.set('x-ratelimit-limit', `${requests}`);
+    ctx.set('x-ratelimit-remaining', `${state.remainingPoints}`);
+    ctx.set('x-ratelimit-reset', `${nowMs() + state.msBeforeNext}`);
+    if (!allowed) {
+      ctx.set('retry-after', `${Math.ceil(state.msBeforeNext / 1000)}`);
+      throw new ApiError(429, 'RATE_LIMITED', `More than ${requests} requests in ${windowSec} s: wait for retry-after`);
+    }
+    await next();
+  };
+}
+
+/** The library rejects with the same kind of value that it resolves with; anything else is a fault. */
+async function consume(limiter: RateLimiterMemory, key: string): Promise<{ allowed: boolean; state: RateLimiterRes }> {
+  try {
+    return { allowed: true, state: await limiter.consume(key) };
+  } catch (refusal) {
+    if (refusal instanceof RateLimiterRes) return { allowed: false, state: refusal };
+    throw refusal;
+  }
+}
