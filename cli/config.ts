@@ -75,7 +75,12 @@ const manifestSchema = z.object({
   deploymentId: z.string().regex(/^[0-9a-f]{16}$/, 'must be 16 hex digits'),
   rpcUrl: z.url().optional(),
   deploymentBlock: z.number().int().nonnegative(),
-  contracts: z.looseObject({ custodian: address, curveBook: address, entrypoint: address }),
+  contracts: z.looseObject({
+    custodian: address,
+    curveBook: address,
+    entrypoint: address,
+    orderSettler: address.optional(),
+  }),
   accounts: z.array(z.object({ role: z.string(), address, privateKey })).default([]),
 });
 

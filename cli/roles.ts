@@ -119,7 +119,7 @@ async function startLedger(
   onFills: (write: GenerationWrite) => void,
 ) {
   const { config, db, logger, markets } = shared;
-  const { custodian, curveBook, entrypoint } = config.manifest.contracts;
+  const { custodian, curveBook, entrypoint, orderSettler } = config.manifest.contracts;
   const snapshots = createSnapshotStore(markets);
   const writer = shared.writers.get('ledger');
   if (writer === undefined) {
@@ -137,7 +137,7 @@ async function startLedger(
     db,
     writer,
     rpc: createRpc(config.rpcUrl),
-    contracts: { custodian, curveBook, entrypoint },
+    contracts: { custodian, curveBook, entrypoint, orderSettler },
     deploymentId: config.manifest.deploymentId,
     deploymentBlock: config.manifest.deploymentBlock,
     operator: config.operator,

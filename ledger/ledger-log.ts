@@ -10,6 +10,7 @@ import { groupBy } from './group.js';
 import { insertHalt } from './halts.js';
 import { checkBlocks, checkEntries, checkFills, checkListed } from './invariants.js';
 import { insertMarkets, readMarkets } from './markets.js';
+import { insertSettledOrders } from './settled-orders.js';
 import type { Db, GenerationEffects, GenerationRow, GenerationWrite, MarketProgress, Queryable } from './types.js';
 
 export { readBalances, sumBalances } from './balances.js';
@@ -48,6 +49,7 @@ export async function commitGeneration(
     await insertScan(tx, write);
     await insertMarkets(tx, write.listed, write.generation);
     await insertFills(tx, write.generation, write.fills, markets, starts);
+    await insertSettledOrders(tx, write.generation, write.settledOrders ?? []);
     await insertProgress(tx, write.generation, progress);
     await insertEntries(tx, write);
     await storeBalances(tx, touched, write.generation);

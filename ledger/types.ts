@@ -82,6 +82,25 @@ export interface PostSeen {
   txHash: Hex;
 }
 
+/** A signed order that the settler filled, by whatever route. Amounts as its event states them. */
+export interface SettledOrder {
+  owner: Address;
+  /** Permit2's, of any 256 bits; once per owner. */
+  nonce: bigint;
+  recipient: Address;
+  tokenIn: Address;
+  tokenOut: Address;
+  /** Fee included, net of what was returned. */
+  amountInUnits: bigint;
+  amountOutUnits: bigint;
+  feeUnits: bigint;
+  /** The fee is booked with the fill of the same transaction; otherwise it reached the vault by itself. */
+  feeInSwap: boolean;
+  blockNumber: number;
+  txHash: Hex;
+  logIndex: number;
+}
+
 export interface ScannedBlock {
   number: number;
   hash: Hex;
@@ -109,6 +128,8 @@ export interface GenerationWrite {
   custody: CustodyEvent[];
   posts: PostSeen[];
   fills: AttributedFill[];
+  /** Signed orders filled in these blocks; none when left out. */
+  settledOrders?: SettledOrder[];
   entries: LedgerEntry[];
   /** Changes of withdrawal reservations, signed. */
   reservations: { account: Address; token: Address; deltaUnits: bigint }[];

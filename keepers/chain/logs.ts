@@ -46,6 +46,7 @@ const TOPICS = {
   CurvePosted: keccakText('CurvePosted(bytes32,uint32,uint32,uint96,uint96,bytes32)'),
   CurveTouched: keccakText('CurveTouched(bytes32,uint32,uint32,uint32)'),
   Swap: keccakText('Swap(bytes32,address,address,uint256,uint256,bool,uint256,uint256,uint256,uint256,uint256)'),
+  OrderFilled: keccakText('OrderFilled(address,uint256,address,address,address,uint256,uint256,uint256,bool)'),
 };
 
 /** What the platform reads from the chain, decoded. Amounts are unsigned base units. */
@@ -92,6 +93,18 @@ export type ChainEvent =
       feeUnits: bigint;
       inputFeeUnits: bigint;
       consumedBeforeUnits: bigint;
+    }
+  | {
+      type: 'orderFilled';
+      owner: Address;
+      nonce: bigint;
+      recipient: Address;
+      tokenIn: Address;
+      tokenOut: Address;
+      amountInUnits: bigint;
+      amountOutUnits: bigint;
+      feeUnits: bigint;
+      feeInSwap: boolean;
     };
 
 /** Decodes a log of our contracts; null for an event the platform does not read. Throws RangeError on a malformed one. */
@@ -107,6 +120,7 @@ export function decodeLog(log: RawLog): ChainEvent | null {
     return value;
   };
   const topicAddress = (index: number): Address => `0x${topic(index).slice(26)}`;
+  const wordAddress = (index: number): Address => `0x${word(index).toString(16).padStart(40, '0')}`;
   const int = (index: number): number => toSafeInt(word(index));
 
   switch (log.topics[0]) {
@@ -168,6 +182,19 @@ export function decodeLog(log: RawLog): ChainEvent | null {
         feeUnits: word(5),
         inputFeeUnits: word(6),
         consumedBeforeUnits: word(7),
+      };
+    case TOPICS.OrderFilled:
+      return {
+        type: 'orderFilled',
+        owner: topicAddress(1),
+        nonce: BigInt(topic(2)),
+        recipient: topicAddress(3),
+        tokenIn: wordAddress(0),
+        tokenOut: wordAddress(1),
+        amountInUnits: word(2),
+        amountOutUnits: word(3),
+        feeUnits: word(4),
+        feeInSwap: word(5) !== 0n,
       };
     default:
       return null;

@@ -20,6 +20,7 @@ import type { Rpc } from '../chain/rpc.js';
 import { createAttributor, type Attributor } from './attributor.js';
 import { draftGeneration, fillPostings } from './derive.js';
 import { surplusEntries } from './postings.js';
+import { draftSettledOrders } from './settled-orders.js';
 import { CanonicalMismatchError, readBlock, readHead, scanRange, type Scan } from './scan.js';
 import { readStandingHalt } from './standing-halt.js';
 import { CATCH_UP_BLOCKS, type WatcherStatus } from './status.js';
@@ -30,7 +31,7 @@ export interface WatcherDeps {
   /** Writer of the ledger log. */
   writer: Writer;
   rpc: Rpc;
-  contracts: { custodian: Address; curveBook: Address; entrypoint: Address };
+  contracts: { custodian: Address; curveBook: Address; entrypoint: Address; orderSettler?: Address | undefined };
   deploymentId: string;
   deploymentBlock: number;
   /** Ledger row of the operator's residual and input fees. */
@@ -61,7 +62,8 @@ type Halt = { code: string; message: string };
  */
 export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
   const { db, writer, rpc, markets, logger } = deps;
-  const addresses = [deps.contracts.custodian, deps.contracts.curveBook, deps.contracts.entrypoint];
+  const { custodian, curveBook, entrypoint, orderSettler } = deps.contracts;
+  const addresses = [custodian, curveBook, entrypoint, ...(orderSettler === undefined ? [] : [orderSettler])];
   const status: WatcherStatus = {
     inventoryRevision: 0,
     durableInventoryRevision: 0,
@@ -161,7 +163,8 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
       const market = known[fill.market];
       if (market !== undefined) fills.push(await run.attribute(market, fill));
     }
-    const entries = [...draft.entries, ...fillPostings(known, fills, deps.operator)];
+    const settled = draftSettledOrders(scan.events, markets, deps.operator);
+    const entries = [...draft.entries, ...fillPostings(known, fills, deps.operator), ...settled.entries];
     const holdings = await compareHoldings(known, entries, lastBlock);
     const write: GenerationWrite = {
       generation: generation + 1,
@@ -175,6 +178,7 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
       custody: draft.custody,
       posts: draft.posts,
       fills,
+      settledOrders: settled.orders,
       entries: [...entries, ...holdings.entries],
       reservations: draft.reservations,
       netCapital: draft.netCapital,

@@ -111,7 +111,12 @@ export async function startKeepers(db: Db, chain: ManualChain): Promise<KeeperSt
     db,
     writer: writers.get('ledger')!,
     rpc: createRpc(chain.rpcUrl),
-    contracts: { custodian: lower('custodian'), curveBook: lower('curveBook'), entrypoint: lower('entrypoint') },
+    contracts: {
+      custodian: lower('custodian'),
+      curveBook: lower('curveBook'),
+      entrypoint: lower('entrypoint'),
+      orderSettler: lower('orderSettler'),
+    },
     deploymentId: manifest.deploymentId,
     deploymentBlock: manifest.deploymentBlock,
     operator: chain.address('owner'),
