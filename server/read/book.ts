@@ -8,13 +8,15 @@ import { integerSchema, pairSchema } from './schemas.js';
 /** Price in ticks, size in lots. */
 const levelSchema = z.tuple([integerSchema, integerSchema]);
 
-export const bookSchema = z.strictObject({
-  pair: pairSchema,
-  /** Best first on both sides. */
-  levels: z.strictObject({ bids: z.array(levelSchema), asks: z.array(levelSchema) }),
-  feed_live: z.boolean(),
-  age_ms: integerSchema,
-});
+export const bookSchema = z
+  .strictObject({
+    pair: pairSchema,
+    /** Best first on both sides. */
+    levels: z.strictObject({ bids: z.array(levelSchema), asks: z.array(levelSchema) }),
+    feed_live: z.boolean(),
+    age_ms: integerSchema,
+  })
+  .meta({ id: 'Book' });
 
 /** A level whose orders are all below one lot has nothing to offer and is left out. */
 const levelPairs = (levels: readonly BookLevel[]): [bigint, bigint][] =>

@@ -17,29 +17,33 @@ import {
 } from './schemas.js';
 
 /** One maker at one of its own prices. quote_amount = price x base_amount, floored to the quote token's smallest unit. */
-const legSchema = z.strictObject({
-  maker: addressSchema,
-  price: decimalSchema,
-  size: decimalSchema,
-  base_amount: decimalSchema,
-  quote_amount: decimalSchema,
-});
+const legSchema = z
+  .strictObject({
+    maker: addressSchema,
+    price: decimalSchema,
+    size: decimalSchema,
+    base_amount: decimalSchema,
+    quote_amount: decimalSchema,
+  })
+  .meta({ id: 'Leg' });
 
 /** The quote amounts of the legs plus `residual` are the curve's full quote amount; residual = rounding + compression_residual. */
-export const decompositionSchema = z.strictObject({
-  pair: pairSchema,
-  fill_seq: integerSchema,
-  status: z.enum(['pending', 'final']),
-  curve_seq: integerSchema.nullable(),
-  direction: directionSchema.nullable(),
-  legs: z.array(legSchema),
-  rounding: decimalSchema,
-  compression_residual: signedDecimalSchema,
-  residual: signedDecimalSchema,
-  /** +residual on buys, -residual on sells. */
-  operator_gain: signedDecimalSchema,
-  fee: feeSchema,
-});
+export const decompositionSchema = z
+  .strictObject({
+    pair: pairSchema,
+    fill_seq: integerSchema,
+    status: z.enum(['pending', 'final']),
+    curve_seq: integerSchema.nullable(),
+    direction: directionSchema.nullable(),
+    legs: z.array(legSchema),
+    rounding: decimalSchema,
+    compression_residual: signedDecimalSchema,
+    residual: signedDecimalSchema,
+    /** +residual on buys, -residual on sells. */
+    operator_gain: signedDecimalSchema,
+    fee: feeSchema,
+  })
+  .meta({ id: 'Decomposition' });
 
 type DecompositionBody = z.infer<typeof decompositionSchema>;
 

@@ -12,23 +12,25 @@ import {
 } from './schemas.js';
 
 /** One on-chain fill. Amounts are the whole trade; `amount_out` is what the recipient got, after the fee. */
-export const fillRowSchema = z.strictObject({
-  pair: pairSchema,
-  fill_seq: integerSchema,
-  curve_seq: integerSchema,
-  direction: directionSchema,
-  token_in: z.string(),
-  amount_in: decimalSchema,
-  token_out: z.string(),
-  amount_out: decimalSchema,
-  fee: feeSchema.extend({ taker: addressSchema, token: z.string() }),
-  taker: addressSchema,
-  recipient: addressSchema,
-  block_number: integerSchema,
-  block_hash: hashSchema,
-  tx_hash: hashSchema,
-  timestamp_ms: integerSchema,
-});
+export const fillRowSchema = z
+  .strictObject({
+    pair: pairSchema,
+    fill_seq: integerSchema,
+    curve_seq: integerSchema,
+    direction: directionSchema,
+    token_in: z.string(),
+    amount_in: decimalSchema,
+    token_out: z.string(),
+    amount_out: decimalSchema,
+    fee: feeSchema.extend({ taker: addressSchema, token: z.string() }),
+    taker: addressSchema,
+    recipient: addressSchema,
+    block_number: integerSchema,
+    block_hash: hashSchema,
+    tx_hash: hashSchema,
+    timestamp_ms: integerSchema,
+  })
+  .meta({ id: 'Fill' });
 
 export type FillRow = z.infer<typeof fillRowSchema>;
 

@@ -4,14 +4,16 @@ import type { ReadDeps } from './deps.js';
 import { integerSchema } from './schemas.js';
 
 /** The process answers; whether inventory is safe to quote against is a question for a maker's limits. */
-export const healthSchema = z.strictObject({
-  status: z.literal('ok'),
-  version: z.string(),
-  chain_id: integerSchema,
-  deployment_id: z.string(),
-  /** Newest block that the chain's node named; null until it has been asked once. */
-  block_number: integerSchema.nullable(),
-});
+export const healthSchema = z
+  .strictObject({
+    status: z.literal('ok'),
+    version: z.string(),
+    chain_id: integerSchema,
+    deployment_id: z.string(),
+    /** Newest block that the chain's node named; null until it has been asked once. */
+    block_number: integerSchema.nullable(),
+  })
+  .meta({ id: 'Health' });
 
 /** GET /health. It touches neither database nor chain, so that it answers whatever else is down. */
 export function healthHandler(deps: ReadDeps): RouterMiddleware {

@@ -15,31 +15,33 @@ const balanceSchema = z.strictObject({
   net_capital: signedDecimalSchema,
 });
 
-export const limitsSchema = z.strictObject({
-  maker: addressSchema,
-  ledger: z.strictObject({
-    ready: z.boolean(),
-    reason: z.string().nullable(),
-    deployment_id: z.string(),
-    capital_flow_start_block: integerSchema,
-    inventory_revision: integerSchema,
-    durable_inventory_revision: integerSchema,
-    next_block: integerSchema,
-    /** Null before the first scan, like the three that follow. */
-    scanned_block_hash: hashSchema.nullable(),
-    observed_head: integerSchema.nullable(),
-    observed_head_timestamp_ms: integerSchema.nullable(),
-    last_successful_scan_ms: integerSchema.nullable(),
-    fill_seqs: z.record(pairSchema, integerSchema),
-    balances: z.array(balanceSchema),
-  }),
-  watcher: z.strictObject({
-    target_block: integerSchema.nullable(),
-    head: integerSchema.nullable(),
-    next_block: integerSchema,
-    lag_blocks: integerSchema.nullable(),
-  }),
-});
+export const limitsSchema = z
+  .strictObject({
+    maker: addressSchema,
+    ledger: z.strictObject({
+      ready: z.boolean(),
+      reason: z.string().nullable(),
+      deployment_id: z.string(),
+      capital_flow_start_block: integerSchema,
+      inventory_revision: integerSchema,
+      durable_inventory_revision: integerSchema,
+      next_block: integerSchema,
+      /** Null before the first scan, like the three that follow. */
+      scanned_block_hash: hashSchema.nullable(),
+      observed_head: integerSchema.nullable(),
+      observed_head_timestamp_ms: integerSchema.nullable(),
+      last_successful_scan_ms: integerSchema.nullable(),
+      fill_seqs: z.record(pairSchema, integerSchema),
+      balances: z.array(balanceSchema),
+    }),
+    watcher: z.strictObject({
+      target_block: integerSchema.nullable(),
+      head: integerSchema.nullable(),
+      next_block: integerSchema,
+      lag_blocks: integerSchema.nullable(),
+    }),
+  })
+  .meta({ id: 'Limits' });
 
 type Limits = z.infer<typeof limitsSchema>;
 

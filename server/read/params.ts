@@ -2,6 +2,7 @@ import type { Context } from 'koa';
 import { toSafeInt } from '../../core/amounts.js';
 import type { Address, Market } from '../../core/types.js';
 import { badRequest, notFound } from '../errors.js';
+import { addressParameter, sequenceParameter } from './schemas.js';
 
 /** The listed market of that name; the letters' case counts. Throws 404 NOT_FOUND. */
 export function marketOf(markets: readonly Market[], pair: string): Market {
@@ -23,13 +24,13 @@ export function queryMarket(ctx: Context, markets: readonly Market[]): Market {
 
 /** An address in any letter case, answered in lower case. Throws 400 BAD_REQUEST. */
 export function addressOf(text: string): Address {
-  if (!/^0x[0-9a-fA-F]{40}$/.test(text)) throw badRequest('Not an address: 0x and 40 hex digits are expected');
+  if (!addressParameter.safeParse(text).success) throw badRequest('Not an address: 0x and 40 hex digits are expected');
   return text.toLowerCase() as Address;
 }
 
 /** A decimal integer within JSON's safe range. Throws 400 BAD_REQUEST. */
 export function sequenceOf(text: string, name: string): number {
-  if (!/^(0|[1-9]\d{0,15})$/.test(text)) throw badRequest(`${name} must be a non-negative integer`);
+  if (!sequenceParameter.safeParse(text).success) throw badRequest(`${name} must be a non-negative integer`);
   try {
     return toSafeInt(text);
   } catch (error) {

@@ -8,6 +8,12 @@ export const signedDecimalSchema = z.string().regex(/^(0|-?(0\.\d*[1-9]|[1-9]\d*
 
 export const addressSchema = z.string().regex(/^0x[0-9a-f]{40}$/);
 
+/** An address of a request: any letter case. */
+export const addressParameter = z.string().regex(/^0x[0-9a-fA-F]{40}$/);
+
+/** A sequence number of a request: a decimal integer without leading zeros. */
+export const sequenceParameter = z.string().regex(/^(0|[1-9]\d{0,15})$/);
+
 export const hashSchema = z.string().regex(/^0x[0-9a-f]{64}$/);
 
 /** Block numbers, milliseconds, sequence numbers, ticks and lots: JSON integers. */
@@ -24,4 +30,6 @@ export const feeSchema = z.strictObject({
   amount: decimalSchema,
 });
 
-export const errorSchema = z.strictObject({ error: z.strictObject({ code: z.string(), message: z.string() }) });
+export const errorSchema = z
+  .strictObject({ error: z.strictObject({ code: z.string(), message: z.string() }) })
+  .meta({ id: 'Error' });

@@ -1,0 +1,130 @@
+import { z } from 'zod';
+import { errorSchema } from '../read/schemas.js';
+import type { Endpoint, Parameter } from './endpoint.js';
+
+export interface DocumentInfo {
+  title: string;
+  version: string;
+  description: string;
+  /** Base URL as clients see it; null leaves it to the place that the document was read from. */
+  url: string | null;
+}
+
+type Json = Record<string, unknown>;
+
+export interface OpenApiDocument extends Json {
+  openapi: '3.1.1';
+  paths: Record<string, Record<string, Json>>;
+  components: { schemas: Record<string, Json> };
+}
+
+/** Every answer of a rate-limited route carries these. */
+const RATE_LIMIT_HEADERS: Json = {
+  'x-ratelimit-limit': header('requests per window'),
+  'x-ratelimit-remaining': header('requests left in this window'),
+  'x-ratelimit-reset': header('end of the window, Unix milliseconds'),
+};
+
+/** The OpenAPI 3.1 document of the endpoints, in their order. Schemas with an id are shared under `components`. */
+export function openApiDocument(endpoints: readonly Endpoint[], info: DocumentInfo): OpenApiDocument {
+  const schemas: Record<string, Json> = {};
+  const schemaOf = (schema: z.ZodType, io: 'input' | 'output'): Json => jsonSchema(schema, io, schemas);
+  const paths: OpenApiDocument['paths'] = {};
+  for (const endpoint of endpoints) {
+    paths[endpoint.path] = { ...paths[endpoint.path], [endpoint.method]: operation(endpoint, schemaOf) };
+  }
+  return {
+    openapi: '3.1.1',
+    info: { title: info.title, version: info.version, description: info.description },
+    servers: [{ url: info.url ?? '/' }],
+    tags: [...new Set(endpoints.map((endpoint) => endpoint.group))].map((name) => ({ name })),
+    paths,
+    components: { schemas },
+  };
+}
+
+type SchemaOf = (schema: z.ZodType, io: 'input' | 'output') => Json;
+
+function operation(endpoint: Endpoint, schemaOf: SchemaOf): Json {
+  const { params = {}, query = {} } = endpoint;
+  const parameters = [
+    ...Object.entries(params).map(([name, one]) => parameter(name, 'path', { ...one, required: true }, schemaOf)),
+    ...Object.entries(query).map(([name, one]) => parameter(name, 'query', one, schemaOf)),
+  ];
+  const responses: Record<string, Json> = {
+    200: {
+      description: endpoint.summary,
+      headers: RATE_LIMIT_HEADERS,
+      content: { 'application/json': { schema: schemaOf(endpoint.answer, 'output') } },
+    },
+  };
+  for (const [status, description] of Object.entries(endpoint.refusals)) {
+    responses[status] = { description, content: refusalContent(endpoint, schemaOf) };
+  }
+  return {
+    operationId: operationId(endpoint),
+    tags: [endpoint.group],
+    summary: endpoint.summary,
+    ...(endpoint.description === undefined ? {} : { description: endpoint.description }),
+    ...(parameters.length === 0 ? {} : { parameters }),
+    ...(endpoint.body === undefined
+      ? {}
+      : {
+          requestBody: {
+            required: true,
+            content: { 'application/json': { schema: schemaOf(endpoint.body, 'input') } },
+          },
+        }),
+    responses,
+  };
+}
+
+/** `getV0BookPair` for GET /v0/book/{pair}. */
+function operationId({ method, path }: Endpoint): string {
+  const words = path.split(/[^a-zA-Z0-9]+/).filter((word) => word !== '');
+  return method + words.map((word) => word[0]?.toUpperCase() + word.slice(1)).join('');
+}
+
+function parameter(name: string, where: 'path' | 'query', one: Parameter, schemaOf: SchemaOf): Json {
+  return {
+    name,
+    in: where,
+    required: one.required ?? false,
+    description: one.description,
+    schema: schemaOf(one.schema, 'input'),
+    ...(one.example === undefined ? {} : { example: one.example }),
+  };
+}
+
+function refusalContent(endpoint: Endpoint, schemaOf: SchemaOf): Json {
+  if (endpoint.plainErrors === true) return { 'text/plain': { schema: { type: 'string' } } };
+  return { 'application/json': { schema: schemaOf(errorSchema, 'output') } };
+}
+
+/** Moves what zod puts under `$defs` to the document's components. OpenAPI 3.1 schemas are JSON Schema 2020-12 as they are. */
+function jsonSchema(schema: z.ZodType, io: 'input' | 'output', shared: Record<string, Json>): Json {
+  const { $schema: _dialect, $defs, ...rest } = z.toJSONSchema(schema, { io, target: 'draft-2020-12' }) as Json;
+  const { id, ...own } = repoint(rest) as Json;
+  for (const [name, definition] of Object.entries(($defs ?? {}) as Record<string, Json>)) {
+    const { id: _name, ...body } = repoint(definition) as Json;
+    shared[name] = body;
+  }
+  if (typeof id !== 'string') return own;
+  if (own.$ref === undefined) shared[id] = own;
+  return { $ref: `#/components/schemas/${id}` };
+}
+
+function repoint(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(repoint);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [
+      key,
+      key === '$ref' && typeof item === 'string' ? item.replace('#/$defs/', '#/components/schemas/') : repoint(item),
+    ]),
+  );
+}
+
+function header(description: string): Json {
+  return { description, schema: { type: 'integer' } };
+}

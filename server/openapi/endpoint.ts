@@ -1,0 +1,29 @@
+import type { z } from 'zod';
+
+/** A parameter of the path or of the query. The same schema validates requests. */
+export interface Parameter {
+  schema: z.ZodType;
+  description: string;
+  /** Of the query only; a parameter of the path is always there. */
+  required?: boolean;
+  example?: string | number;
+}
+
+/** What the OpenAPI document says about one endpoint. Schemas are those that validate requests and, in tests, responses. */
+export interface Endpoint {
+  method: 'get' | 'post';
+  /** With parameters in braces: `/v0/book/{pair}`. */
+  path: string;
+  /** Heading under which it is listed. */
+  group: string;
+  summary: string;
+  description?: string;
+  params?: Readonly<Record<string, Parameter>>;
+  query?: Readonly<Record<string, Parameter>>;
+  body?: z.ZodType;
+  /** The body of a 200. */
+  answer: z.ZodType;
+  /** Statuses other than 200, with what each means here. Their body is the error envelope, or plain text if `plainErrors`. */
+  refusals: Readonly<Record<number, string>>;
+  plainErrors?: boolean;
+}

@@ -1,0 +1,81 @@
+import type { Endpoint, Parameter } from '../openapi/endpoint.js';
+import { bookSchema } from './book.js';
+import { decompositionSchema } from './decomposition.js';
+import { FILLS_LIMIT, fillsSchema } from './fills.js';
+import { healthSchema } from './health.js';
+import { limitsSchema } from './limits.js';
+import { pairsSchema } from './pairs.js';
+import { addressParameter, pairSchema, sequenceParameter } from './schemas.js';
+
+const pair: Parameter = { schema: pairSchema, description: 'base and quote symbol', example: 'WETH-USDC' };
+
+/** Of the query. */
+const optionalPair: Parameter = { ...pair, description: 'base and quote symbol; optional while one market is served' };
+
+const maker: Parameter = { schema: addressParameter, description: 'an address, in any letter case' };
+
+const UNKNOWN_PAIR = 'NOT_FOUND: no such pair';
+const MALFORMED = 'BAD_REQUEST: a parameter is missing or malformed';
+const RATE_LIMITED = 'RATE_LIMITED: come back after retry-after seconds';
+
+/** The read API, as the OpenAPI document describes it. */
+export const READ_ENDPOINTS: readonly Endpoint[] = [
+  {
+    method: 'get',
+    path: '/health',
+    group: 'Platform',
+    summary: 'The process answers',
+    description: 'It is no readiness check: whether inventory is safe to quote against is in the limits of a maker.',
+    answer: healthSchema,
+    refusals: {},
+  },
+  {
+    method: 'get',
+    path: '/v0/pairs',
+    group: 'Markets',
+    summary: 'Listed markets and their grids',
+    answer: pairsSchema,
+    refusals: { 429: RATE_LIMITED },
+  },
+  {
+    method: 'get',
+    path: '/v0/book/{pair}',
+    group: 'Markets',
+    summary: 'The merged book of a market',
+    description: 'All acknowledged orders by price, best first, as [ticks, lots]; it names no maker.',
+    params: { pair },
+    answer: bookSchema,
+    refusals: { 404: UNKNOWN_PAIR, 429: RATE_LIMITED },
+  },
+  {
+    method: 'get',
+    path: '/v0/makers/{maker}/limits',
+    group: 'Makers',
+    summary: 'What an address may quote against, and whether the ledger is ready',
+    description: 'Balances are those of one durable generation. An unknown address has zero rows.',
+    params: { maker },
+    answer: limitsSchema,
+    refusals: { 400: MALFORMED, 429: RATE_LIMITED },
+  },
+  {
+    method: 'get',
+    path: '/v0/fills',
+    group: 'Fills',
+    summary: `The ${FILLS_LIMIT} newest fills of a market, newest last`,
+    query: { pair: optionalPair },
+    answer: fillsSchema,
+    refusals: { 400: MALFORMED, 404: UNKNOWN_PAIR, 429: RATE_LIMITED },
+  },
+  {
+    method: 'get',
+    path: '/v0/fills/{fill_seq}/decomposition',
+    group: 'Fills',
+    summary: 'Who was paid what in a fill',
+    description:
+      'Quote amounts of the legs plus the residual are the curve amount, to the unit. A number that is not attributed, or unknown, is pending.',
+    params: { fill_seq: { schema: sequenceParameter, description: 'number of the fill in its market', example: 1 } },
+    query: { pair: optionalPair },
+    answer: decompositionSchema,
+    refusals: { 400: MALFORMED, 404: UNKNOWN_PAIR, 429: RATE_LIMITED },
+  },
+];

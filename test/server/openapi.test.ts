@@ -1,0 +1,71 @@
+import { Validator } from '@seriousme/openapi-schema-validator';
+import { expect } from 'chai';
+import { createApp } from '../../server/app.js';
+import { ENDPOINTS } from '../../server/endpoints.js';
+import { listen } from '../../server/listen.js';
+import type { Listening } from '../../server/listen.js';
+import { openApiRoutes } from '../../server/openapi/routes.js';
+import { readRoutes } from '../../server/read/routes.js';
+import type { ReadDeps } from '../../server/read/deps.js';
+import { conform, DOCUMENT } from '../support/openapi.js';
+
+const INFO = { title: 'Curvebook <test>', version: '1.2.3', description: 'Read & quote', url: null };
+
+describe('The OpenAPI document', () => {
+  let listening: Listening | null = null;
+
+  afterEach(async () => {
+    await listening?.close();
+    listening = null;
+  });
+
+  async function start(): Promise<string> {
+    const silent = (): void => undefined;
+    const app = createApp({ routers: [openApiRoutes(ENDPOINTS, INFO)], logger: { info: silent, error: silent } });
+    listening = await listen(app, 0, '127.0.0.1');
+    return listening.url;
+  }
+
+  it('is valid OpenAPI 3.1', async () => {
+    const { valid, errors } = await new Validator().validate(structuredClone(DOCUMENT));
+    expect(valid, JSON.stringify(errors)).to.equal(true);
+  });
+
+  it('describes each route of the read API, and no other', () => {
+    const served = readRoutes({} as ReadDeps)
+      .stack.filter((layer) => layer.methods.length > 0)
+      .map((layer) => String(layer.path).replace(/:(\w+)/g, '{$1}'));
+    const described = Object.keys(DOCUMENT.paths).filter((path) => path === '/health' || path.startsWith('/v0/'));
+    expect(described).to.have.members(served);
+  });
+
+  it('is served with a validator, and costs nothing when unchanged', async () => {
+    const url = await start();
+    const first = await fetch(`${url}/openapi.json`);
+    expect(((await first.json()) as { info: unknown }).info).to.deep.include({ version: '1.2.3' });
+    const etag = first.headers.get('etag') ?? '';
+    const second = await fetch(`${url}/openapi.json`, {
+      headers: { 'if-none-match': etag, 'cache-control': 'max-age=0' },
+    });
+    expect(second.status).to.equal(304);
+  });
+
+  it('has a page for people that names every endpoint and loads nothing', async () => {
+    const url = await start();
+    const response = await fetch(`${url}/docs`);
+    const page = await response.text();
+    expect(response.headers.get('content-type')).to.match(/^text\/html/);
+    for (const { path } of ENDPOINTS) expect(page).to.contain(path);
+    expect(page).to.contain('Curvebook &lt;test&gt;').and.to.contain('Read &amp; quote');
+    expect(page).not.to.match(/<script|src=|https?:\/\//);
+  });
+
+  it('refuses what it does not describe', () => {
+    const pairs = [{ pair: 'A-B', base_token: 'A', quote_token: 'B', tick_size: '0.01', lot_size: '1' }];
+    conform('GET', '/v0/pairs', 200, pairs);
+    expect(() => conform('GET', '/v0/pairs', 200, [{ ...pairs[0], extra: 1 }])).to.throw(/differs/);
+    expect(() => conform('GET', '/v0/pairs', 418, [])).to.throw(/status 418/);
+    expect(() => conform('GET', '/v0/nothing', 200, [])).to.throw(/does not know/);
+    expect(() => conform('GET', '/v0/book/A-B', 404, { error: 'x' })).to.throw(/differs/);
+  });
+});

@@ -1,0 +1,51 @@
+/** Answers held against the OpenAPI document: what it does not describe, the server must not say. */
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import type { ValidateFunction } from 'ajv/dist/2020.js';
+import { openApiDocument } from '../../server/openapi/document.js';
+import { ENDPOINTS } from '../../server/endpoints.js';
+
+type Json = Record<string, unknown>;
+
+export const DOCUMENT = openApiDocument(ENDPOINTS, { title: 'Curvebook', version: '0', description: '', url: null });
+
+const BASE = 'https://curvebook.test/openapi.json';
+
+const ajv = new Ajv2020({ strict: false, allErrors: true });
+ajv.addSchema({ ...DOCUMENT, $id: BASE });
+
+const validators = new Map<string, ValidateFunction>();
+
+/** Throws unless the document knows the route and the status, and the body has the shape that it says. */
+export function conform(method: string, url: string, status: number, body: unknown): void {
+  const path = pathOf(new URL(url, BASE).pathname);
+  const operation = path === null ? undefined : (DOCUMENT.paths[path]?.[method.toLowerCase()]);
+  if (path === null || operation === undefined) {
+    if (status === 404 || status === 405) return;
+    throw new Error(`the document does not know ${method} ${url}`);
+  }
+  const response = (operation.responses as Json)[status] as Json | undefined;
+  if (response === undefined) throw new Error(`the document does not know status ${status} of ${method} ${path}`);
+  const validate = validatorOf(`#/paths/${pointer(path)}/${method.toLowerCase()}/responses/${status}`);
+  if (!validate(body)) {
+    throw new Error(`${method} ${url} -> ${status} differs from the document: ${ajv.errorsText(validate.errors)}`);
+  }
+}
+
+function validatorOf(response: string): ValidateFunction {
+  const ref = `${BASE}${response}/content/application~1json/schema`;
+  const known = validators.get(ref) ?? ajv.compile({ $ref: ref });
+  validators.set(ref, known);
+  return known;
+}
+
+/** The described path that a concrete one belongs to. */
+function pathOf(concrete: string): string | null {
+  const parts = concrete.split('/');
+  const found = Object.keys(DOCUMENT.paths).find((path) => {
+    const own = path.split('/');
+    return own.length === parts.length && own.every((part, i) => part.startsWith('{') || part === parts[i]);
+  });
+  return found ?? null;
+}
+
+const pointer = (path: string): string => encodeURIComponent(path.replaceAll('~', '~0').replaceAll('/', '~1'));
