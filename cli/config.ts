@@ -62,6 +62,13 @@ export const settingsSchema = z.object({
     .transform((list) => list.split(',').map((source) => source.trim()))
     .pipe(z.array(z.enum(['a', 'b'])).min(1))
     .describe('accepted source letters of signed actions'),
+  READ_REQUESTS_PER_MINUTE: integer(1, 1_000_000, 6_000).describe('requests to /v0 per client address and minute'),
+  TRUST_PROXY: z
+    .enum(['true', 'false'])
+    .default('false')
+    .transform((value) => value === 'true')
+    .describe('take the client address from X-Forwarded-For; only behind a proxy that sets it'),
+  PUBLIC_URL: z.url().optional().describe('base URL as clients see it, for /openapi.json'),
   LOG_LEVEL: z
     .enum(['debug', 'info', 'warn', 'error', 'silent'])
     .default('info')

@@ -1,5 +1,7 @@
+import { ENDPOINTS } from '../server/endpoints.js';
 import { createApp } from '../server/app.js';
 import { listen } from '../server/listen.js';
+import { openApiRoutes } from '../server/openapi/routes.js';
 import { createGateway, type Gateway } from '../server/orders/engine.js';
 import { ordersRoutes } from '../server/orders/routes.js';
 import { createFeed } from '../server/read/feed.js';
@@ -38,8 +40,15 @@ export async function startHttp(shared: Shared, writer: Writer, signal: AbortSig
     routers: [
       ordersRoutes({ db, gateway, clock: shared.nowMs, config: orderConfig }),
       readRoutes(readDeps(shared, gateway, startedMs)),
+      openApiRoutes(ENDPOINTS, {
+        title: 'Curvebook',
+        version: VERSION,
+        description: 'Read API of a maker liquidity platform. Amounts are exact decimal strings in token units.',
+        url: config.PUBLIC_URL ?? null,
+      }),
     ],
     logger,
+    trustProxy: config.TRUST_PROXY,
   });
   const server = await listen(app, config.PORT, config.HOST);
   return {
@@ -78,5 +87,6 @@ function readDeps(shared: Shared, gateway: Gateway, startedMs: number): Paramete
     },
     inventoryRevision: gateway.generation,
     store: createReadStore(db),
+    requestsPerMinute: config.READ_REQUESTS_PER_MINUTE,
   };
 }

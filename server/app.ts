@@ -23,6 +23,8 @@ export interface AppOptions {
   /** Tried in order; the first one that knows the path answers. */
   routers: readonly Router[];
   logger: AppLogger;
+  /** Takes the client address from X-Forwarded-For, which only a proxy in front may be trusted with. Default: no. */
+  trustProxy?: boolean;
 }
 
 /** Shape of every error body outside the order interface. */
@@ -35,7 +37,7 @@ export interface ErrorBody {
  * Anything else that is thrown is logged and answered with 500 INTERNAL_ERROR and no detail.
  */
 export function createApp(options: AppOptions): Koa {
-  const app = new Koa();
+  const app = new Koa({ proxy: options.trustProxy ?? false });
   app.silent = true;
   app.on('error', (error: unknown) => options.logger.error({ err: error }, 'response failed'));
   app.use(cors({ exposeHeaders: EXPOSED_HEADERS, keepHeadersOnError: true }));

@@ -65,4 +65,6 @@ export interface ReadDeps {
   /** Newest generation applied in memory, 0 before the first. */
   inventoryRevision(): number;
   store: ReadStore;
+  /** Requests to /v0 that one client address may make in a minute. */
+  requestsPerMinute: number;
 }

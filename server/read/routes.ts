@@ -1,4 +1,5 @@
 import Router from '@koa/router';
+import { rateLimit } from '../rate-limit.js';
 import { bookHandler } from './book.js';
 import { decompositionHandler } from './decomposition.js';
 import type { ReadDeps } from './deps.js';
@@ -14,6 +15,7 @@ export function readRoutes(deps: ReadDeps): Router {
     ctx.set('Cache-Control', 'no-store');
     await next();
   });
+  router.use('/v0', rateLimit({ name: 'read', requests: deps.requestsPerMinute, windowSec: 60 }));
   router.get('/health', healthHandler(deps));
   router.get('/v0/pairs', pairsHandler(deps));
   router.get('/v0/book/:pair', bookHandler(deps));

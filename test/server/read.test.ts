@@ -19,6 +19,7 @@ import { errorSchema } from '../../server/read/schemas.js';
 import { createReadStore } from '../../server/read/store.js';
 import { forEachDatabase } from '../support/db.js';
 import { blockOf, deposit, fillOf, generationOf, OPERATOR, TAKER, withFills } from '../support/generations.js';
+import { conform } from '../support/openapi.js';
 import { DAI, MAKERS, USDC, WETH, WETH_DAI, WETH_USDC } from '../support/markets.js';
 
 const MARKETS = [WETH_USDC, WETH_DAI];
@@ -64,6 +65,7 @@ forEachDatabase((name, open) => {
         watcher: () => state.watcher,
         inventoryRevision: () => 3,
         store: createReadStore(db),
+        requestsPerMinute: 10_000,
       });
       const silent = (): void => undefined;
       const server = await listen(
@@ -79,7 +81,9 @@ forEachDatabase((name, open) => {
         async get(path) {
           const response = await fetch(`${server.url}${path}`);
           expect(response.headers.get('content-type'), path).to.match(/^application\/json/);
-          return { status: response.status, body: await response.json() };
+          const body: unknown = await response.json();
+          conform('GET', path, response.status, body);
+          return { status: response.status, body };
         },
         commit: (write) =>
           db.knex.transaction(async (tx) => void (await commitGeneration(tx, db, write, { operator: OPERATOR }))),

@@ -14,6 +14,7 @@ import { deploySandbox } from '../../deploy/sandbox.js';
 import { connect } from '../../deploy/transactions.js';
 import { Custodian__factory } from '../../typechain-types/factories/Custodian__factory.js';
 import { Entrypoint__factory } from '../../typechain-types/factories/Entrypoint__factory.js';
+import { conform } from './openapi.js';
 import { startChild } from './child.js';
 import type { Child } from './child.js';
 
@@ -173,7 +174,9 @@ export function exchangeClient(
 /** Fetches a resource of the read API. */
 export async function read(stack: Stack, path: string): Promise<{ status: number; body: unknown }> {
   const response = await fetch(`${stack.manifest.serverUrl}${path}`);
-  return { status: response.status, body: await response.json() };
+  const body: unknown = await response.json();
+  conform('GET', path, response.status, body);
+  return { status: response.status, body };
 }
 
 /** The contracts that a taker or an auditor talks to. */
