@@ -54,8 +54,21 @@ export const settingsSchema = z.object({
   MAX_KNOTS: z.coerce
     .number()
     .pipe(z.union([z.literal(7), z.literal(15), z.literal(31)]))
-    .default(15)
+    .default(31)
     .describe('most knots per side of a posted curve'),
+  CURVE_ERROR_MILLI_BPS: integer(0, 1_000_000, 1_600).describe(
+    'a side of a curve gets no more knots once its worst error is at most this, in 1/1000 bps',
+  ),
+  WORD_GAIN_MILLI_BPS: integer(0, 1_000_000, 10).describe(
+    'what a further word of a side must take off its mean error, in 1/1000 bps',
+  ),
+  CUT_BEFORE_BLOCK_MS: integer(0, 60_000, 500).describe('how long before the next block is expected the book is cut'),
+  POST_BUDGET_GWEI_PER_HOUR: z
+    .string()
+    .regex(/^\d{1,18}$/, 'must be a whole number of gwei')
+    .default('500000000')
+    .transform((gwei) => BigInt(gwei))
+    .describe('most that posting may cost in an hour; beyond it nothing is posted; 0 for no limit'),
   ORDER_SOURCES: z
     .string()
     .default('a,b')

@@ -100,7 +100,7 @@ export async function startRoles(config: Config, printLine: (line: string) => vo
       listeners.push(http.onGeneration);
     }
     if (config.ROLES.includes('poster')) {
-      const loop = startPoster(shared, ledger.snapshots, signal);
+      const loop = startPoster(shared, signal);
       listeners.push(loop.wake);
       loops.push(loop);
     }
@@ -155,14 +155,15 @@ async function startLedger(
   return { status: watcher.status, loop: watcher.start(signal), snapshots };
 }
 
-function startPoster(shared: Shared, snapshots: ReturnType<typeof createSnapshotStore>, signal: AbortSignal): Loop {
+function startPoster(shared: Shared, signal: AbortSignal): Loop {
   const { config, db, logger, markets } = shared;
   const writer = shared.writers.get('publication');
   if (writer === undefined || config.posterPrivateKey === null) throw new Error('the poster needs its log and its key');
+  const rpc = createRpc(config.rpcUrl);
   const outbox = createOutbox({
     db,
     writer,
-    rpc: createRpc(config.rpcUrl),
+    rpc,
     chainId: config.manifest.chainId,
     privateKey: config.posterPrivateKey,
     nowMs: shared.nowMs,
@@ -172,13 +173,21 @@ function startPoster(shared: Shared, snapshots: ReturnType<typeof createSnapshot
     db,
     writer,
     outbox,
+    rpc,
     curveBook: config.manifest.contracts.curveBook,
     markets,
-    snapshots,
+    // Keepers do not share one: two of them folding at once would wait for each other.
+    snapshots: createSnapshotStore(markets),
     readiness: shared.readiness,
     curveTtlSec: config.CURVE_TTL_SEC,
     touchBeforeSec: config.TOUCH_BEFORE_SEC,
-    maxKnots: config.MAX_KNOTS,
+    knots: {
+      maxKnots: config.MAX_KNOTS,
+      enoughMilliBps: config.CURVE_ERROR_MILLI_BPS,
+      wordGainMilliBps: config.WORD_GAIN_MILLI_BPS,
+    },
+    cutBeforeBlockMs: config.CUT_BEFORE_BLOCK_MS,
+    budgetWei: config.POST_BUDGET_GWEI_PER_HOUR === 0n ? null : config.POST_BUDGET_GWEI_PER_HOUR * 10n ** 9n,
     pollIntervalMs: config.POLL_INTERVAL_MS,
     nowMs: shared.nowMs,
     logger,

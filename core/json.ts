@@ -170,3 +170,15 @@ export function decodeWords(text: string): bigint[] {
     typeof item === 'string' && /^0x[0-9a-f]{64}$/.test(item) ? BigInt(item) : fail('a 32-byte word', item),
   );
 }
+
+/** Stored form of a list of addresses. */
+export function encodeAddresses(addresses: readonly Address[]): string {
+  return JSON.stringify(addresses);
+}
+
+/** Inverse of encodeAddresses. Throws PayloadError. */
+export function decodeAddresses(text: string): Address[] {
+  return asList(parse(text), (item) =>
+    typeof item === 'string' && /^0x[0-9a-f]{40}$/.test(item) ? (item as Address) : fail('an address', item),
+  );
+}

@@ -1,5 +1,5 @@
 import { createBook, type Book } from '../core/book.js';
-import type { Cut, Market } from '../core/types.js';
+import type { Cut, Market, OrderLogRow } from '../core/types.js';
 import { readGenerationEffects } from './ledger-log.js';
 import { readOrderRows } from './order-log.js';
 import type { MarketProgress, Queryable } from './types.js';
@@ -18,8 +18,8 @@ export interface Follower {
   advance(q: Queryable, cut: Pick<Cut, 'orderSeq' | 'generation'>): Promise<void>;
 }
 
-/** A follower at the beginning of both logs. `markets` may grow while it lives. */
-export function createFollower(markets: readonly Market[]): Follower {
+/** A follower at the beginning of both logs. `markets` may grow while it lives; `onRow` sees each order row after it was applied. */
+export function createFollower(markets: readonly Market[], onRow?: (row: OrderLogRow) => void): Follower {
   const book = createBook(markets);
   const progress = new Map<number, MarketProgress>();
   let orderSeq = 0;
@@ -32,6 +32,7 @@ export function createFollower(markets: readonly Market[]): Follower {
       for (const row of rows) {
         book.apply(row);
         orderSeq = row.orderSeq;
+        onRow?.(row);
       }
     }
   }

@@ -60,3 +60,8 @@ export async function lastNonce(q: Queryable, signer: Address): Promise<number |
   const row = (await q('outbox').where({ signer }).max({ last: 'nonce' }).first()) as { last: number | null };
   return row.last;
 }
+
+/** Whether a transaction of this act was ever signed and stored. */
+export async function wasSigned(q: Queryable, txKey: string): Promise<boolean> {
+  return (await q('outbox').where({ tx_key: txKey }).first('hash')) !== undefined;
+}

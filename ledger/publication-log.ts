@@ -1,13 +1,20 @@
 import type { Knex } from 'knex';
-import { decodeTrims, decodeWords, encodeTrims, encodeWords } from '../core/json.js';
+import { decodeAddresses, decodeTrims, decodeWords, encodeAddresses, encodeTrims, encodeWords } from '../core/json.js';
 import type { Hex } from '../core/types.js';
 import { MAX_PAGE, checkLimit, fromColumn, insertAll, toColumn } from './columns.js';
-import type { Publication, Queryable } from './types.js';
+import type { Publication, PublicationKind, Queryable } from './types.js';
 
 interface StoredRow {
   market: number;
   seq: number;
   base_seq: number;
+  kind: PublicationKind;
+  block_number: number;
+  block_hash: string;
+  excluded: string;
+  ask_knots: number;
+  bid_knots: number;
+  compression: number;
   cut_order_seq: number;
   cut_generation: number;
   cut_time_ms: number;
@@ -88,6 +95,13 @@ function toRow(publication: Publication): StoredRow {
     market: publication.market,
     seq: publication.seq,
     base_seq: publication.baseSeq,
+    kind: publication.kind,
+    block_number: publication.blockNumber,
+    block_hash: publication.blockHash,
+    excluded: encodeAddresses(publication.excluded),
+    ask_knots: publication.askKnots,
+    bid_knots: publication.bidKnots,
+    compression: publication.compression,
     cut_order_seq: publication.cut.orderSeq,
     cut_generation: publication.cut.generation,
     cut_time_ms: publication.cut.timeMs,
@@ -110,6 +124,13 @@ function fromRow(row: StoredRow): Publication {
     market: row.market,
     seq: row.seq,
     baseSeq: row.base_seq,
+    kind: row.kind,
+    blockNumber: row.block_number,
+    blockHash: row.block_hash as Hex,
+    excluded: decodeAddresses(row.excluded),
+    askKnots: row.ask_knots,
+    bidKnots: row.bid_knots,
+    compression: row.compression,
     cut: { orderSeq: row.cut_order_seq, generation: row.cut_generation, timeMs: row.cut_time_ms },
     fillSeq: row.fill_seq,
     askVolumeUnits: fromColumn(row.ask_volume_units),

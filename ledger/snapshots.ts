@@ -43,10 +43,10 @@ export function createSnapshotStore(markets: readonly Market[]): SnapshotStore {
     const market = markets[publication.market];
     if (market === undefined) throw new RangeError(`market ${publication.market} is not listed`);
     const at = follower.position();
-    const { cut, trims } = publication;
+    const { cut, trims, excluded } = publication;
     if (cut.orderSeq < at.orderSeq || cut.generation < at.generation) follower = createFollower(markets);
     await follower.advance(q, cut);
-    const snapshot = snapshotOf(follower.book, market, follower.progress(market.index), trims);
+    const snapshot = snapshotOf(follower.book, market, follower.progress(market.index), trims, new Set(excluded));
     const actual = snapshotHash(snapshot);
     if (actual !== publication.snapshotHash) throw new SnapshotMismatchError(publication, actual);
     return snapshot;

@@ -177,22 +177,35 @@ export interface BalanceRow {
   netCapitalUnits: bigint;
 }
 
+export type PublicationKind = 'full' | 'touch' | 'partial';
+
 /** A prepared publication, durable before it is signed. One transaction may carry several (same txKey). */
 export interface Publication {
   market: number;
   seq: number;
-  /** Equal to seq for a full post. */
+  /** Equal to seq for a full post; else the curve that a touch prolongs or a partial post amends. */
   baseSeq: number;
+  kind: PublicationKind;
   cut: Cut;
+  /** The block that the post names: the last one of the cut's generation. */
+  blockNumber: number;
+  blockHash: Hex;
   /** Last fill removed from the snapshot, and the volumes after it. */
   fillSeq: number;
   askVolumeUnits: bigint;
   bidVolumeUnits: bigint;
   trims: Trim[];
+  /** Makers with open orders that the cut left out, by address. */
+  excluded: Address[];
   snapshotHash: Hex;
+  /** All words of the curve, those that a partial post did not send included. */
   askWords: bigint[];
   bidWords: bigint[];
   wordsHash: Hex;
+  /** Most knots that each side was compressed to, and the version of the compression; zero when unknown. */
+  askKnots: number;
+  bidKnots: number;
+  compression: number;
   deadlineSec: number;
   preparedMs: number;
   txKey: string;

@@ -1,8 +1,8 @@
-import type { Hex, Market, MarketSnapshot, Segment } from '../types.js';
+import type { Hex, Market, MarketSnapshot, Segment, Side } from '../types.js';
 import { checkCurve, CurveCheckError } from './check.js';
-import { compressSide } from './compress.js';
+import { chooseKnotStep, compressSide, type KnotPolicy, type KnotStep } from './compress.js';
 import { CurveError } from './errors.js';
-import { sideLevels } from './levels.js';
+import { sideLevels, type Level } from './levels.js';
 import { wordsHash } from './words.js';
 
 /** A curve ready to be posted. Words are as a post lists them, none for an empty side; segments are as the chain walks them. */
@@ -17,16 +17,21 @@ export interface BuiltCurve {
   bidLeftOutLots: bigint;
 }
 
+/** Most segments of each side, 1..31, or one number for both. */
+export type CurveKnots = { maxKnots: number } | { askKnots: number; bidKnots: number };
+
 /**
- * The curve of a snapshot, at most `maxKnots` (1..31) segments a side, compressed and then checked as it will stand on-chain.
- * Throws CurveCheckError when the check finds anything, and CurveError when `maxKnots` or the market is wrong.
+ * The curve of a snapshot, compressed and then checked as it will stand on-chain. Equal snapshots and knots give equal words, as long as
+ * COMPRESSION stays. Throws CurveCheckError when the check finds anything, and CurveError when the knots or the market are wrong.
  */
-export function buildCurve(market: Market, snapshot: MarketSnapshot, options: { maxKnots: number }): BuiltCurve {
+export function buildCurve(market: Market, snapshot: MarketSnapshot, knots: CurveKnots): BuiltCurve {
   if (snapshot.market !== market.index) {
     throw new CurveError('wrong_market', `a snapshot of market ${snapshot.market} for market ${market.index}`);
   }
-  const ask = compressSide(market, 'ask', sideLevels('ask', snapshot.asks), options.maxKnots);
-  const bid = compressSide(market, 'bid', sideLevels('bid', snapshot.bids), options.maxKnots);
+  const [askKnots, bidKnots] =
+    'maxKnots' in knots ? [knots.maxKnots, knots.maxKnots] : [knots.askKnots, knots.bidKnots];
+  const ask = compressSide(market, 'ask', sideLevels('ask', snapshot.asks), askKnots);
+  const bid = compressSide(market, 'bid', sideLevels('bid', snapshot.bids), bidKnots);
   const violations = checkCurve(market, snapshot, { asks: ask.segments, bids: bid.segments });
   if (violations.length > 0) throw new CurveCheckError(violations);
   return {
@@ -37,5 +42,17 @@ export function buildCurve(market: Market, snapshot: MarketSnapshot, options: { 
     wordsHash: wordsHash(ask.words, bid.words),
     askLeftOutLots: ask.leftOutLots,
     bidLeftOutLots: bid.leftOutLots,
+  };
+}
+
+/** The knots that the policy gives each side of a book: more for wide books, fewer where more would hardly bring the curve closer. */
+export function chooseCurveKnots(
+  snapshot: MarketSnapshot,
+  policy: KnotPolicy,
+): { askKnots: KnotStep; bidKnots: KnotStep } {
+  const choose = (side: Side, levels: readonly Level[]): KnotStep => chooseKnotStep(side, levels, policy);
+  return {
+    askKnots: choose('ask', sideLevels('ask', snapshot.asks)),
+    bidKnots: choose('bid', sideLevels('bid', snapshot.bids)),
   };
 }

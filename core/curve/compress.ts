@@ -9,7 +9,7 @@ import { ceilDiv, minBig, toSafeInt } from '../amounts.js';
 import { MAX_PRICE_TICKS, SUBTICKS_PER_TICK } from '../market.js';
 import type { Market, Segment, Side } from '../types.js';
 import { CurveError } from './errors.js';
-import { chooseKnots } from './knots.js';
+import { chooseKnots, knotErrors, type FloatLevel, type KnotErrors } from './knots.js';
 import { totalLots, type Level } from './levels.js';
 import {
   decodeSide,
@@ -22,10 +22,13 @@ import {
   MAX_SHIFT,
   MAX_WORDS,
   packSide,
+  wordsFor,
   type Knot,
 } from './words.js';
 
 export const MAX_KNOTS = knotsIn(MAX_WORDS);
+/** Raised whenever equal levels may give other words than before, so that a record is compared only with what made it. */
+export const COMPRESSION = 1;
 
 /** One side, packed and as a walk meets it. */
 export interface CompressedSide {
@@ -80,12 +83,52 @@ function coarsestShift(bestSubticks: bigint): bigint {
   return minBig(bits > 17n ? bits - 17n : 0n, MAX_SHIFT);
 }
 
+/** Levels as knots are placed on them; the caller bounds their prices and lots. */
+function floatLevels(side: Side, levels: readonly Level[]): FloatLevel[] {
+  const sign = side === 'ask' ? 1 : -1;
+  return levels.map(({ priceTicks, lots }) => ({ price: sign * toSafeInt(priceTicks), lots: toSafeInt(lots) }));
+}
+
 /** Lots of each segment, before they are rounded to what a knot can say. */
 function placeKnots(side: Side, levels: readonly Level[], maxKnots: number): bigint[] {
-  const sign = side === 'ask' ? 1 : -1;
-  const floats = levels.map(({ priceTicks, lots }) => ({ price: sign * toSafeInt(priceTicks), lots: toSafeInt(lots) }));
-  const ends = chooseKnots(floats, maxKnots, toSafeInt(MAX_LENGTH_LOTS)).map(BigInt);
+  const ends = chooseKnots(floatLevels(side, levels), maxKnots, toSafeInt(MAX_LENGTH_LOTS)).map(BigInt);
   return ends.map((end, i) => end - (ends[i - 1] ?? 0n));
+}
+
+/** Knots per side that a curve is given: one, two or four words. */
+export const KNOT_STEPS = [7, 15, 31] as const;
+export type KnotStep = (typeof KNOT_STEPS)[number];
+
+/** When a side gets more knots, which make each post dearer. Errors in thousandths of a basis point of the notional. */
+export interface KnotPolicy {
+  /** Never more than this. */
+  maxKnots: KnotStep;
+  /** No more once a side's worst error, at any size, is at most this. */
+  enoughMilliBps: number;
+  /** Each further word must lower the mean error by at least this: gas of a word over the notional that is traded per post. */
+  wordGainMilliBps: number;
+}
+
+const MILLI_BPS = 1e-7;
+
+/** The fewest knots for a side by the policy, judged by the errors before rounding. */
+export function chooseKnotStep(side: Side, levels: readonly Level[], policy: KnotPolicy): KnotStep {
+  const steps = KNOT_STEPS.filter((step) => step <= policy.maxKnots);
+  const [first = 7] = steps;
+  if (levels.length <= first) return first;
+  const errorsOf = (step: KnotStep): KnotErrors => {
+    const floats = floatLevels(side, withinReach(levels, BigInt(step) * MAX_LENGTH_LOTS));
+    return knotErrors(floats, chooseKnots(floats, step, toSafeInt(MAX_LENGTH_LOTS)));
+  };
+  let chosen: { step: KnotStep; errors: KnotErrors } = { step: first, errors: errorsOf(first) };
+  for (const step of steps.slice(1)) {
+    if (chosen.errors.worst <= policy.enoughMilliBps * MILLI_BPS) break;
+    const errors = errorsOf(step);
+    const words = wordsFor(step) - wordsFor(chosen.step);
+    if (chosen.errors.mean - errors.mean < words * policy.wordGainMilliBps * MILLI_BPS) break;
+    chosen = { step, errors };
+  }
+  return chosen.step;
 }
 
 type Length = Pick<Knot, 'mantissa' | 'exponent'>;

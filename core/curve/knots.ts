@@ -136,3 +136,42 @@ function extend(
   const lots = at.lots + taken;
   return { lots, cost: at.cost + taken * price, level: lots === endLots ? at.level + 1 : at.level };
 }
+
+/** Errors of a choice of knots relative to the exact cost: at the worst size, and the mean over sizes spread evenly in magnitude. */
+export interface KnotErrors {
+  worst: number;
+  mean: number;
+}
+
+/** Sizes that the mean is taken over: from 1/1024 of the depth to all of it, four to an octave. */
+const MEAN_SIZES = 41;
+
+/** How close knots, as `chooseKnots` gives them, come to the exact cost before anything is rounded. */
+export function knotErrors(levels: readonly FloatLevel[], knots: readonly number[]): KnotErrors {
+  const points = breakpoints(levels, Infinity);
+  const depth = points.lots.at(-1) ?? 0;
+  if (depth === 0) return { worst: 0, mean: 0 };
+  const sizes = [depth];
+  while (sizes.length < MEAN_SIZES) sizes.unshift((sizes[0] as number) / Math.sqrt(Math.sqrt(2)));
+  const exactCosts = costsAt(points.lots, points.cost, sizes);
+  const knotCosts = costsAt(points.lots, points.cost, knots);
+  const errors = (postedCosts: readonly number[], exact: readonly number[]): number[] =>
+    postedCosts.map((posted, i) => Math.abs(posted / (exact[i] as number) - 1));
+  const atSizes = errors(costsAt(knots, knotCosts, sizes), exactCosts);
+  const atLevels = errors(costsAt(knots, knotCosts, points.lots), points.cost);
+  return {
+    worst: atLevels.reduce((worst, error) => Math.max(worst, error), 0),
+    mean: atSizes.reduce((sum, error) => sum + error, 0) / MEAN_SIZES,
+  };
+}
+
+/** Values at rising `sizes` of the piecewise linear function through the origin and these rising points. */
+function costsAt(lots: readonly number[], cost: readonly number[], sizes: readonly number[]): number[] {
+  let i = 0;
+  return sizes.map((size) => {
+    while (i < lots.length - 1 && (lots[i] as number) < size) i++;
+    const [from, fromCost] = i === 0 ? [0, 0] : [lots[i - 1] as number, cost[i - 1] as number];
+    const [to, toCost] = [lots[i] as number, cost[i] as number];
+    return toCost - ((toCost - fromCost) * (to - size)) / (to - from);
+  });
+}

@@ -1,32 +1,44 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { buildCurve } from '../../core/curve/build.js';
-import type { PostRecord } from '../../core/curve/post.js';
-import { trimToInventory } from '../../core/exposure.js';
-import { snapshotHash, snapshotOf } from '../../core/snapshot.js';
-import type { Address, Hex, Market, MarketSnapshot, Trim } from '../../core/types.js';
-import { createFollower } from '../../ledger/follower.js';
-import { insertPublications, readPublication } from '../../ledger/publication-log.js';
+import type { KnotPolicy } from '../../core/curve/compress.js';
+import type { Address, Hex, Market } from '../../core/types.js';
+import { createFollower, type Follower } from '../../ledger/follower.js';
+import { lastGeneration } from '../../ledger/ledger-log.js';
+import { readOperatorState, type OperatorState } from '../../ledger/operator-log.js';
+import { insertPublications } from '../../ledger/publication-log.js';
 import type { SnapshotStore } from '../../ledger/snapshots.js';
-import type { Db, Publication, Writer } from '../../ledger/types.js';
+import type { Db, GenerationRow, PublicationKind, Writer } from '../../ledger/types.js';
 import type { Outbox } from '../chain/outbox.js';
+import type { Rpc } from '../chain/rpc.js';
 import { startLoop, type Loop } from '../loop.js';
 import { postCalldata } from './calldata.js';
-import { planStep, type Step } from './plan.js';
-import { readPosterView, type MarketView, type PosterView } from './view.js';
+import { createBlockClock } from './clock.js';
+import { createCosts, HOUR_MS, type Costs } from './costs.js';
+import { gasLimitOf } from './gas.js';
+import { createMeter, type PosterMetrics } from './metrics.js';
+import { prepareDue, type Due } from './prepare.js';
+import { readPosterView, type PosterView } from './view.js';
 
 export interface PosterDeps {
   db: Db;
   /** Writer of the publication log. */
   writer: Writer;
   outbox: Outbox;
+  /** For receipts. */
+  rpc: Rpc;
   curveBook: Address;
   markets: readonly Market[];
+  /** The poster's own: folding is not shared between keepers. */
   snapshots: SnapshotStore;
   /** Publishing stops while the ledger is not ready; the live curve then expires by itself. */
   readiness(): { ready: boolean; reason: string | null };
   curveTtlSec: number;
   touchBeforeSec: number;
-  maxKnots: 7 | 15 | 31;
+  knots: KnotPolicy;
+  /** How long before the next block is expected the book is cut. */
+  cutBeforeBlockMs: number;
+  /** Most that posting may cost in an hour; null for no limit. Beyond it nothing is posted, and curves expire. */
+  budgetWei: bigint | null;
   pollIntervalMs: number;
   nowMs(): number;
   logger: Logger;
@@ -34,149 +46,134 @@ export interface PosterDeps {
 
 /** What one round published. */
 export interface PostRound {
-  publications: { pair: string; seq: number; kind: 'post' | 'touch' }[];
+  publications: { pair: string; seq: number; kind: PublicationKind }[];
   txHash: Hex;
+}
+
+export interface PosterStatus extends PosterMetrics {
+  /** Generation of the newest cut, 0 before the first. */
+  generation: number;
+  /** Why nothing was published in the last round, null when something was or nothing was due. */
+  blockedBy: string | null;
+  fees: { spentLastHourWei: bigint; budgetWei: bigint | null };
 }
 
 export interface Poster {
   start(signal: AbortSignal): Loop;
-  /** One round: cut, limit, compress, prepare, send. Null when nothing is due. */
+  /** One round at once, whatever the block clock says: cut, limit, compress, prepare, send. Null when nothing is due. */
   round(): Promise<PostRound | null>;
+  status(): PosterStatus;
 }
 
-/** Gas of a transaction that posts `count` markets, with room for first-time slots. */
-const gasLimitFor = (count: number): bigint => 150_000n + 250_000n * BigInt(count);
+/** Rounds tried for one generation when they fail. */
+const MAX_TRIES = 3;
+/** Pause between two lines of the log that sum up the status. */
+const REPORT_MS = 60_000;
 
 /**
  * Cuts the book once per generation and publishes what changed, in one transaction for all markets. A publication is durable
- * before it is signed, and no two different curves ever share a sequence number.
+ * before it is signed, and no two different curves ever share a sequence number: whatever becomes of a publication, the next one has the
+ * next number. Landed, superseded and dead are what the ledger log says of it, never written here.
  */
 export function createPoster(deps: PosterDeps): Poster {
   const { db, writer, outbox, markets, snapshots, logger } = deps;
-  let follower = createFollower(markets);
-  let lastGeneration = 0;
+  const startedMs = deps.nowMs();
+  const meter = createMeter();
+  const clock = createBlockClock();
+  let follower = newFollower();
+  let operator: OperatorState | undefined;
+  let costs: Costs | null = null;
+  let cutGeneration = 0;
+  let settledGeneration = 0;
+  let failedRounds = 0;
+  let blockedBy: string | null = null;
+  let reportedMs = deps.nowMs();
+
+  function newFollower(): Follower {
+    return createFollower(markets, (row) => {
+      // Rows from before this process started say nothing about its speed.
+      if (row.timeMs < startedMs) return;
+      const opened = row.effects.flatMap((effect) => (effect.type === 'open' ? [effect.market] : []));
+      for (const market of new Set(opened)) meter.ordered(market, row.timeMs);
+    });
+  }
+
+  /** Why nothing may be published now; whatever it is, the live curve expires by itself. */
+  function obstacle(): string | null {
+    const { ready, reason } = deps.readiness();
+    if (!ready) return reason ?? 'not_ready';
+    if (deps.budgetWei !== null && costs !== null && costs.spentWei() >= deps.budgetWei) return 'budget_spent';
+    return null;
+  }
+
+  /** Says so once when the obstacle changes. */
+  function block(by: string | null): void {
+    if (by !== blockedBy && by !== null) logger.warn({ reason: by }, 'nothing is published');
+    if (by !== blockedBy && by === null) logger.info({ was: blockedBy }, 'publishing again');
+    blockedBy = by;
+  }
+
+  /** Once per generation: what became of earlier transactions. It comes before the cut, so as not to delay the signature. */
+  async function settle(head: GenerationRow): Promise<void> {
+    if (head.generation === settledGeneration) return;
+    clock.observe(head.toBlock, head.scannedMs);
+    await outbox.resume(toSec(head.blockTimestampMs));
+    costs ??= await createCosts({ db, writer, rpc: deps.rpc, signer: outbox.signer, nowMs: deps.nowMs });
+    for (const cost of await costs.collect()) {
+      meter.counters.transactions[cost.succeeded ? 'landed' : 'reverted'] += 1;
+      if (!cost.succeeded) logger.warn({ hash: cost.hash, txKey: cost.txKey }, 'a post was mined and failed');
+    }
+    settledGeneration = head.generation;
+  }
 
   async function round(): Promise<PostRound | null> {
-    if (!deps.readiness().ready) return null;
+    const head = await lastGeneration(db.knex);
+    if (head === null) return null;
+    await settle(head);
+    return cut();
+  }
+
+  async function cut(): Promise<PostRound | null> {
+    block(obstacle());
+    if (blockedBy !== null) return null;
     const view = await readView();
-    if (view === null || view.head.generation === lastGeneration) return null;
-    await outbox.resume(toSec(view.head.blockTimestampMs));
-    const due = await dueRecords(view);
-    lastGeneration = view.head.generation;
-    if (due.length === 0) return null;
-    return publish(view, due);
+    if (view === null || view.head.generation === cutGeneration) return null;
+    operator = view.operator;
+    if (view.operator.halted !== null) {
+      block(`halted: ${view.operator.halted.code}`);
+      return null;
+    }
+    for (const { market, landedSeq } of view.markets) meter.landed(market.index, landedSeq, view.head.scannedMs);
+    const waiting = view.markets.some(({ last }) => last !== null && last.signed && !last.landed);
+    if (waiting && view.head.generation > cutGeneration) meter.counters.missedBlocks += 1;
+    const { due, skipped } = prepareDue(view, follower, { ...deps, preparedMs: deps.nowMs() });
+    for (const { reason } of skipped) meter.counters.skipped[reason] = (meter.counters.skipped[reason] ?? 0) + 1;
+    cutGeneration = view.head.generation;
+    return due.length === 0 ? null : publish(view, due);
   }
 
   /** A follower that failed half-way is not at any cut; the next round folds anew. */
   async function readView(): Promise<PosterView | null> {
     try {
-      return await readPosterView({ db, markets, snapshots, follower }, deps.nowMs());
+      return await readPosterView({ db, markets, snapshots, follower, operator }, deps.nowMs());
     } catch (error) {
-      follower = createFollower(markets);
+      follower = newFollower();
       throw error;
     }
   }
 
-  interface Due {
-    publication: Omit<Publication, 'txKey'>;
-    snapshot: MarketSnapshot;
-    record: PostRecord;
-    market: Market;
-    kind: 'post' | 'touch';
-  }
-
-  async function dueRecords(view: PosterView): Promise<Due[]> {
-    const candidates = view.markets.map(({ market }) =>
-      snapshotOf(follower.book, market, follower.progress(market.index)),
-    );
-    const limited = trimToInventory(
-      view.markets.map(({ market, older }, i) => ({ market, older, candidate: candidates[i] ?? null })),
-      view.availableUnits,
-    );
-    const due: Due[] = [];
-    for (const [i, marketView] of view.markets.entries()) {
-      const { snapshot, trims } = limited[i] ?? { snapshot: null, trims: [] };
-      if (snapshot === null) continue;
-      const step = planStep(
-        marketView.last,
-        snapshot,
-        { timestampSec: toSec(view.head.blockTimestampMs) },
-        deps.touchBeforeSec,
-      );
-      const one = await prepare(view, marketView, snapshot, trims, step);
-      if (one !== null) due.push(one);
-    }
-    return due;
-  }
-
-  async function prepare(
-    view: PosterView,
-    { market, last }: MarketView,
-    snapshot: MarketSnapshot,
-    trims: Trim[],
-    step: Step,
-  ): Promise<Due | null> {
-    if (step.kind === 'none') return null;
-    const seq = (last?.seq ?? 0) + 1;
-    const deadlineSec = toSec(view.head.blockTimestampMs) + Math.min(deps.curveTtlSec, market.maxTtlSec);
-    const common = { marketId: market.id, seq, deadlineSec };
-    if (step.kind === 'touch') {
-      const before = await readPublication(db.knex, market.index, step.baseSeq);
-      if (before === null) throw new RangeError(`publication ${step.baseSeq} of ${market.pair} is missing`);
-      const { txKey: _, ...rest } = before;
-      return {
-        publication: { ...rest, seq, baseSeq: step.baseSeq, deadlineSec, preparedMs: deps.nowMs() },
-        snapshot,
-        record: { kind: 'touch', ...common, baseSeq: step.baseSeq },
-        market,
-        kind: 'touch',
-      };
-    }
-    const curve = buildCurve(market, snapshot, { maxKnots: deps.maxKnots });
-    const { askWords, bidWords, wordsHash, askLeftOutLots, bidLeftOutLots } = curve;
-    if (askLeftOutLots + bidLeftOutLots > 0n) {
-      const lots = { askLots: askLeftOutLots.toString(), bidLots: bidLeftOutLots.toString() };
-      logger.debug({ pair: market.pair, ...lots }, 'left out depth too far from the best price to be encoded');
-    }
-    return {
-      publication: {
-        market: market.index,
-        seq,
-        baseSeq: seq,
-        cut: view.cut,
-        fillSeq: snapshot.fillSeq,
-        askVolumeUnits: snapshot.askVolumeUnits,
-        bidVolumeUnits: snapshot.bidVolumeUnits,
-        trims,
-        snapshotHash: snapshotHash(snapshot),
-        askWords,
-        bidWords,
-        wordsHash,
-        deadlineSec,
-        preparedMs: deps.nowMs(),
-      },
-      snapshot,
-      record: {
-        kind: 'full',
-        ...common,
-        snapAskUnits: snapshot.askVolumeUnits,
-        snapBidUnits: snapshot.bidVolumeUnits,
-        askWords,
-        bidWords,
-      },
-      market,
-      kind: 'post',
-    };
-  }
-
-  async function publish(view: PosterView, due: readonly Due[]): Promise<PostRound> {
+  async function publish(view: PosterView, due: readonly Due[]): Promise<PostRound | null> {
     const txKey = `post:${due.map(({ publication }) => `${publication.market}.${publication.seq}`).join(',')}`;
-    await writer.tx((tx) =>
-      insertPublications(
+    const prepared = await writer.tx(async (tx) => {
+      // A halt that came since the cut holds: nothing is prepared after it.
+      if ((await readOperatorState(tx, view.operator)).halted !== null) return false;
+      await insertPublications(
         tx,
         due.map(({ publication }) => ({ ...publication, txKey })),
-      ),
-    );
+      );
+      return true;
+    });
+    if (!prepared) return null;
     for (const { publication, snapshot } of due) snapshots.put(publication, snapshot);
     const data = postCalldata(
       { number: view.head.toBlock, hash: view.head.blockHash },
@@ -186,22 +183,66 @@ export function createPoster(deps: PosterDeps): Poster {
       txKey,
       to: deps.curveBook,
       data,
-      gasLimit: gasLimitFor(due.length),
+      gasLimit: gasLimitOf(due),
       validUntilSec: Math.min(...due.map(({ publication }) => publication.deadlineSec)),
     });
+    const signedMs = deps.nowMs();
+    meter.counters.transactions.sent += 1;
+    if (sent.replaced) meter.counters.transactions.replacements += 1;
+    for (const { market, publication, leftOutLots } of due) {
+      meter.counters.sent[publication.kind] += 1;
+      if (publication.kind !== 'touch') meter.signed(market.index, publication.seq, signedMs);
+      if (leftOutLots > 0n) {
+        logger.debug({ pair: market.pair, lots: leftOutLots.toString() }, 'left out depth too far away to be encoded');
+      }
+    }
     logger.debug({ txKey, ...sent }, 'sent a post');
     return {
-      publications: due.map(({ market, publication, kind }) => ({ pair: market.pair, seq: publication.seq, kind })),
+      publications: due.map(({ market, publication: { seq, kind } }) => ({ pair: market.pair, seq, kind })),
       txHash: sent.hash,
     };
   }
 
-  async function step(): Promise<void> {
-    await round();
+  async function step(signal: AbortSignal): Promise<void> {
+    report();
+    const head = await lastGeneration(db.knex);
+    if (head === null || head.generation === cutGeneration) return;
+    try {
+      await settle(head);
+      const waitMs = clock.waitMs(deps.nowMs(), deps.cutBeforeBlockMs);
+      if (waitMs > 0) await delay(waitMs, undefined, { signal }).catch(() => undefined);
+      if (!signal.aborted) await cut();
+      failedRounds = 0;
+    } catch (error) {
+      meter.counters.transactions.failedRounds += 1;
+      failedRounds += 1;
+      // What was prepared and not signed is due again; what was signed and not sent is sent again.
+      if (failedRounds < MAX_TRIES) [cutGeneration, settledGeneration] = [0, 0];
+      throw error;
+    }
+  }
+
+  function status(): PosterStatus {
+    return {
+      ...meter.read((market) => markets[market]?.pair ?? String(market)),
+      generation: cutGeneration,
+      blockedBy,
+      fees: { spentLastHourWei: costs?.spentWei() ?? 0n, budgetWei: deps.budgetWei },
+    };
+  }
+
+  function report(): void {
+    if (deps.nowMs() - reportedMs < REPORT_MS) return;
+    reportedMs = deps.nowMs();
+    const { fees, ...rest } = status();
+    const wei = (units: bigint | null): string | null => units?.toString() ?? null;
+    const spent = { spentLastHourWei: wei(fees.spentLastHourWei), budgetWei: wei(fees.budgetWei), windowMs: HOUR_MS };
+    logger.info({ ...rest, fees: spent }, 'poster status');
   }
 
   return {
     round,
+    status,
     start: (signal) => startLoop(step, { name: 'poster', intervalMs: deps.pollIntervalMs, signal, logger }),
   };
 }

@@ -1,9 +1,12 @@
+import { isArmedWithin, type ArmedMs } from '../../core/cut.js';
 import { executablePublication, type ExecutablePublication } from '../../core/exposure.js';
 import type { Address, Cut, Market, MarketSnapshot } from '../../core/types.js';
 import { readTx } from '../../ledger/db.js';
 import type { Follower } from '../../ledger/follower.js';
 import { loadLedgerHead, readBalances } from '../../ledger/ledger-log.js';
+import { readOperatorState, type OperatorState } from '../../ledger/operator-log.js';
 import { lastOrderSeq } from '../../ledger/order-log.js';
+import { wasSigned } from '../../ledger/outbox.js';
 import { readFillsAfter } from '../../ledger/past-fills.js';
 import {
   executablePublications,
@@ -18,7 +21,9 @@ import type { LastPublication } from './plan.js';
 /** One market as the poster finds it at a cut. */
 export interface MarketView {
   market: Market;
-  last: LastPublication | null;
+  last: (LastPublication & { publication: Publication }) | null;
+  /** Highest seq that was seen on-chain, 0 before the first. */
+  landedSeq: number;
   /** What takers may still execute of what was published before. */
   older: ExecutablePublication[];
 }
@@ -27,19 +32,30 @@ export interface MarketView {
 export interface PosterView {
   cut: Cut;
   head: GenerationRow;
+  operator: OperatorState;
+  /** Makers that the cut leaves out: suspended ones, and those whose scheduled cancel is near or due. */
+  excluded: ReadonlySet<Address>;
+  armed: ArmedMs;
   markets: MarketView[];
   /** Balance less reservation, never below zero. */
   availableUnits(maker: Address, token: Address): bigint;
 }
 
+export interface ViewDeps {
+  db: Db;
+  markets: readonly Market[];
+  snapshots: SnapshotStore;
+  follower: Follower;
+  /** As it was last read, so that only what came after is. */
+  operator: OperatorState | undefined;
+}
+
 /** Reads the logs up to now and moves the follower to the same cut. Null before the first generation. */
-export async function readPosterView(
-  deps: { db: Db; markets: readonly Market[]; snapshots: SnapshotStore; follower: Follower },
-  timeMs: number,
-): Promise<PosterView | null> {
+export async function readPosterView(deps: ViewDeps, timeMs: number): Promise<PosterView | null> {
   return readTx(deps.db, async (q) => {
     const head = await loadLedgerHead(q);
     if (head === null) return null;
+    const operator = await readOperatorState(q, deps.operator);
     const cut = { orderSeq: await lastOrderSeq(q), generation: head.generation, timeMs };
     const markets: MarketView[] = [];
     for (const market of deps.markets) markets.push(await readMarketView(q, deps.snapshots, market, head));
@@ -49,9 +65,14 @@ export async function readPosterView(
       available.set(`${row.account}:${row.token}`, units > 0n ? units : 0n);
     }
     await deps.follower.advance(q, cut);
+    const armed = deps.follower.book.armed();
+    const near = [...armed].filter(([, armedMs]) => isArmedWithin(armedMs, timeMs)).map(([maker]) => maker);
     return {
       cut,
       head,
+      operator,
+      excluded: new Set([...operator.suspended, ...near]),
+      armed: (maker) => armed.get(maker) ?? null,
       markets,
       availableUnits: (maker, token) => available.get(`${maker}:${token}`) ?? 0n,
     };
@@ -65,17 +86,22 @@ async function readMarketView(
   head: GenerationRow,
 ): Promise<MarketView> {
   const last = await readPublication(q, market.index, await lastPublicationSeq(q, market.index));
-  if (last === null) return { market, last: null, older: [] };
+  if (last === null) return { market, last: null, landedSeq: 0, older: [] };
   const landed = await landedSeq(q, market.index);
+  snapshots.forget(market.index, landed);
   const executable = await executablePublications(q, { market: market.index, atSec: head.blockTimestampMs / 1_000 });
   const older = await readOlder(q, snapshots, market, executable);
   return {
     market,
+    landedSeq: landed,
     last: {
       seq: last.seq,
       snapshot: await snapshots.get(q, last),
       deadlineSec: last.deadlineSec,
+      blockNumber: last.blockNumber,
+      signed: await wasSigned(q, last.txKey),
       landed: landed === last.seq,
+      publication: last,
     },
     older,
   };

@@ -1,5 +1,6 @@
 import type { Knex } from 'knex';
 import { firstTables } from './0001-first-tables.js';
+import { publicationRecords } from './0004-publications.js';
 import { swaps } from './0005-swaps.js';
 
 /** One step of the schema. A step that was released never changes; later steps alter what it made. */
@@ -11,4 +12,4 @@ export interface Migration {
 }
 
 /** All steps, oldest first. */
-export const migrations: readonly Migration[] = [firstTables, swaps];
+export const migrations: readonly Migration[] = [firstTables, publicationRecords, swaps];

@@ -83,7 +83,7 @@ forEachDatabase((name, open) =>
       ]);
       const before = { one: await balanceOf(maker1, 'USDC'), two: await balanceOf(maker2, 'USDC') };
       const round = await stack.poster.round();
-      expect(round?.publications.map(({ kind }) => kind)).to.deep.equal(['post']);
+      expect(round?.publications.map(({ kind }) => kind)).to.deep.equal(['full']);
       await land();
 
       await buy((5n * WETH_UNITS) / 2n);

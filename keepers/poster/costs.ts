@@ -1,0 +1,89 @@
+/** What posting costs, from receipts, and the hourly budget that it must keep to. */
+import type { Address, Hex } from '../../core/types.js';
+import { toSafeInt } from '../../core/amounts.js';
+import { insertPostCosts, readPostCosts, readUncosted, type PostCost } from '../../ledger/post-costs.js';
+import type { Db, Writer } from '../../ledger/types.js';
+import type { Rpc } from '../chain/rpc.js';
+import { feeOf } from './gas.js';
+
+export const HOUR_MS = 3_600_000;
+/** Nonces asked for at a time. */
+const PAGE = 50;
+/** A nonce whose transactions all lack a receipt this long after they were sent was taken by another transaction. */
+const GIVE_UP_MS = 120_000;
+
+export interface CostsDeps {
+  db: Db;
+  writer: Writer;
+  rpc: Rpc;
+  signer: Address;
+  nowMs(): number;
+}
+
+export interface Costs {
+  /** Stores the costs of transactions that were mined since; returns them. */
+  collect(): Promise<PostCost[]>;
+  /** Fees of the last hour. */
+  spentWei(): bigint;
+}
+
+interface Receipt {
+  gasUsed: string;
+  effectiveGasPrice: string;
+  l1Fee?: string | null;
+  status: string;
+  blockNumber: string;
+}
+
+/** Costs of one signer; what earlier processes paid in the last hour counts too. */
+export async function createCosts(deps: CostsDeps): Promise<Costs> {
+  const { db, writer, rpc, signer, nowMs } = deps;
+  let recent = await readPostCosts(db.knex, signer, nowMs() - HOUR_MS);
+
+  async function collect(): Promise<PostCost[]> {
+    const rows = await readUncosted(db.knex, signer, PAGE);
+    if (rows.length === 0) return [];
+    const answers = (await rpc.batch(
+      rows.map(({ hash }) => ({ method: 'eth_getTransactionReceipt', params: [hash] })),
+    )) as (Receipt | null)[];
+    const found: PostCost[] = [];
+    for (const nonce of new Set(rows.map((row) => row.nonce))) {
+      const cost = costOf(nonce, rows, answers);
+      // In nonce order, because the highest stored nonce says where to go on.
+      if (cost === null) break;
+      found.push(cost);
+    }
+    if (found.length > 0) await writer.tx((tx) => insertPostCosts(tx, found));
+    recent = [...recent, ...found];
+    return found;
+  }
+
+  function costOf(
+    nonce: number,
+    rows: readonly { nonce: number; hash: Hex; txKey: string; sentMs: number }[],
+    answers: readonly (Receipt | null)[],
+  ): PostCost | null {
+    const seenMs = nowMs();
+    let newestSentMs = 0;
+    for (const [i, { hash, txKey, ...row }] of rows.entries()) {
+      if (row.nonce !== nonce) continue;
+      newestSentMs = Math.max(newestSentMs, row.sentMs);
+      const receipt = answers[i] ?? null;
+      if (receipt === null) continue;
+      const blockNumber = toSafeInt(BigInt(receipt.blockNumber));
+      const succeeded = BigInt(receipt.status) === 1n;
+      return { signer, nonce, hash, txKey, blockNumber, ...feeOf(receipt), succeeded, seenMs };
+    }
+    if (seenMs - newestSentMs < GIVE_UP_MS) return null;
+    return { signer, nonce, hash: '0x', txKey: '', blockNumber: 0, gasUsed: 0, feeWei: 0n, succeeded: false, seenMs };
+  }
+
+  return {
+    collect,
+    spentWei() {
+      const sinceMs = nowMs() - HOUR_MS;
+      recent = recent.filter((cost) => cost.seenMs > sinceMs);
+      return recent.reduce((sum, cost) => sum + cost.feeWei, 0n);
+    },
+  };
+}

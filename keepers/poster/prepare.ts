@@ -1,0 +1,162 @@
+import { buildCurve, chooseCurveKnots } from '../../core/curve/build.js';
+import { COMPRESSION, type KnotPolicy } from '../../core/curve/compress.js';
+import type { BlockRef, FullPost, PostRecord } from '../../core/curve/post.js';
+import { cutDeadlineSec } from '../../core/cut.js';
+import { trimToInventory } from '../../core/exposure.js';
+import { snapshotHash, snapshotOf } from '../../core/snapshot.js';
+import type { Address, Market, MarketSnapshot, Trim } from '../../core/types.js';
+import type { Follower } from '../../ledger/follower.js';
+import type { Publication } from '../../ledger/types.js';
+import { cheaperPost } from './gas.js';
+import { planStep, type Step } from './plan.js';
+import type { MarketView, PosterView } from './view.js';
+
+/** A publication that is due, and the record that carries it. */
+export interface Due {
+  market: Market;
+  publication: Omit<Publication, 'txKey'>;
+  snapshot: MarketSnapshot;
+  record: PostRecord;
+  /** Lots of the book that the curve leaves out because they are too far away. */
+  leftOutLots: bigint;
+}
+
+export interface PrepareOptions {
+  curveTtlSec: number;
+  touchBeforeSec: number;
+  knots: KnotPolicy;
+  preparedMs: number;
+}
+
+/** What is due at a cut, and why the markets of which nothing is are left alone. */
+export interface Prepared {
+  due: Due[];
+  skipped: { market: Market; reason: string }[];
+}
+
+/**
+ * Everything to publish at a cut: each market's book less the makers left out, trimmed to what they can pay over all markets, compared
+ * with its newest publication, compressed and checked. Pure but for the follower, which must stand at the view's cut. Throws
+ * CurveCheckError rather than return a curve that fails its check.
+ */
+export function prepareDue(view: PosterView, follower: Follower, options: PrepareOptions): Prepared {
+  const candidates = view.markets.map(({ market }) =>
+    snapshotOf(follower.book, market, follower.progress(market.index), [], view.excluded),
+  );
+  const limited = trimToInventory(
+    view.markets.map(({ market, older }, i) => ({ market, older, candidate: candidates[i] ?? null })),
+    view.availableUnits,
+  );
+  const prepared: Prepared = { due: [], skipped: [] };
+  for (const [i, marketView] of view.markets.entries()) {
+    const { snapshot, trims } = limited[i] ?? { snapshot: null, trims: [] };
+    if (snapshot === null) continue;
+    const excluded = excludedHere(follower, marketView.market, view.excluded);
+    const one = prepareMarket({ view, marketView, snapshot, trims, excluded }, options);
+    if (typeof one === 'string') prepared.skipped.push({ market: marketView.market, reason: one });
+    else prepared.due.push(one);
+  }
+  return prepared;
+}
+
+/** Makers left out that have orders in the market, by address. */
+function excludedHere(follower: Follower, market: Market, excluded: ReadonlySet<Address>): Address[] {
+  if (excluded.size === 0) return [];
+  const orders = [...follower.book.sideOrders(market.index, 'ask'), ...follower.book.sideOrders(market.index, 'bid')];
+  return [...new Set(orders.map(({ maker }) => maker))].filter((maker) => excluded.has(maker)).sort();
+}
+
+interface Candidate {
+  view: PosterView;
+  marketView: MarketView;
+  snapshot: MarketSnapshot;
+  trims: Trim[];
+  excluded: Address[];
+}
+
+function prepareMarket(candidate: Candidate, options: PrepareOptions): Due | string {
+  const { view, marketView, snapshot } = candidate;
+  const { market, last } = marketView;
+  const headSec = Math.floor(view.head.blockTimestampMs / 1_000);
+  const ttlSec = Math.min(options.curveTtlSec, market.maxTtlSec);
+  const deadlineSec = cutDeadlineSec(snapshot, headSec, ttlSec, view.armed);
+  const step = planStep(last, snapshot, {
+    head: { timestampSec: headSec, blockNumber: view.head.toBlock },
+    deadlineSec,
+    touchBeforeSec: options.touchBeforeSec,
+  });
+  return step.kind === 'none' ? step.reason : dueOf(candidate, step, deadlineSec, options);
+}
+
+interface Curve {
+  record: PostRecord;
+  words: Pick<Publication, 'askWords' | 'bidWords' | 'wordsHash' | 'askKnots' | 'bidKnots' | 'compression'>;
+  leftOutLots: bigint;
+}
+
+function dueOf(
+  candidate: Candidate,
+  step: Exclude<Step, { kind: 'none' }>,
+  deadlineSec: number,
+  options: PrepareOptions,
+): Due {
+  const { view, marketView, snapshot, trims, excluded } = candidate;
+  const { market, last } = marketView;
+  const seq = (last?.seq ?? 0) + 1;
+  const head = { marketId: market.id, seq, deadlineSec };
+  const block: BlockRef = { number: view.head.toBlock, hash: view.head.blockHash };
+  const { record, words, leftOutLots } =
+    step.kind === 'touch' && last !== null
+      ? touchOf(head, last.publication)
+      : postOf(market, snapshot, head, { options, block, before: step.kind === 'post' && step.amend ? last : null });
+  return {
+    market,
+    snapshot,
+    record,
+    leftOutLots,
+    publication: {
+      market: market.index,
+      seq,
+      baseSeq: record.kind === 'full' ? seq : record.baseSeq,
+      kind: record.kind,
+      cut: view.cut,
+      blockNumber: block.number,
+      blockHash: block.hash,
+      fillSeq: snapshot.fillSeq,
+      askVolumeUnits: snapshot.askVolumeUnits,
+      bidVolumeUnits: snapshot.bidVolumeUnits,
+      trims,
+      excluded,
+      snapshotHash: snapshotHash(snapshot),
+      ...words,
+      deadlineSec,
+      preparedMs: options.preparedMs,
+    },
+  };
+}
+
+type RecordHead = Pick<FullPost, 'marketId' | 'seq' | 'deadlineSec'>;
+
+/** A touch keeps the words of the live curve, however new ones would be compressed now. */
+function touchOf(head: RecordHead, live: Publication): Curve {
+  const { seq: baseSeq, askWords, bidWords, wordsHash, askKnots, bidKnots, compression } = live;
+  const words = { askWords, bidWords, wordsHash, askKnots, bidKnots, compression };
+  return { record: { kind: 'touch', ...head, baseSeq }, words, leftOutLots: 0n };
+}
+
+function postOf(
+  market: Market,
+  snapshot: MarketSnapshot,
+  head: RecordHead,
+  { options, block, before }: { options: PrepareOptions; block: BlockRef; before: MarketView['last'] },
+): Curve {
+  const knots = chooseCurveKnots(snapshot, options.knots);
+  const { askWords, bidWords, wordsHash, ...curve } = buildCurve(market, snapshot, knots);
+  const volumes = { snapAskUnits: snapshot.askVolumeUnits, snapBidUnits: snapshot.bidVolumeUnits };
+  const full: FullPost = { kind: 'full', ...head, ...volumes, askWords, bidWords };
+  return {
+    record: before === null ? full : cheaperPost(block, full, before.publication),
+    words: { askWords, bidWords, wordsHash, ...knots, compression: COMPRESSION },
+    leftOutLots: curve.askLeftOutLots + curve.bidLeftOutLots,
+  };
+}
