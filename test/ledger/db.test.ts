@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { amount, fromColumn, toColumn } from '../../ledger/columns.js';
 import { bindDeployment, migrate, openDb, readDeploymentId, readTx } from '../../ledger/db.js';
 import { isUniqueViolation } from '../../ledger/errors.js';
+import { migrations } from '../../ledger/migrations/index.js';
 import type { Db } from '../../ledger/types.js';
 import { forEachDatabase, locationOf } from '../support/db.js';
 
