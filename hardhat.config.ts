@@ -1,26 +1,66 @@
+import { readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import hardhatToolboxMochaEthers from '@nomicfoundation/hardhat-toolbox-mocha-ethers';
 import hardhatUpgrades from '@openzeppelin/hardhat-upgrades';
 import { defineConfig } from 'hardhat/config';
+import type { HardhatPlugin } from 'hardhat/types/plugins';
 
 const solcPath = createRequire(import.meta.url).resolve('solc/soljson.js');
 
+const root = fileURLToPath(new URL('.', import.meta.url));
+const solidityTests = join(root, 'test', 'solidity');
+
+const compiler = {
+  version: '0.8.37',
+  path: solcPath,
+  settings: {
+    viaIR: true,
+    evmVersion: 'prague',
+    optimizer: { enabled: true, runs: 1_000_000 },
+    metadata: { bytecodeHash: 'none' },
+  },
+};
+
+/** Tests deploy contracts from their artifacts, so how they are compiled themselves only has to be fast. */
+const testCompiler = {
+  ...compiler,
+  settings: { ...compiler.settings, viaIR: false, optimizer: { enabled: false } },
+};
+
+/** Hardhat compiles together what shares one configuration object, and resolves each override to one of its own. */
+const sharedTestCompiler: HardhatPlugin = {
+  id: 'curvebook-test-compiler',
+  hookHandlers: {
+    config: async () => ({
+      default: async () => ({
+        resolveUserConfig: async (userConfig, resolveConfigurationVariable, next) => {
+          const resolved = await next(userConfig, resolveConfigurationVariable);
+          for (const profile of Object.values(resolved.solidity.profiles)) {
+            const shared = Object.values(profile.overrides)[0]!;
+            for (const source of Object.keys(profile.overrides)) profile.overrides[source] = shared;
+          }
+          return resolved;
+        },
+      }),
+    }),
+  },
+};
+
+const testSources = readdirSync(solidityTests, { recursive: true, withFileTypes: true })
+  .filter((entry) => entry.isFile() && entry.name.endsWith('.sol'))
+  .map((entry) => relative(root, join(entry.parentPath, entry.name)));
+
 export default defineConfig({
-  plugins: [hardhatToolboxMochaEthers, hardhatUpgrades],
+  plugins: [hardhatToolboxMochaEthers, hardhatUpgrades, sharedTestCompiler],
   solidity: {
-    version: '0.8.37',
-    path: solcPath,
-    settings: {
-      viaIR: true,
-      evmVersion: 'prague',
-      optimizer: { enabled: true, runs: 1_000_000 },
-      metadata: { bytecodeHash: 'none' },
-    },
+    compilers: [compiler],
+    overrides: Object.fromEntries(testSources.map((source) => [source, testCompiler])),
   },
   paths: {
-    sources: fileURLToPath(new URL('./contracts', import.meta.url)),
-    tests: { solidity: fileURLToPath(new URL('./test/solidity', import.meta.url)) },
+    sources: join(root, 'contracts'),
+    tests: { solidity: solidityTests },
   },
   /** Every call of a test is a transaction of its own, so that transient storage and warm slots end with it. */
   test: { solidity: { isolate: true, fuzz: { runs: 256 } } },

@@ -3,8 +3,6 @@ pragma solidity ^0.8.28;
 
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
-import {Custodian} from "../../../contracts/Custodian.sol";
-import {Entrypoint} from "../../../contracts/Entrypoint.sol";
 import {IEntrypoint} from "../../../contracts/interfaces/IEntrypoint.sol";
 import {ICustodian} from "../../../contracts/interfaces/ICustodian.sol";
 import {FeeOnTransferToken, Hooked, HookToken, LyingToken, SilentToken} from "../support/HostileTokens.sol";
@@ -112,9 +110,9 @@ contract ReentrancyTest is Platform {
         vm.prank(CLAIM_POSTER);
         custodian.settleWithdraw(address(_attacker), address(_hook), 100e6, 0);
         bytes[3] memory calls = [
-            abi.encodeCall(Custodian.executeWithdraw, (address(_hook))),
-            abi.encodeCall(Custodian.settleWithdraw, (address(_attacker), address(_hook), 0, 1)),
-            abi.encodeCall(Custodian.settleWithdrawBatch, (new ICustodian.Settlement[](0)))
+            abi.encodeCall(ICustodian.executeWithdraw, (address(_hook))),
+            abi.encodeCall(ICustodian.settleWithdraw, (address(_attacker), address(_hook), 0, 1)),
+            abi.encodeCall(ICustodian.settleWithdrawBatch, (new ICustodian.Settlement[](0)))
         ];
         for (uint256 i = 0; i < calls.length; ++i) {
             _attacker.plan(address(custodian), calls[i], false);
@@ -130,7 +128,7 @@ contract ReentrancyTest is Platform {
         custodian.setWithdrawDelay(0);
         vm.prank(CLAIM_POSTER);
         custodian.settleWithdraw(address(_attacker), address(_hook), 100e6, 0);
-        bytes memory execute = abi.encodeCall(Custodian.executeWithdraw, (address(_hook)));
+        bytes memory execute = abi.encodeCall(ICustodian.executeWithdraw, (address(_hook)));
         _attacker.plan(address(custodian), execute, true);
         _attacker.run(address(custodian), execute);
         _expectFailure();
@@ -147,7 +145,7 @@ contract ReentrancyTest is Platform {
 
     function test_SwapAndDepositInsideAPaymentAreRefused() external {
         bytes memory sell = abi.encodeCall(
-            Entrypoint.swap,
+            IEntrypoint.swap,
             (address(base), address(_hook), 1e18, 0, address(_attacker), START)
         );
         _attacker.plan(address(entrypoint), sell, true);
@@ -221,11 +219,12 @@ contract ReentrancyTest is Platform {
     }
 
     function _buy(uint256 amountIn) private view returns (bytes memory) {
-        return abi.encodeCall(Entrypoint.swap, (address(_hook), address(base), amountIn, 0, address(_attacker), START));
+        return
+            abi.encodeCall(IEntrypoint.swap, (address(_hook), address(base), amountIn, 0, address(_attacker), START));
     }
 
     function _depositCall(uint256 amount) private view returns (bytes memory) {
-        return abi.encodeCall(Custodian.deposit, (address(_hook), amount));
+        return abi.encodeCall(ICustodian.deposit, (address(_hook), amount));
     }
 
     function _expectDeposit(address maker, uint256 amount) private {
@@ -246,13 +245,13 @@ contract ReentrancyTest is Platform {
 /// @notice Buys, and asks for a quote while it pays.
 contract Probe is Hooked {
     HookToken private immutable HOOK;
-    Entrypoint private immutable ENTRYPOINT;
+    IEntrypoint private immutable ENTRYPOINT;
     address private immutable BASE;
     uint256 public seen;
 
     constructor(HookToken hook, address entrypoint, address base_) {
         HOOK = hook;
-        ENTRYPOINT = Entrypoint(entrypoint);
+        ENTRYPOINT = IEntrypoint(entrypoint);
         BASE = base_;
         hook.setHook(true);
         hook.approve(entrypoint, type(uint256).max);

@@ -2,20 +2,19 @@
 pragma solidity ^0.8.28;
 
 import {ERC1967Proxy} from "@openzeppelin/contracts/proxy/ERC1967/ERC1967Proxy.sol";
-import {CurveBook} from "../../../contracts/CurveBook.sol";
-import {Custodian} from "../../../contracts/Custodian.sol";
-import {Entrypoint} from "../../../contracts/Entrypoint.sol";
-import {OrderSettler} from "../../../contracts/OrderSettler.sol";
-import {MintableToken} from "../../../contracts/mocks/MintableToken.sol";
+import {IOrderSettler} from "../../../contracts/interfaces/IOrderSettler.sol";
 import {ICurveBook} from "../../../contracts/interfaces/ICurveBook.sol";
 import {IEntrypoint} from "../../../contracts/interfaces/IEntrypoint.sol";
+import {ICustodian} from "../../../contracts/interfaces/ICustodian.sol";
 import {Curves} from "./Curves.sol";
 import {RandomCurves} from "./RandomCurves.sol";
 import {SignatureTransfers} from "./SignatureTransfers.sol";
+import {Deployer} from "./Deployer.sol";
 import {Vm} from "./Test.sol";
+import {ICustodianSetup, IMintableToken, IOwnerSetup} from "./Interfaces.sol";
 
 /// @notice The three contracts behind proxies, the settler, one market with deep pockets on both sides, and everybody who acts on them.
-abstract contract Platform is RandomCurves {
+abstract contract Platform is RandomCurves, Deployer {
     address internal constant OWNER = address(0xA11CE);
     address internal constant CURVE_POSTER = address(0xB0A7);
     address internal constant CLAIM_POSTER = address(0xC1A1);
@@ -29,21 +28,21 @@ abstract contract Platform is RandomCurves {
     uint256 internal constant DELAY_SEC = 600;
     uint256 internal constant START = 1_700_000_000;
 
-    Custodian internal custodian;
-    CurveBook internal book;
-    Entrypoint internal entrypoint;
-    OrderSettler internal settler;
+    ICustodian internal custodian;
+    ICurveBook internal book;
+    IEntrypoint internal entrypoint;
+    IOrderSettler internal settler;
     SignatureTransfers internal permit2;
-    MintableToken internal base;
-    MintableToken internal quote;
+    IMintableToken internal base;
+    IMintableToken internal quote;
     bytes32 internal market;
 
     function setUp() public virtual {
         vm.roll(1000);
         vm.warp(START);
         _deploy();
-        base = new MintableToken("Base", "BASE", 18);
-        quote = new MintableToken("Quote", "QUOTE", 6);
+        base = _newToken("Base", 18);
+        quote = _newToken("Quote", 6);
         vm.startPrank(OWNER);
         market = book.listMarket(address(base), address(quote), 14, 1, 0, MAX_TTL_SEC);
         book.setPoster(CURVE_POSTER, true);
@@ -57,23 +56,28 @@ abstract contract Platform is RandomCurves {
 
     /// @dev Implementations are bound to the proxies' addresses, which follow from this contract's nonce.
     function _deploy() private {
-        permit2 = new SignatureTransfers();
+        permit2 = SignatureTransfers(deploy("SignatureTransfers.sol:SignatureTransfers", ""));
         uint256 nonce = vm.getNonce(address(this));
         address custodianAt = vm.computeCreateAddress(address(this), nonce + 3);
         address bookAt = vm.computeCreateAddress(address(this), nonce + 4);
         address entrypointAt = vm.computeCreateAddress(address(this), nonce + 5);
         address settlerAt = vm.computeCreateAddress(address(this), nonce + 6);
-        address custodianImpl = address(new Custodian(entrypointAt, bookAt, settlerAt));
-        address bookImpl = address(new CurveBook(entrypointAt));
-        address entrypointImpl = address(new Entrypoint(bookAt, custodianAt, settlerAt));
-        custodian = Custodian(
-            address(new ERC1967Proxy(custodianImpl, abi.encodeCall(Custodian.initialize, (OWNER, DELAY_SEC))))
+        address custodianImpl = deploy("Custodian.sol:Custodian", abi.encode(entrypointAt, bookAt, settlerAt));
+        address bookImpl = deploy("CurveBook.sol:CurveBook", abi.encode(entrypointAt));
+        address entrypointImpl = deploy("Entrypoint.sol:Entrypoint", abi.encode(bookAt, custodianAt, settlerAt));
+        custodian = ICustodian(
+            address(new ERC1967Proxy(custodianImpl, abi.encodeCall(ICustodianSetup.initialize, (OWNER, DELAY_SEC))))
         );
-        book = CurveBook(address(new ERC1967Proxy(bookImpl, abi.encodeCall(CurveBook.initialize, (OWNER)))));
-        entrypoint = Entrypoint(
-            address(new ERC1967Proxy(entrypointImpl, abi.encodeCall(Entrypoint.initialize, (OWNER))))
+        book = ICurveBook(address(new ERC1967Proxy(bookImpl, abi.encodeCall(IOwnerSetup.initialize, (OWNER)))));
+        entrypoint = IEntrypoint(
+            address(new ERC1967Proxy(entrypointImpl, abi.encodeCall(IOwnerSetup.initialize, (OWNER))))
         );
-        settler = new OrderSettler(OWNER, address(permit2), entrypointAt, custodianAt, bookAt);
+        settler = IOrderSettler(
+            deploy(
+                "OrderSettler.sol:OrderSettler",
+                abi.encode(OWNER, address(permit2), entrypointAt, custodianAt, bookAt)
+            )
+        );
         assertEq(address(custodian), custodianAt, "custodian");
         assertEq(address(book), bookAt, "book");
         assertEq(address(entrypoint), entrypointAt, "entrypoint");
@@ -82,13 +86,17 @@ abstract contract Platform is RandomCurves {
 
     /* TOKENS */
 
-    function _fund(address account, MintableToken token, uint256 amount) internal {
+    function _newToken(string memory name, uint8 decimals) internal returns (IMintableToken) {
+        return IMintableToken(deploy("MintableToken.sol:MintableToken", abi.encode(name, name, decimals)));
+    }
+
+    function _fund(address account, IMintableToken token, uint256 amount) internal {
         token.mint(account, amount);
         vm.prank(account);
         token.approve(address(entrypoint), type(uint256).max);
     }
 
-    function _deposit(address account, MintableToken token, uint256 amount) internal {
+    function _deposit(address account, IMintableToken token, uint256 amount) internal {
         token.mint(account, amount);
         vm.startPrank(account);
         token.approve(address(custodian), amount);
@@ -153,7 +161,7 @@ abstract contract Platform is RandomCurves {
 
     /// @dev A curve with the next sequence number and the longest deadline, which reflects everything taken so far.
     function _fresh(uint256[] memory asks, uint256[] memory bids) internal view returns (Curve memory c) {
-        CurveBook.MarketState memory s = book.marketState(market);
+        ICurveBook.MarketState memory s = book.marketState(market);
         c = Curve({
             seq: uint32(s.seq + 1),
             deadline: uint32(block.timestamp + MAX_TTL_SEC),
@@ -177,6 +185,31 @@ abstract contract Platform is RandomCurves {
             s[i] = Curves.Segment(4095, 1, i);
         }
         return Curves.pack(7, first, s);
+    }
+
+    /// @dev The next call shall emit that `c` is live. Snapshot volumes count modulo 2^92.
+    function _expectPosted(Curve memory c) internal {
+        uint96 low = uint96(2 ** 92 - 1);
+        vm.expectEmit(address(book));
+        emit ICurveBook.CurvePosted(
+            market,
+            c.seq,
+            c.deadline,
+            c.snapAsk & low,
+            c.snapBid & low,
+            Curves.hashOf(c.asks, c.bids)
+        );
+    }
+
+    /// @dev The state of the market is that of `c` as far as posts write it.
+    function _expectState(Curve memory c) internal view {
+        uint96 low = uint96(2 ** 92 - 1);
+        ICurveBook.MarketState memory s = book.marketState(market);
+        assertEq(s.seq, c.seq, "seq");
+        assertEq(s.deadline, c.deadline, "deadline");
+        assertEq(s.snapAsk, c.snapAsk & low, "snapAsk");
+        assertEq(s.snapBid, c.snapBid & low, "snapBid");
+        assertEq(s.maxTtlSec, MAX_TTL_SEC, "maxTtlSec");
     }
 
     /* SWAPS */

@@ -29,6 +29,7 @@ interface Vm {
     function expectRevert(bytes calldata data) external;
     function expectRevert(bytes4 selector) external;
     function expectRevert() external;
+    function getCode(string calldata artifact) external view returns (bytes memory creationCode);
     function getNonce(address account) external view returns (uint64);
     function load(address account, bytes32 slot) external view returns (bytes32);
     function lastCallGas() external view returns (Gas memory);

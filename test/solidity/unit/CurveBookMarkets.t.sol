@@ -3,7 +3,6 @@ pragma solidity ^0.8.28;
 
 import {OwnableUpgradeable} from "@openzeppelin/contracts-upgradeable/access/OwnableUpgradeable.sol";
 import {ICurveBook} from "../../../contracts/interfaces/ICurveBook.sol";
-import {MintableToken} from "../../../contracts/mocks/MintableToken.sol";
 import {Platform} from "../support/Platform.sol";
 
 /// @notice Listing, settings of the owner, and reading markets.
@@ -13,8 +12,8 @@ contract CurveBookMarketsTest is Platform {
 
     function setUp() public override {
         super.setUp();
-        address x = address(new MintableToken("X", "X", 8));
-        address y = address(new MintableToken("Y", "Y", 18));
+        address x = address(_newToken("X", 8));
+        address y = address(_newToken("Y", 18));
         (_a, _b) = x < y ? (x, y) : (y, x);
     }
 

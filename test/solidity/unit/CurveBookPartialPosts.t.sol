@@ -19,33 +19,20 @@ contract CurveBookPartialPostsTest is Platform {
         Curve memory c = _fresh(_changed(sides[0], 600_002, rng), _changed(sides[1], 599_998, rng));
         c.seq = uint32(bound(seq, 3, type(uint32).max));
         (c.snapAsk, c.snapBid) = (snapAsk, snapBid);
-        (uint256 askMask, uint256[] memory asks) = _difference(sides[0], c.asks);
-        (uint256 bidMask, uint256[] memory bids) = _difference(sides[1], c.bids);
-        bytes memory data = bytes.concat(
-            _blockRef(),
-            _partialRecord(c, uint8(askMask * 16 + bidMask), _joined(asks, bids))
-        );
-        uint96 low = uint96(2 ** 92 - 1);
-        vm.expectEmit(address(book));
-        emit ICurveBook.CurvePosted(
-            market,
-            c.seq,
-            c.deadline,
-            snapAsk & low,
-            snapBid & low,
-            Curves.hashOf(c.asks, c.bids)
-        );
+        _expectPosted(c);
+        bytes memory data = bytes.concat(_blockRef(), _changes(sides, c));
         vm.prank(CURVE_POSTER);
         book.post(data);
         (uint256[] memory liveAsks, uint256[] memory liveBids) = book.curveWords(market);
         assertEq(Curves.hashOf(liveAsks, liveBids), Curves.hashOf(c.asks, c.bids), "words");
         assertEq(liveAsks.length, c.asks.length, "ask words");
-        ICurveBook.MarketState memory s = book.marketState(market);
-        assertEq(s.seq, c.seq, "seq");
-        assertEq(s.deadline, c.deadline, "deadline");
-        assertEq(s.snapAsk, snapAsk & low, "snapAsk");
-        assertEq(s.snapBid, snapBid & low, "snapBid");
-        assertEq(s.maxTtlSec, MAX_TTL_SEC, "maxTtlSec");
+        _expectState(c);
+    }
+
+    function _changes(uint256[][2] memory live, Curve memory c) private view returns (bytes memory) {
+        (uint256 askMask, uint256[] memory asks) = _difference(live[0], c.asks);
+        (uint256 bidMask, uint256[] memory bids) = _difference(live[1], c.bids);
+        return _partialRecord(c, uint8(askMask * 16 + bidMask), _joined(asks, bids));
     }
 
     function test_VolumesAlone() external {

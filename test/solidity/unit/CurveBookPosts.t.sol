@@ -2,7 +2,6 @@
 pragma solidity ^0.8.28;
 
 import {ICurveBook} from "../../../contracts/interfaces/ICurveBook.sol";
-import {MintableToken} from "../../../contracts/mocks/MintableToken.sol";
 import {Curves} from "../support/Curves.sol";
 import {Platform} from "../support/Platform.sol";
 
@@ -25,25 +24,12 @@ contract CurveBookPostsTest is Platform {
         (c.snapAsk, c.snapBid) = (snapAsk, snapBid);
         c.seq = uint32(bound(seq, 1, type(uint32).max));
         c.deadline = uint32(block.timestamp + bound(ttl, 1, MAX_TTL_SEC));
-        uint96 low = uint96(2 ** 92 - 1);
         bytes memory data = bytes.concat(_blockRef(), _fullRecord(market, c));
-        vm.expectEmit(address(book));
-        emit ICurveBook.CurvePosted(
-            market,
-            c.seq,
-            c.deadline,
-            snapAsk & low,
-            snapBid & low,
-            Curves.hashOf(c.asks, c.bids)
-        );
+        _expectPosted(c);
         vm.prank(CURVE_POSTER);
         book.post(data);
+        _expectState(c);
         ICurveBook.MarketState memory s = book.marketState(market);
-        assertEq(s.seq, c.seq, "seq");
-        assertEq(s.deadline, c.deadline, "deadline");
-        assertEq(s.snapAsk, snapAsk & low, "snapAsk");
-        assertEq(s.snapBid, snapBid & low, "snapBid");
-        assertEq(s.maxTtlSec, MAX_TTL_SEC, "maxTtlSec");
         assertEq(s.cumAsk + s.cumBid + s.fillSeq, 0, "counters");
         (uint256[] memory asks, uint256[] memory bids) = book.curveWords(market);
         assertEq(Curves.hashOf(asks, bids), Curves.hashOf(c.asks, c.bids), "words");
@@ -384,7 +370,7 @@ contract CurveBookPostsTest is Platform {
     }
 
     function _listOther() private returns (bytes32) {
-        address third = address(new MintableToken("Other", "OTH", 18));
+        address third = address(_newToken("Other", 18));
         vm.prank(OWNER);
         return book.listMarket(third, address(quote), 14, 1, 0, MAX_TTL_SEC);
     }

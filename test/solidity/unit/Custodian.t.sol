@@ -4,18 +4,18 @@ pragma solidity ^0.8.28;
 import {IERC20Errors} from "@openzeppelin/contracts/interfaces/draft-IERC6093.sol";
 import {OwnableUpgradeable} from "@openzeppelin/contracts-upgradeable/access/OwnableUpgradeable.sol";
 import {ICustodian} from "../../../contracts/interfaces/ICustodian.sol";
-import {MintableToken} from "../../../contracts/mocks/MintableToken.sol";
 import {FeeOnTransferToken, LyingToken, SilentToken} from "../support/HostileTokens.sol";
 import {Platform} from "../support/Platform.sol";
+import {IMintableToken} from "../support/Interfaces.sol";
 
 /// @notice Deposits, requests, claims and payments.
 contract CustodianTest is Platform {
-    MintableToken private _token;
+    IMintableToken private _token;
     address private _t;
 
     function setUp() public override {
         super.setUp();
-        _token = new MintableToken("Token", "TOK", 18);
+        _token = _newToken("Token", 18);
         _t = address(_token);
         _deposit(MAKER, _token, 1000);
     }

@@ -6,10 +6,8 @@ import {UUPSUpgradeable} from "@openzeppelin/contracts/proxy/utils/UUPSUpgradeab
 import {Initializable} from "@openzeppelin/contracts/proxy/utils/Initializable.sol";
 import {OwnableUpgradeable} from "@openzeppelin/contracts-upgradeable/access/OwnableUpgradeable.sol";
 import {Ownable2StepUpgradeable} from "@openzeppelin/contracts-upgradeable/access/Ownable2StepUpgradeable.sol";
-import {CurveBook} from "../../../contracts/CurveBook.sol";
-import {Custodian} from "../../../contracts/Custodian.sol";
-import {Entrypoint} from "../../../contracts/Entrypoint.sol";
 import {Platform} from "../support/Platform.sol";
+import {ICustodianSetup, IOwnerSetup} from "../support/Interfaces.sol";
 
 /// @notice Ownership, initialisation, upgrades, and where the storage lies.
 contract ProxiesTest is Platform {
@@ -28,23 +26,21 @@ contract ProxiesTest is Platform {
 
     function test_RevertWhen_InitializedTwice() external {
         vm.expectRevert(Initializable.InvalidInitialization.selector);
-        custodian.initialize(STRANGER, 0);
+        ICustodianSetup(address(custodian)).initialize(STRANGER, 0);
         vm.expectRevert(Initializable.InvalidInitialization.selector);
-        book.initialize(STRANGER);
+        IOwnerSetup(address(book)).initialize(STRANGER);
         vm.expectRevert(Initializable.InvalidInitialization.selector);
-        entrypoint.initialize(STRANGER);
+        IOwnerSetup(address(entrypoint)).initialize(STRANGER);
     }
 
     function test_RevertWhen_InitializingAnImplementation() external {
-        Custodian c = new Custodian(address(entrypoint), address(book), address(settler));
+        address[3] memory implementations = _implementations();
         vm.expectRevert(Initializable.InvalidInitialization.selector);
-        c.initialize(STRANGER, 0);
-        CurveBook b = new CurveBook(address(entrypoint));
+        ICustodianSetup(implementations[0]).initialize(STRANGER, 0);
         vm.expectRevert(Initializable.InvalidInitialization.selector);
-        b.initialize(STRANGER);
-        Entrypoint e = new Entrypoint(address(book), address(custodian), address(settler));
+        IOwnerSetup(implementations[1]).initialize(STRANGER);
         vm.expectRevert(Initializable.InvalidInitialization.selector);
-        e.initialize(STRANGER);
+        IOwnerSetup(implementations[2]).initialize(STRANGER);
     }
 
     function test_OnlyTheOwnerUpgrades() external {
@@ -115,9 +111,9 @@ contract ProxiesTest is Platform {
     function _implementations() private returns (address[3] memory) {
         return
             [
-                address(new Custodian(address(entrypoint), address(book), address(settler))),
-                address(new CurveBook(address(entrypoint))),
-                address(new Entrypoint(address(book), address(custodian), address(settler)))
+                deploy("Custodian.sol:Custodian", abi.encode(entrypoint, book, settler)),
+                deploy("CurveBook.sol:CurveBook", abi.encode(entrypoint)),
+                deploy("Entrypoint.sol:Entrypoint", abi.encode(book, custodian, settler))
             ];
     }
 }

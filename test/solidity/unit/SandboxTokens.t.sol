@@ -2,10 +2,10 @@
 pragma solidity ^0.8.28;
 
 import {Ownable} from "@openzeppelin/contracts/access/Ownable.sol";
-import {MintableToken} from "../../../contracts/mocks/MintableToken.sol";
 import {SandboxUsdc} from "../../../contracts/mocks/SandboxUsdc.sol";
 import {SandboxUsdcProxy} from "../../../contracts/mocks/SandboxUsdcProxy.sol";
 import {Platform} from "../support/Platform.sol";
+import {IMintableToken} from "../support/Interfaces.sol";
 
 /// @notice The tokens of the sandbox, and a market of the dollar token.
 contract SandboxTokensTest is Platform {
@@ -15,7 +15,9 @@ contract SandboxTokensTest is Platform {
 
     function setUp() public override {
         super.setUp();
-        _proxy = new SandboxUsdcProxy(address(new SandboxUsdc()), ADMIN);
+        _proxy = SandboxUsdcProxy(
+            payable(deploy("SandboxUsdcProxy.sol:SandboxUsdcProxy", abi.encode(_implementation(), ADMIN)))
+        );
         _usdc = SandboxUsdc(address(_proxy));
         _usdc.initialize(OWNER);
         vm.startPrank(OWNER);
@@ -122,7 +124,7 @@ contract SandboxTokensTest is Platform {
     }
 
     function test_AdminOnlyAdministers() external {
-        address implementation = address(new SandboxUsdc());
+        address implementation = _implementation();
         vm.expectRevert(abi.encodeWithSelector(SandboxUsdcProxy.NotAdmin.selector, OWNER));
         vm.prank(OWNER);
         _proxy.upgradeTo(implementation);
@@ -138,12 +140,16 @@ contract SandboxTokensTest is Platform {
     }
 
     function test_MintableToken() external {
-        MintableToken token = new MintableToken("Coinbase Wrapped BTC", "cbBTC", 8);
+        IMintableToken token = _newToken("cbBTC", 8);
         assertEq(token.decimals(), 8, "decimals");
         token.mint(TAKER, 5);
         assertEq(token.balanceOf(TAKER), 5, "minted");
         vm.prank(TAKER);
         vm.expectRevert(abi.encodeWithSelector(Ownable.OwnableUnauthorizedAccount.selector, TAKER));
         token.mint(TAKER, 5);
+    }
+
+    function _implementation() private returns (address) {
+        return deploy("SandboxUsdc.sol:SandboxUsdc", "");
     }
 }
