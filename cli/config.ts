@@ -82,11 +82,33 @@ export const settingsSchema = z.object({
     .transform((value) => value === 'true')
     .describe('take the client address from X-Forwarded-For; only behind a proxy that sets it'),
   PUBLIC_URL: z.url().optional().describe('base URL as clients see it, for /openapi.json'),
+  ORDER_FAILURES_PER_MINUTE: integer(1, 1_000_000, 120).describe(
+    'signed requests per minute and IP address that may name nobody before others are refused',
+  ),
+  SIGNATURE_CHAIN_IDS: z
+    .string()
+    .transform((list) => list.split(',').map((id) => id.trim()))
+    .pipe(z.array(z.string().regex(/^\d{1,18}$/, 'must be decimal chain ids')).min(1))
+    .transform((ids) => ids.map((id) => BigInt(id)))
+    .optional()
+    .describe(
+      'chains that an agent approval may be signed for; default: any in a sandbox, else those of published clients',
+    ),
+  REFERENCE_PRICES: z
+    .string()
+    .default('')
+    .transform((list) => list.split(',').flatMap((item) => (item.trim() === '' ? [] : [item.trim()])))
+    .pipe(z.array(z.string().regex(/^[^=]+-[^=]+=\d+(\.\d{1,8})?$/, 'must be <BASE>-<QUOTE>=<price>')))
+    .transform((items) => Object.fromEntries(items.map((item) => item.split('=') as [string, string])))
+    .describe('mark prices of markets without a book and without a trade, as <BASE>-<QUOTE>=<price>,…'),
   LOG_LEVEL: z
     .enum(['debug', 'info', 'warn', 'error', 'silent'])
     .default('info')
     .describe('least level that is logged'),
 });
+
+/** Chain ids that published clients of the exchange wire sign agent approvals for, beside the wallet's own. */
+const CLIENT_CHAIN_IDS = [42_161n, 421_614n];
 
 export type Settings = z.output<typeof settingsSchema>;
 
@@ -106,7 +128,12 @@ const manifestSchema = z.object({
 
 export type Manifest = z.output<typeof manifestSchema>;
 
-export interface Config extends Omit<Settings, 'RPC_URL' | 'OPERATOR_ADDRESS' | 'POSTER_PRIVATE_KEY'> {
+export interface Config extends Omit<
+  Settings,
+  'RPC_URL' | 'OPERATOR_ADDRESS' | 'POSTER_PRIVATE_KEY' | 'SIGNATURE_CHAIN_IDS'
+> {
+  /** Null accepts any chain. */
+  signatureChainIds: readonly bigint[] | null;
   rpcUrl: string;
   manifest: Manifest;
   operator: Address;
@@ -132,7 +159,7 @@ export function loadConfig(
   const manifest = manifestPath === '' ? null : readManifest(manifestPath, problems);
   if (!settings.success || manifest === null) throw new ConfigError(problems);
 
-  const { RPC_URL, OPERATOR_ADDRESS, POSTER_PRIVATE_KEY, ...rest } = settings.data;
+  const { RPC_URL, OPERATOR_ADDRESS, POSTER_PRIVATE_KEY, SIGNATURE_CHAIN_IDS, ...rest } = settings.data;
   const account = (role: string) => manifest.accounts.find((one) => one.role === role);
   const rpcUrl = RPC_URL ?? manifest.rpcUrl;
   const operator = OPERATOR_ADDRESS ?? account('owner')?.address;
@@ -144,7 +171,10 @@ export function loadConfig(
   }
   if (rest.TOUCH_BEFORE_SEC >= rest.CURVE_TTL_SEC) problems.push('TOUCH_BEFORE_SEC: must be less than CURVE_TTL_SEC');
   if (rpcUrl === undefined || operator === undefined || problems.length > 0) throw new ConfigError(problems);
-  return { ...rest, rpcUrl, manifest, operator, posterPrivateKey };
+  // Only a sandbox's manifest has accounts; there a wallet may sign for whatever chain it is on.
+  const knownChains = manifest.accounts.length > 0 ? null : [BigInt(manifest.chainId), ...CLIENT_CHAIN_IDS];
+  const signatureChainIds = SIGNATURE_CHAIN_IDS ?? knownChains;
+  return { ...rest, signatureChainIds, rpcUrl, manifest, operator, posterPrivateKey };
 }
 
 function readManifest(path: string, problems: string[]): Manifest | null {

@@ -26,7 +26,13 @@ const FOLLOW_INTERVAL_MS = 250;
 export async function startHttp(shared: Shared, writer: Writer, signal: AbortSignal): Promise<HttpHandle> {
   const { config, db, logger } = shared;
   const startedMs = shared.nowMs();
-  const orderConfig = { sources: config.ORDER_SOURCES, pollMs: FOLLOW_INTERVAL_MS, referencePrices: {} };
+  const orderConfig = {
+    sources: config.ORDER_SOURCES,
+    signatureChainIds: config.signatureChainIds,
+    failuresPerMinute: config.ORDER_FAILURES_PER_MINUTE,
+    pollMs: FOLLOW_INTERVAL_MS,
+    referencePrices: config.REFERENCE_PRICES,
+  };
   const gateway = await createGateway({
     db,
     writer,

@@ -1,153 +1,152 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Agent } from '../../core/book/agents.js';
 import type { Book } from '../../core/book.js';
-import type { Address, Market, OrderEffect } from '../../core/types.js';
+import type { Address, Market } from '../../core/types.js';
 import { readSignedRequest } from '../../core/wire/request.js';
-import type { SignedRequest, WireAction } from '../../core/wire/types.js';
+import type { SignedRequest } from '../../core/wire/types.js';
 import { readOperatorState } from '../../ledger/operator-log.js';
 import type { OperatorState } from '../../ledger/operator-log.js';
 import { appendOrderRows, readOrderRows } from '../../ledger/order-log.js';
 import type { Queryable } from '../../ledger/types.js';
-import { isRefusedType, judgeAction } from './actions/registry.js';
+import { isRefusedType } from './actions/registry.js';
+import type { GatewayEvent } from './events.js';
+import { createFailureLimit } from './failures.js';
 import { createGroupCommit } from './group-commit.js';
-import type { Plan } from './group-commit.js';
 import type { KnownOrder } from './history.js';
-import { refuseNonce } from './nonces.js';
-import { REFUSALS, refuse } from './refusals.js';
-import { closeForShortage, isShort } from './shortage.js';
-import { resolveSigner } from './signers.js';
+import { createPlanner, standingRefusal } from './plan.js';
+import type { Entry } from './plan.js';
+import { RateLimitedError, REFUSALS, refuse } from './refusals.js';
+import { isShort } from './shortage.js';
+import { resolveAccount, resolveSigner } from './signers.js';
 import type { SignerStanding } from './signers.js';
 import { loadState } from './state.js';
 import type { ExchangeReply, GatewayDeps } from './types.js';
-import { verifyRequest } from './verify.js';
+import { verifyApproval, verifyRequest } from './verify.js';
 import type { ConnectionHint } from './verify.js';
+
+/** What came of a signed request, and for whom it acted: null when nothing of it was admitted. */
+export interface Submitted {
+  reply: ExchangeReply;
+  maker: Address | null;
+}
 
 /** The order gateway: judges signed actions, makes them durable, and answers after. All reads show durable orders only. */
 export interface Gateway {
   /**
    * Serves one signed request, as parsed from JSON. Resolves after the commit that makes the reply true. Throws WireError when the
-   * request has another shape (nothing is stored), GatewayUnavailableError when it can't be served.
+   * request has another shape (nothing is stored), RateLimitedError, and GatewayUnavailableError when it can't be served.
    */
-  submit: (body: unknown, hint?: ConnectionHint) => Promise<ExchangeReply>;
+  submit: (body: unknown, hint?: ConnectionHint) => Promise<Submitted>;
   book: () => Book;
   /** Listed markets, in listing order. */
   markets: () => readonly Market[];
   order: (oid: number) => KnownOrder | undefined;
   orderByCloid: (maker: Address, cloid: string) => KnownOrder | undefined;
-  /** Whether the address is a maker of this venue or has a row in its ledger. */
-  isKnown: (account: Address) => boolean;
+  /** Every order of the maker that is open, and its latest closed ones, in no fixed order. */
+  ordersOf: (maker: Address) => KnownOrder[];
+  /** Live agents of a maker. */
+  agentsOf: (maker: Address) => Agent[];
+  /** Whom an address acts for. */
+  resolve: (account: Address) => SignerStanding;
   /** Time of the maker's newest accepted action, null when it never had one. */
   lastActionMs: (maker: Address) => number | null;
   /** Newest generation applied in memory, 0 before the first. */
   generation: () => number;
+  /** Calls back after each commit and each new generation; returns how to stop. */
+  listen: (listener: (event: GatewayEvent) => void) => () => void;
   /** False once another process owns the order log. */
   isActive: () => boolean;
   /** Wakes the follower: a generation has become durable. */
   onGeneration: () => void;
-  /** Follows the ledger and operator logs until the signal stops it. */
+  /** Follows the ledger and operator logs, and carries out scheduled cancels, until the signal stops it. */
   run: (signal: AbortSignal) => Promise<void>;
   /** Resolves when everything submitted so far has been answered. */
   idle: () => Promise<void>;
 }
 
-/** An action that somebody signed, or the gateway's own act of closing orders that may not stand any longer. */
-type Entry =
-  { type: 'signed'; request: SignedRequest; action: WireAction; signer: Address } | { type: 'close'; maker: Address };
+/** Actions that make the book safer; nobody is ever told to send them later. */
+const NEVER_LIMITED: ReadonlySet<string> = new Set(['cancel', 'cancelByCloid', 'scheduleCancel']);
 
 /** Loads the state from the logs and returns a gateway that accepts at once. The caller starts `run`. */
 export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
-  const { db, writer, config, logger } = deps;
+  const { db, writer, config, logger, clock } = deps;
   const state = await loadState(db);
+  const failures = createFailureLimit(config.failuresPerMinute, clock);
   let operator: OperatorState = await readOperatorState(db.knex);
   let reading: Promise<void> | null = null;
   let readingNext: Promise<void> | null = null;
-  let latestMs = 0;
   let wake = new AbortController();
 
-  const resolve = (signer: Address): SignerStanding => resolveSigner(signer, operator, state.inventory.has);
+  const signerView = () => ({
+    operator,
+    agents: state.committed().agents,
+    hasLedgerRow: state.inventory.has,
+    nowMs: clock(),
+  });
+  const resolve = (signer: Address): SignerStanding => resolveSigner(signer, signerView());
 
   const commits = createGroupCommit<Entry, ExchangeReply>(
     writer,
     {
       begin: readOperator,
-      plan,
+      plan: createPlanner({ state, operator: () => operator, readiness: deps.readiness, clock }),
       append: appendOrderRows,
-      readBack: (tx) => readOrderRows(tx, { after: state.committed().lastOrderSeq(), limit: 10_000 }),
-      commit: state.commit,
+      readBack: (tx) => readOrderRows(tx, { after: state.committed().book.lastOrderSeq(), limit: 10_000 }),
+      commit: (rows) => {
+        state.commit(rows);
+        // The follower may be asleep beyond a time that was just armed.
+        if (rows.some((row) => row.kind === 'scheduleCancel')) wake.abort();
+      },
       rollback: state.rollback,
     },
     logger,
   );
 
-  /** Time of the next row: the clock, but never behind the log. */
-  function nextMs(): number {
-    latestMs = Math.max(latestMs, state.lastRowMs(), deps.clock());
-    return latestMs;
-  }
-
-  function plan(entry: Entry): Plan<ExchangeReply> {
-    return entry.type === 'signed' ? planSigned(entry) : planClose(entry.maker);
-  }
-
-  function planSigned({ request, action, signer }: Extract<Entry, { type: 'signed' }>): Plan<ExchangeReply> {
-    const standing = resolve(signer);
-    if (standing.kind !== 'active') return { row: null, answer: refuse(standingRefusal(standing, signer)) };
-    const nowMs = nextMs();
-    const badNonce = refuseNonce(request.nonce, state.planned().nonces(signer), nowMs);
-    if (badNonce !== null) return { row: null, answer: refuse(badNonce) };
-    const { maker } = standing;
-    const { effects, reply } = judge(request, action, maker, nowMs);
-    const row = append(maker, signer, request.nonce, action.type, effects, nowMs);
-    return { row, answer: reply };
-  }
-
-  /** From here on the nonce is used up, whatever comes out. */
-  function judge(request: SignedRequest, action: WireAction, maker: Address, nowMs: number) {
-    if (request.expiresAfter !== null && request.expiresAfter < nowMs) {
-      return { effects: [], reply: refuse(REFUSALS.expired()) };
-    }
-    const view = {
-      book: state.planned(),
-      markets: state.markets,
-      available: state.inventory.available,
-      readiness: deps.readiness(),
-    };
-    return judgeAction(action, maker, view);
-  }
-
-  /** Closes all orders of a suspended maker, and what the inventory of any other no longer backs. */
-  function planClose(maker: Address): Plan<ExchangeReply> {
-    const answer: ExchangeReply = { status: 'ok', response: { type: 'default' } };
-    const book = state.planned();
-    const effects = operator.suspended.has(maker)
-      ? book.openOrders(maker).map(({ oid }): OrderEffect => ({ type: 'close', oid, reason: 'suspended' }))
-      : closeForShortage(book, state.markets, maker, state.inventory.available);
-    if (effects.length === 0) return { row: null, answer };
-    return { row: append(maker, null, null, 'close', effects, nextMs()), answer };
-  }
-
-  function append(
-    maker: Address,
-    signer: Address | null,
-    nonce: number | null,
-    kind: string,
-    effects: OrderEffect[],
-    timeMs: number,
-  ) {
-    const book = state.planned();
-    const row = { orderSeq: book.lastOrderSeq() + 1, timeMs, maker, signer, nonce, kind, effects };
-    book.apply(row);
-    return row;
-  }
-
-  async function submit(body: unknown, hint: ConnectionHint = {}): Promise<ExchangeReply> {
+  async function submit(body: unknown, hint: ConnectionHint = {}): Promise<Submitted> {
     const request = readSignedRequest(body);
-    if (isRefusedType(request.action.type)) return refuse(REFUSALS.unsupportedAction(request.action.type));
+    const { type } = request.action;
+    if (isRefusedType(type)) return refused(REFUSALS.unsupportedAction(type));
+    if (!NEVER_LIMITED.has(type)) refuseFailing(hint);
+    if (type === 'approveAgent') return submitApproval(request, hint);
     const verified = await verify(request, hint);
-    if (verified === null) return refuse(REFUSALS.badSignature());
-    if (request.vaultAddress !== null) return refuse(REFUSALS.vault(request.vaultAddress));
+    if (verified === null || verified.standing.kind === 'unknown') countFailure(hint);
+    if (verified === null) return refused(REFUSALS.badSignature());
+    if (request.vaultAddress !== null) return refused(REFUSALS.vault(request.vaultAddress));
     const { action, signer, standing } = verified;
-    if (standing.kind !== 'active') return refuse(standingRefusal(standing, signer));
-    return commits.submit({ type: 'signed', request, action, signer });
+    if (standing.kind !== 'active') return refused(standingRefusal(standing, signer));
+    return admitted(standing.maker, { type: 'signed', request, action, signer });
+  }
+
+  /** A master signs its approvals itself: no agent can make another. */
+  async function submitApproval(request: SignedRequest, hint: ConnectionHint): Promise<Submitted> {
+    const verified = verifyApproval(request, config);
+    if ('refusal' in verified) {
+      if (verified.refusal === REFUSALS.badSignature()) countFailure(hint);
+      return refused(verified.refusal);
+    }
+    const { action, signer } = verified;
+    if (request.vaultAddress !== null) return refused(REFUSALS.vault(request.vaultAddress));
+    if (resolveAccount(signer, signerView()).kind !== 'active') await refreshOperator();
+    const standing = resolveAccount(signer, signerView());
+    if (standing.kind === 'unknown') countFailure(hint);
+    if (standing.kind !== 'active') return refused(standingRefusal(standing, signer, true));
+    return admitted(standing.maker, { type: 'signed', request, action, signer });
+  }
+
+  async function admitted(maker: Address, entry: Entry): Promise<Submitted> {
+    const reply = await commits.submit(entry);
+    return { reply, maker: reply.status === 'ok' ? maker : null };
+  }
+
+  const refused = (response: string): Submitted => ({ reply: refuse(response), maker: null });
+
+  function refuseFailing({ address }: ConnectionHint): void {
+    const seconds = address === undefined ? 0 : failures.blockedSec(address);
+    if (seconds > 0) throw new RateLimitedError(seconds);
+  }
+
+  function countFailure({ address }: ConnectionHint): void {
+    if (address !== undefined) failures.count(address);
   }
 
   /** An approval may be newer than what was last read, so nobody is called unknown before the operator log was asked. */
@@ -182,9 +181,10 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
     if (read.lastSeq >= operator.lastSeq) operator = read;
   }
 
-  /** Closes what may not stand any longer after an act of the operator or a new generation. */
+  /** Closes what may not stand any longer after an act of the operator, a new generation, or an armed time that came. */
   async function closeOrders(): Promise<void> {
-    const book = state.committed();
+    const { book } = state.committed();
+    if (sleepMs() === 0) await commits.submit({ type: 'trigger' });
     const makers = book
       .makersWithOrders()
       .filter((maker) => operator.suspended.has(maker) || isShort(book, maker, state.inventory.available));
@@ -197,14 +197,24 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
     if (!commits.isLost()) await closeOrders();
   }
 
+  /** Until the next look at the logs: the poll interval, or less when a scheduled cancel comes due before. */
+  function sleepMs(): number {
+    const nowMs = clock();
+    let least: number = config.pollMs;
+    for (const timeMs of state.committed().book.armed().values()) least = Math.min(least, timeMs - nowMs);
+    return Math.max(least, 0);
+  }
+
   async function run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       try {
         await step();
       } catch (error) {
         logger.error({ err: error }, 'following the ledger log failed; it will be tried again');
+        await delay(config.pollMs, undefined, { signal }).catch(() => undefined);
       }
-      await delay(config.pollMs, undefined, { signal: AbortSignal.any([signal, wake.signal]) }).catch(() => undefined);
+      const sleeping = { signal: AbortSignal.any([signal, wake.signal]) };
+      await delay(commits.isLost() ? config.pollMs : sleepMs(), undefined, sleeping).catch(() => undefined);
       if (wake.signal.aborted) wake = new AbortController();
     }
   }
@@ -212,21 +222,24 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
   return {
     submit,
     run,
-    book: state.committed,
+    book: () => state.committed().book,
     markets: () => state.markets,
     order: state.history.order,
     orderByCloid: state.history.orderByCloid,
-    isKnown: (account) => resolve(account).kind !== 'unknown',
+    ordersOf: state.history.ofMaker,
+    agentsOf: (maker) => {
+      const { nowMs, ...view } = signerView();
+      return view.agents
+        .ofMaster(maker)
+        .filter((agent) => agent.validUntilMs > nowMs)
+        .filter((agent) => !operator.approved.has(agent.address) && !operator.suspended.has(agent.address));
+    },
+    resolve,
     lastActionMs: state.lastActionMs,
     generation: state.generation,
+    listen: state.events.listen,
     isActive: () => !commits.isLost(),
     onGeneration: () => wake.abort(),
     idle: commits.idle,
   };
-}
-
-function standingRefusal(standing: SignerStanding, signer: Address): string {
-  if (standing.kind === 'suspended') return REFUSALS.makerSuspended(standing.maker);
-  if (standing.kind === 'notApproved') return REFUSALS.makerNotApproved(standing.maker);
-  return REFUSALS.unknownSigner(signer);
 }

@@ -4,9 +4,9 @@ import type { Writer } from '../../ledger/types.js';
 import { GatewayUnavailableError } from './refusals.js';
 import type { GatewayLogger, Transaction } from './types.js';
 
-/** An entry judged: the row to append, or null when nothing of it is durable, and what is answered once the group is. */
+/** An entry judged: the rows to append, none when nothing of it is durable, and what is answered once the group is. */
 export interface Plan<R> {
-  row: OrderLogRow | null;
+  rows: readonly OrderLogRow[];
   answer: R;
 }
 
@@ -14,7 +14,7 @@ export interface Plan<R> {
 export interface GroupSteps<E, R> {
   /** Reads, inside the transaction, whatever the group is judged by. */
   begin: (tx: Transaction) => Promise<void>;
-  /** Judges an entry on the planned state and applies its row there. */
+  /** Judges an entry on the planned state and applies its rows there. */
   plan: (entry: E) => Plan<R>;
   append: (tx: Transaction, rows: readonly OrderLogRow[]) => Promise<void>;
   /** Rows of the log behind the committed state. */
@@ -184,7 +184,7 @@ const standby = (): GatewayUnavailableError =>
   new GatewayUnavailableError('standby', 'Another process owns the order log; nothing was stored');
 
 function rowsOf<R>(plans: readonly Plan<R>[]): OrderLogRow[] {
-  return plans.flatMap(({ row }) => (row === null ? [] : [row]));
+  return plans.flatMap(({ rows }) => rows);
 }
 
 function sameRows(landed: readonly OrderLogRow[], planned: readonly OrderLogRow[]): boolean {

@@ -16,6 +16,8 @@ export interface OrderHistory {
   apply: (row: OrderLogRow) => void;
   applyFills: (fills: readonly OrderFill[]) => void;
   order: (oid: number) => KnownOrder | undefined;
+  /** Every order of the maker that is still known, in no fixed order. */
+  ofMaker: (maker: Address) => KnownOrder[];
   /** The newest order that had this client order id. */
   orderByCloid: (maker: Address, cloid: string) => KnownOrder | undefined;
 }
@@ -39,6 +41,7 @@ const STATE_OF: Readonly<Record<CloseReason, OrderState>> = {
 export function createHistory(markets: readonly Market[], maxClosed: number = MAX_CLOSED_ORDERS): OrderHistory {
   const tracked = new Map<number, Tracked>();
   const byCloid = new Map<string, number>();
+  const openOf = new Map<Address, Set<number>>();
   const closedOf = new Map<Address, number[]>();
   /** Fills seen before their order: both logs are folded, in no fixed order between them. */
   const early = new Map<number, bigint>();
@@ -51,6 +54,8 @@ export function createHistory(markets: readonly Market[], maxClosed: number = MA
     lastOid = Math.max(lastOid, order.oid);
     const entry: Tracked = { order: { ...order, filledUnits }, close: null, done: false };
     tracked.set(order.oid, entry);
+    const opened = openOf.get(order.maker) ?? new Set<number>();
+    openOf.set(order.maker, opened.add(order.oid));
     if (order.cloid !== null) byCloid.set(keyOf(order.maker, order.cloid), order.oid);
     if (isFilled(entry)) finish(entry);
   }
@@ -63,6 +68,7 @@ export function createHistory(markets: readonly Market[], maxClosed: number = MA
   function finish(entry: Tracked): void {
     if (entry.done) return;
     entry.done = true;
+    openOf.get(entry.order.maker)?.delete(entry.order.oid);
     const closed = closedOf.get(entry.order.maker) ?? [];
     closedOf.set(entry.order.maker, closed);
     closed.push(entry.order.oid);
@@ -120,6 +126,8 @@ export function createHistory(markets: readonly Market[], maxClosed: number = MA
       }
     },
     order: (oid) => known(oid),
+    ofMaker: (maker) =>
+      [...(openOf.get(maker) ?? []), ...(closedOf.get(maker) ?? [])].flatMap((oid) => known(oid) ?? []),
     orderByCloid: (maker, cloid) => known(byCloid.get(keyOf(maker, cloid))),
   };
 }

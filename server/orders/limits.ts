@@ -15,3 +15,14 @@ export const NONCE_PAST_MS = 2 * 86_400_000;
 export const NONCE_FUTURE_MS = 86_400_000;
 /** Longest body of a request. */
 export const MAX_BODY_BYTES = 1024 * 1024;
+/** A scheduled cancel must be at least this far ahead. */
+export const MIN_SCHEDULE_MS = 5_000;
+/** Scheduled cancels that may come due per maker and UTC day before no more can be armed. */
+export const MAX_TRIGGERS_PER_DAY = 10;
+/** Agents with a name, beside the one without. */
+export const MAX_NAMED_AGENTS = 3;
+/** Longest name of an agent, without its suffix. */
+export const MAX_AGENT_NAME = 16;
+/** Life of an approval that names no end, and the longest that may be named. */
+export const AGENT_DEFAULT_MS = 90 * 86_400_000;
+export const AGENT_MAX_MS = 180 * 86_400_000;

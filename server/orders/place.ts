@@ -1,7 +1,7 @@
 import { MAX_PRICE_TICKS, priceToTicks, sizeToLots, ticksToPrice } from '../../core/market.js';
 import type { Address, Market } from '../../core/types.js';
 import type { WireOrder } from '../../core/wire/types.js';
-import { obligationOf } from './draft.js';
+import { orderPayment } from '../../core/book/maker-orders.js';
 import type { Draft, NewOrder } from './draft.js';
 import { MAX_OPEN_ORDERS, SPOT_ASSET_BASE } from './limits.js';
 import { REFUSALS } from './refusals.js';
@@ -11,13 +11,23 @@ import type { AdmissionView, EntryStatus } from './types.js';
 export const marketOf = (markets: readonly Market[], asset: number): Market | undefined =>
   asset < SPOT_ASSET_BASE ? undefined : markets[asset - SPOT_ASSET_BASE];
 
-/** Judges one order entry and opens it in the draft, or says why not; a refused entry leaves the draft as it was. */
-export function placeOrder(entry: WireOrder, maker: Address, draft: Draft, view: AdmissionView): EntryStatus {
+/**
+ * Judges one order entry and opens it in the draft, or says why not; a refused entry leaves the draft as it was. `postOnly` makes a
+ * Gtc order an Alo one.
+ */
+export function placeOrder(
+  entry: WireOrder,
+  maker: Address,
+  draft: Draft,
+  view: AdmissionView,
+  options: { postOnly: boolean } = { postOnly: false },
+): EntryStatus {
   if (!view.readiness.ready) return { error: REFUSALS.notReady(view.readiness.reason ?? 'unknown') };
   const market = marketOf(view.markets, entry.a);
   if (market === undefined) return { error: REFUSALS.unknownAsset(entry.a) };
-  const order = readOrder(entry, market);
-  if (typeof order === 'string') return { error: order };
+  const read = readOrder(entry, market);
+  if (typeof read === 'string') return { error: read };
+  const order: NewOrder = options.postOnly ? { ...read, tif: 'Alo' } : read;
   const error = refuseOrder(entry.a, order, market, maker, draft, view);
   if (error !== null) return { error };
   const oid = draft.open(order);
@@ -52,7 +62,7 @@ function refuseOrder(
   if (draft.openCount() >= MAX_OPEN_ORDERS) return REFUSALS.tooManyOpenOrders(asset);
   if (order.cloid !== null && draft.orderByCloid(order.cloid) !== undefined) return REFUSALS.duplicateCloid(asset);
   if (crosses(order, draft)) return REFUSALS.postOnly(bboText(market, draft), asset);
-  const { token, units } = obligationOf(market, { ...order, oid: 0, maker, filledUnits: 0n, placedMs: 0 });
+  const { token, units } = orderPayment(market, { ...order, oid: 0, maker, filledUnits: 0n, placedMs: 0 });
   const exceeds = draft.exposureUnits(token) + units > view.available(maker, token);
   return exceeds ? REFUSALS.inventory(asset) : null;
 }

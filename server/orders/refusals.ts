@@ -29,6 +29,30 @@ export const REFUSALS = {
   batchTooLarge: refusal('batch_too_large', () => 'Too many orders in batch'),
   builderFee: refusal('builder_fee_unsupported', () => 'Builder fee has not been approved.'),
   grouping: refusal('grouping_unsupported', () => 'Grouped orders are not supported'),
+  nonceMismatch: refusal('nonce_mismatch', () => 'Nonce mismatch.'),
+  wrongNetwork: refusal('wrong_network', () => 'Mainnet and testnet require different signature.'),
+  wrongChain: refusal(
+    'signature_chain_refused',
+    (chainId: bigint) => `Signatures for chain 0x${chainId.toString(16)} are not accepted`,
+  ),
+  mustDeposit: refusal(
+    'unknown_account',
+    (account: Address) => `Must deposit before performing actions. User: ${account}`,
+  ),
+  agentName: refusal('agent_name', () => 'Extra agent name must be between 1 and 16 characters long'),
+  agentUsed: refusal('agent_used', () => 'Extra agent already used.'),
+  agentExpiry: refusal('agent_expiry', () => 'Agent valid_until already expired.'),
+  agentSlots: refusal(
+    'agent_slots',
+    (limit: number) => `Too many extra agents for cumulative volume traded. Current limit is ${limit}`,
+  ),
+  agentNotFound: refusal('agent_not_found', () => 'User has no agent of that name'),
+  scheduleTooSoon: refusal('schedule_too_soon', () => 'Scheduled cancel time must be at least 5 seconds in the future'),
+  scheduleUsedUp: refusal('schedule_used_up', () => 'Too many scheduled cancels triggered today'),
+  rateLimited: refusal(
+    'rate_limited',
+    (retryAfterSec: number) => `Too many failed signature recoveries, try again in ${retryAfterSec} s`,
+  ),
   // One entry of a batch.
   notReady: refusal('not_ready', (reason: string) => `The ledger is not ready: ${reason}`),
   unknownAsset: refusal('unknown_asset', (asset: number) => `Unknown asset. asset=${asset}`),
@@ -49,6 +73,7 @@ export const REFUSALS = {
   duplicateCloid: refusal('duplicate_cloid', (asset: number) => `Client order id is already in use. asset=${asset}`),
   tooManyOpenOrders: refusal('too_many_open_orders', (asset: number) => `Too many open orders. asset=${asset}`),
   inventory: refusal('inventory_exceeded', (asset: number) => `Insufficient spot balance asset=${asset}`),
+  notModifiable: refusal('order_not_open', (asset: number) => `Cannot modify canceled or filled order. asset=${asset}`),
   orderNotFound: refusal(
     'order_not_found',
     (asset: number) => `Order was never placed, already canceled, or filled. asset=${asset}`,
@@ -57,6 +82,15 @@ export const REFUSALS = {
 
 /** Reply to a request that is refused as a whole. */
 export const refuse = (response: string): ExchangeReply => ({ status: 'err', response });
+
+/** Too many requests of one address named nobody. Answered with HTTP 429 and the body `null`. */
+export class RateLimitedError extends Error {
+  override readonly name = 'RateLimitedError';
+
+  constructor(readonly retryAfterSec: number) {
+    super(REFUSALS.rateLimited(retryAfterSec));
+  }
+}
 
 /** The request could not be served; the message says whether anything of it is stored. Answered with HTTP 503. */
 export class GatewayUnavailableError extends Error {

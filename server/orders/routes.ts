@@ -6,7 +6,7 @@ import { BodyError, readJsonBody } from './body.js';
 import { exchangeHandler } from './exchange.js';
 import { answerInfo } from './info/registry.js';
 import type { InfoDeps } from './info/types.js';
-import { GatewayUnavailableError } from './refusals.js';
+import { GatewayUnavailableError, RateLimitedError } from './refusals.js';
 
 /** What clients of this wire expect to read when a request has another shape than any that is known. */
 const SHAPE_TEXT = 'Failed to deserialize the JSON body into the target type';
@@ -28,6 +28,13 @@ async function answer(ctx: RouterContext, serve: (body: unknown) => Promise<unkn
     ctx.type = 'application/json';
     ctx.body = reply;
   } catch (error) {
+    if (error instanceof RateLimitedError) {
+      ctx.status = 429;
+      ctx.set('Retry-After', String(error.retryAfterSec));
+      ctx.type = 'application/json';
+      ctx.body = 'null';
+      return;
+    }
     const { status, message } = refusalOf(error);
     ctx.status = status;
     ctx.type = 'text/plain';

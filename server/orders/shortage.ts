@@ -1,10 +1,14 @@
 import { absBig } from '../../core/amounts.js';
 import type { Book } from '../../core/book.js';
+import { orderPayment } from '../../core/book/maker-orders.js';
+import { remainingLots } from '../../core/book/side-book.js';
 import type { Address, Market, OpenOrder, OrderEffect } from '../../core/types.js';
-import { obligationOf } from './draft.js';
+import { marketIn } from './draft.js';
 
 interface Payer {
   order: OpenOrder;
+  market: Market;
+  token: Address;
   units: bigint;
   /** Best price of the order's side in its market. */
   bestTicks: bigint;
@@ -17,8 +21,8 @@ export function isShort(book: Book, maker: Address, available: (maker: Address, 
 
 /**
  * Which of a maker's orders close because its inventory no longer backs them: token by token, worst price first, until what is
- * left is backed. Prices of different markets are compared by their distance from the best price of their side, relative to it;
- * at an equal distance the newer order goes first. An order that is backed in part closes whole.
+ * left is backed; the last one keeps the whole lots that are. Prices of different markets are compared by their distance from the
+ * best price of their side, relative to it; at an equal distance the newer order goes first.
  */
 export function closeForShortage(
   book: Book,
@@ -30,22 +34,30 @@ export function closeForShortage(
   const effects: OrderEffect[] = [];
   for (const [token, exposure] of book.exposureUnits(maker)) {
     let excess = exposure - available(maker, token);
-    for (const { order, units } of (payers.get(token) ?? []).sort(worstFirst)) {
+    for (const payer of (payers.get(token) ?? []).sort(worstFirst)) {
       if (excess <= 0n) break;
-      excess -= units;
-      effects.push({ type: 'close', oid: order.oid, reason: 'inventory' });
+      effects.push(shrink(payer, excess));
+      excess -= payer.units;
     }
   }
   return effects;
 }
 
-function payersOf(book: Book, markets: readonly Market[], maker: Address): (Payer & { token: Address })[] {
+/** Takes as many whole lots off the order as pay `excess`; an order that would be left with less than a lot closes. */
+function shrink({ order, market }: Payer, excess: bigint): OrderEffect {
+  // Both are exact: a lot of an ask pays its base units, a lot of a bid its price, which is whole by the rule of listing.
+  const perLot = order.side === 'ask' ? market.lotUnits : order.priceTicks * market.tickLotUnits;
+  const lots = (excess + perLot - 1n) / perLot;
+  return lots < remainingLots(order, market.lotUnits)
+    ? { type: 'reduce', oid: order.oid, lots }
+    : { type: 'close', oid: order.oid, reason: 'inventory' };
+}
+
+function payersOf(book: Book, markets: readonly Market[], maker: Address): Payer[] {
   return book.openOrders(maker).map((order) => {
-    const market = markets[order.market];
-    if (market === undefined)
-      throw new RangeError(`order ${order.oid} names market ${order.market}, which is not listed`);
+    const market = marketIn(markets, order.market);
     const bestTicks = book.bestTicks(order.market, order.side) ?? order.priceTicks;
-    return { order, bestTicks, ...obligationOf(market, order) };
+    return { order, market, bestTicks, ...orderPayment(market, order) };
   });
 }
 

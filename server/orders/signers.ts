@@ -1,3 +1,4 @@
+import type { Agents } from '../../core/book/agents.js';
 import type { Address } from '../../core/types.js';
 
 /** Approvals and suspensions as the operator log tells them. */
@@ -6,20 +7,40 @@ export interface OperatorView {
   suspended: ReadonlySet<Address>;
 }
 
-/** Whom a recovered address acts for, and whether that maker may act. */
-export type SignerStanding =
-  { kind: 'active'; maker: Address } | { kind: 'suspended' | 'notApproved'; maker: Address } | { kind: 'unknown' };
+/** What a recovered address is judged by. */
+export interface SignerView {
+  operator: OperatorView;
+  agents: Pick<Agents, 'byAddress'>;
+  hasLedgerRow: (account: Address) => boolean;
+  nowMs: number;
+}
 
 /**
- * Resolves a recovered address: an approved or suspended maker acts for itself, an address with a row in the ledger is known but
- * not approved, any other is nobody.
+ * Whom a recovered address acts for, and whether that maker may act. `sinceMs` is the time of an agent's approval, 0 for a maker
+ * itself: a nonce before it is refused.
  */
-export function resolveSigner(
-  signer: Address,
-  operator: OperatorView,
-  hasLedgerRow: (account: Address) => boolean,
-): SignerStanding {
-  if (operator.suspended.has(signer)) return { kind: 'suspended', maker: signer };
-  if (operator.approved.has(signer)) return { kind: 'active', maker: signer };
-  return hasLedgerRow(signer) ? { kind: 'notApproved', maker: signer } : { kind: 'unknown' };
+export type SignerStanding =
+  | { kind: 'active'; maker: Address; sinceMs: number }
+  | { kind: 'suspended' | 'notApproved'; maker: Address }
+  | { kind: 'unknown' };
+
+/** An account by itself: an approved or suspended maker, or an address with a row in the ledger, or nobody. */
+export function resolveAccount(account: Address, view: Omit<SignerView, 'agents' | 'nowMs'>): SignerStanding {
+  const { operator, hasLedgerRow } = view;
+  if (operator.suspended.has(account)) return { kind: 'suspended', maker: account };
+  if (operator.approved.has(account)) return { kind: 'active', maker: account, sinceMs: 0 };
+  return hasLedgerRow(account) ? { kind: 'notApproved', maker: account } : { kind: 'unknown' };
+}
+
+/**
+ * Resolves a recovered address. A maker always acts for itself, whoever named it an agent; then a live agent acts for its master;
+ * then the address stands for itself. Otherwise a rival could register a maker's address and have its cancels act for the rival.
+ */
+export function resolveSigner(signer: Address, view: SignerView): SignerStanding {
+  const account = resolveAccount(signer, view);
+  if (account.kind === 'active' || account.kind === 'suspended') return account;
+  const agent = view.agents.byAddress(signer);
+  if (agent === undefined || agent.validUntilMs <= view.nowMs) return account;
+  const master = resolveAccount(agent.master, view);
+  return master.kind === 'active' ? { ...master, sinceMs: agent.sinceMs } : master;
 }

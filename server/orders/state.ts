@@ -1,10 +1,14 @@
+import { createAgents } from '../../core/book/agents.js';
+import type { Agents } from '../../core/book/agents.js';
 import { createBook } from '../../core/book.js';
 import type { Book } from '../../core/book.js';
-import type { Address, Market, OrderLogRow } from '../../core/types.js';
+import type { Address, Market, OrderFill, OrderLogRow } from '../../core/types.js';
 import { readTx } from '../../ledger/db.js';
 import { readBalances, readGenerationEffects, readMarkets } from '../../ledger/ledger-log.js';
 import { readOrderRows } from '../../ledger/order-log.js';
 import type { BalanceRow, Db, GenerationEffects, Queryable } from '../../ledger/types.js';
+import { createEvents } from './events.js';
+import type { Events, OrderChange } from './events.js';
 import { createHistory } from './history.js';
 import type { OrderHistory } from './history.js';
 import { createInventory } from './inventory.js';
@@ -13,16 +17,23 @@ import type { Inventory } from './inventory.js';
 /** Rows read at a time. */
 const PAGE = 1_000;
 
+/** What the order log folds to. */
+export interface OrderState {
+  book: Book;
+  agents: Agents;
+}
+
 /** Everything the gateway holds in memory: projections of the order log and the ledger log, nothing of its own. */
 export interface GatewayState {
   /** Grows as markets are listed; the same array for life. */
   readonly markets: readonly Market[];
   readonly inventory: Inventory;
   readonly history: OrderHistory;
+  readonly events: Events;
   /** Durable rows only. */
-  committed: () => Book;
+  committed: () => OrderState;
   /** Runs ahead of `committed` within one group commit. */
-  planned: () => Book;
+  planned: () => OrderState;
   lastActionMs: (maker: Address) => number | null;
   lastRowMs: () => number;
   generation: () => number;
@@ -37,13 +48,18 @@ export interface GatewayState {
 export async function loadState(db: Db): Promise<GatewayState> {
   const state = createState();
   await state.follow(db);
-  for (;;) {
-    const rows = await readOrderRows(db.knex, { after: state.committed().lastOrderSeq(), limit: PAGE });
-    state.commit(rows);
-    if (rows.length < PAGE) break;
-  }
+  await readRows(db, state);
   state.rollback();
   return state;
+}
+
+/** Applies the durable rows of the order log that the state lacks. */
+export async function readRows(db: Db, state: GatewayState): Promise<void> {
+  for (;;) {
+    const rows = await readOrderRows(db.knex, { after: state.committed().book.lastOrderSeq(), limit: PAGE });
+    state.commit(rows);
+    if (rows.length < PAGE) return;
+  }
 }
 
 interface LedgerNews {
@@ -68,9 +84,10 @@ function createState(): GatewayState {
   const markets: Market[] = [];
   const inventory = createInventory();
   const history = createHistory(markets);
+  const events = createEvents();
   const lastAction = new Map<Address, number>();
-  const committed = createBook(markets);
-  let planned = committed.clone();
+  const committed: OrderState = { book: createBook(markets), agents: createAgents() };
+  let planned = copyOf(committed);
   let lastRowMs = 0;
   let generation = 0;
   let following: Promise<boolean> | null = null;
@@ -79,30 +96,73 @@ function createState(): GatewayState {
     const news = await readTx(db, (tx) => readNews(tx, generation));
     if (news.effects.length === 0) return false;
     // No await from here on: readers see a generation whole or not at all.
+    const from = generation + 1;
     markets.push(...news.markets.slice(markets.length));
+    const fills = news.effects.flatMap(({ orderFills }) => orderFills);
+    const touched = openOids(fills);
     for (const { orderFills, generation: applied } of news.effects) {
-      committed.applyFills(orderFills);
-      planned.applyFills(orderFills);
+      committed.book.applyFills(orderFills);
+      planned.book.applyFills(orderFills);
       history.applyFills(orderFills);
       generation = applied;
     }
     inventory.replace(news.balances);
+    events.emit({
+      type: 'generations',
+      from,
+      to: generation,
+      makers: new Set(fills.map(({ maker }) => maker)),
+      changes: changesOf(touched, null),
+      markets: new Set(fills.map(({ market }) => market)),
+    });
     return true;
   }
 
+  /** Filled orders that are open as yet, each once. */
+  function openOids(fills: readonly OrderFill[]): number[] {
+    return [...new Set(fills.map(({ oid }) => oid))].filter((oid) => history.order(oid)?.state === 'open');
+  }
+
+  function changesOf(oids: readonly number[], timeMs: number | null): OrderChange[] {
+    return oids.flatMap((oid) => {
+      const known = history.order(oid);
+      return known === undefined ? [] : [{ known, timeMs }];
+    });
+  }
+
   function commit(rows: readonly OrderLogRow[]): void {
+    if (rows.length === 0) return;
+    const changes: OrderChange[] = [];
     for (const row of rows) {
-      committed.apply(row);
+      const touched = rowOids(row);
+      committed.book.apply(row);
+      committed.agents.apply(row);
       history.apply(row);
       lastRowMs = Math.max(lastRowMs, row.timeMs);
       if (row.signer !== null) lastAction.set(row.maker, row.timeMs);
+      changes.push(...changesOf(touched, row.timeMs));
     }
+    const touchedMarkets = new Set(changes.map(({ known }) => known.order.market));
+    events.emit({ type: 'rows', rows, changes, markets: touchedMarkets });
+  }
+
+  /** Orders that a row opens, or that it closes or reduces while they are open, each once. */
+  function rowOids({ effects }: OrderLogRow): number[] {
+    const oids = new Set<number>();
+    for (const effect of effects) {
+      if (effect.type === 'open') oids.add(effect.oid);
+      else if (effect.type === 'close' || effect.type === 'reduce') {
+        if (history.order(effect.oid)?.state === 'open') oids.add(effect.oid);
+      }
+    }
+    return [...oids];
   }
 
   return {
     markets,
     inventory,
     history,
+    events,
     committed: () => committed,
     planned: () => planned,
     lastActionMs: (maker) => lastAction.get(maker) ?? null,
@@ -110,7 +170,7 @@ function createState(): GatewayState {
     generation: () => generation,
     commit,
     rollback: () => {
-      planned = committed.clone();
+      planned = copyOf(committed);
     },
     // One at a time: two overlapping reads would apply the same generations twice.
     follow: (db) => {
@@ -121,3 +181,5 @@ function createState(): GatewayState {
     },
   };
 }
+
+const copyOf = ({ book, agents }: OrderState): OrderState => ({ book: book.clone(), agents: agents.clone() });

@@ -1,5 +1,6 @@
 import type { Knex } from 'knex';
 import type { Book } from '../../core/book.js';
+import type { Agents } from '../../core/book/agents.js';
 import type { Address, Market } from '../../core/types.js';
 import type { SourceLetter } from '../../core/wire/types.js';
 import type { OrderEffect } from '../../core/types.js';
@@ -9,6 +10,10 @@ import type { Db, Writer } from '../../ledger/types.js';
 export interface GatewayConfig {
   /** Accepted source letters of signed actions, in the order in which they are tried. */
   sources: readonly SourceLetter[];
+  /** Chains whose id an agent approval may be signed for; null accepts any. */
+  signatureChainIds: readonly bigint[] | null;
+  /** Requests per minute and IP address that may name nobody before others are refused. */
+  failuresPerMinute: number;
   /** Pause between two looks at the ledger log when nobody wakes the gateway. */
   pollMs: number;
   /** Mark price by pair, a plain decimal, for a market without a book and without a trade. */
@@ -53,6 +58,11 @@ export interface AdmissionView {
   /** Unreserved balance after the last durable generation, in units of the token. */
   available: (maker: Address, token: Address) => bigint;
   readiness: Readiness;
+  agents: Agents;
+  /** Whether the address is or was an approved maker, or has a ledger row. */
+  isAccount: (address: Address) => boolean;
+  /** Time of the row that the action becomes. */
+  nowMs: number;
 }
 
 export interface ActionOutcome {

@@ -3,12 +3,18 @@ import { agentDigest } from '../../core/wire/digest.js';
 import { connectionId, encodeAction } from '../../core/wire/encode.js';
 import { recoverAddress } from '../../core/wire/recover.js';
 import type { SignedRequest, SourceLetter, WireAction } from '../../core/wire/types.js';
+import { digestOfApproveAgent, readApproveAgent } from '../../core/wire/user-signed.js';
+import type { ApproveAgentAction } from '../../core/wire/user-signed.js';
 import type { Address } from '../../core/types.js';
+import { REFUSALS } from './refusals.js';
 import type { SignerStanding } from './signers.js';
+import type { GatewayConfig } from './types.js';
 
 /** What a connection remembers between requests: the source letter that last named somebody is tried first. */
 export interface ConnectionHint {
   source?: SourceLetter;
+  /** IP address of the client, by which failed recoveries are counted. */
+  address?: string;
 }
 
 export interface VerifiedAction {
@@ -55,9 +61,28 @@ function orderedSources({ sources, hint }: VerifyOptions): SourceLetter[] {
 }
 
 /** The bytes that may have been signed: the canonical form, then the strings as received when they differ. */
-function* encodings(action: WireAction, request: SignedRequest): Generator<Uint8Array> {
+export function* encodings(action: WireAction, request: Pick<SignedRequest, 'action'>): Generator<Uint8Array> {
   const canonical = encodeAction(action);
   yield canonical;
   const received = encodeAction(readAction(request.action, 'received'));
   if (Buffer.compare(canonical, received) !== 0) yield received;
+}
+
+/** An approval with the address that signed it, or why it is refused before anybody's nonce is looked at. */
+export type VerifiedApproval = { action: ApproveAgentAction; signer: Address } | { refusal: string };
+
+/** Reads an agent approval and recovers its signer. The network names must be accepted like the letters that stand for them. */
+export function verifyApproval(
+  request: SignedRequest,
+  { sources, signatureChainIds }: Pick<GatewayConfig, 'sources' | 'signatureChainIds'>,
+): VerifiedApproval {
+  const action = readApproveAgent(request.action);
+  if (action.nonce !== request.nonce) return { refusal: REFUSALS.nonceMismatch() };
+  const letter = action.hyperliquidChain === 'Mainnet' ? 'a' : 'b';
+  if (!sources.includes(letter)) return { refusal: REFUSALS.wrongNetwork() };
+  if (signatureChainIds !== null && !signatureChainIds.includes(action.signatureChainId)) {
+    return { refusal: REFUSALS.wrongChain(action.signatureChainId) };
+  }
+  const signer = recoverAddress(digestOfApproveAgent(action), request.signature);
+  return signer === null ? { refusal: REFUSALS.badSignature() } : { action, signer };
 }

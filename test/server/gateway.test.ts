@@ -403,7 +403,7 @@ for (const kind of databases) {
       );
     });
 
-    it('closes the worst orders that the inventory no longer backs', async () => {
+    it('closes the worst orders that the inventory no longer backs, and reduces the last one', async () => {
       const { gateway, url } = await start();
       const dear = { ...limit(false, '2600', '2'), a: 10001 };
       await act(1, orderAction(limit(false, '2600', '3'), limit(false, '2700', '4'), dear, limit(true, '2500', '1')));
@@ -416,22 +416,25 @@ for (const kind of databases) {
       await until(() => gateway.generation() === 2);
       await gateway.idle();
       expect(gateway.book().openOrders(addressOf(1))).to.have.length(4);
+      const left = () =>
+        gateway
+          .book()
+          .openOrders(addressOf(1))
+          .map((order) => [order.oid, order.sizeLots]);
       await reserve(3n);
-      await until(() => gateway.book().openOrders(addressOf(1)).length === 3);
-      expect(
-        gateway
-          .book()
-          .openOrders(addressOf(1))
-          .map((order) => order.oid),
-      ).to.deep.equal([1, 3, 4]);
+      await until(() => gateway.book().order(2)?.sizeLots === 10_000n);
+      expect(left()).to.deep.equal([
+        [1, 30_000n],
+        [2, 10_000n],
+        [3, 20_000n],
+        [4, 10_000n],
+      ]);
       await reserve(5n);
-      await until(() => gateway.book().openOrders(addressOf(1)).length === 1);
-      expect(
-        gateway
-          .book()
-          .openOrders(addressOf(1))
-          .map((order) => order.oid),
-      ).to.deep.equal([4]);
+      await until(() => gateway.book().openOrders(addressOf(1)).length === 2);
+      expect(left()).to.deep.equal([
+        [1, 10_000n],
+        [4, 10_000n],
+      ]);
       expect(gateway.book().openOrders(addressOf(2))).to.have.length(1);
       const { info, user } = clientOf(url, 1);
       expect(await info.orderStatus({ user, oid: 2 })).to.have.nested.property('order.status', 'canceled');

@@ -49,11 +49,11 @@ function createBench() {
       begin: async () => undefined,
       plan: (nonce) => {
         if (nonce < 0) throw new Error('a poisonous entry');
-        if (planned.some((row) => row.nonce === nonce)) return { row: null, answer: `duplicate ${nonce}` };
+        if (planned.some((row) => row.nonce === nonce)) return { rows: [], answer: `duplicate ${nonce}` };
         const orderSeq = planned.length + 1;
         const row = { orderSeq, timeMs: 0, maker: MAKER, signer: MAKER, nonce, kind: 'noop', effects: [] };
         planned.push(row);
-        return { row, answer: `ok ${nonce}` };
+        return { rows: [row], answer: `ok ${nonce}` };
       },
       append: async (_tx, rows) => {
         groups.push(rows.length);

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { createAgents } from '../../core/book/agents.js';
 import { createBook } from '../../core/book.js';
 import type { Book } from '../../core/book.js';
 import type { Address } from '../../core/types.js';
@@ -37,6 +38,9 @@ function createVenue(): Venue {
         markets,
         available: (_maker, token) => venue.available.get(token) ?? 0n,
         readiness: { ready: venue.reason === null, reason: venue.reason },
+        agents: createAgents(),
+        isAccount: () => false,
+        nowMs: 1,
       });
       const row = { timeMs: 1, maker, signer: maker, nonce: book.lastOrderSeq(), kind: 'x', effects: outcome.effects };
       book.apply({ ...row, orderSeq: book.lastOrderSeq() + 1 });

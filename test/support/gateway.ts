@@ -20,6 +20,7 @@ import type { AttributedFill, Db, GenerationWrite, LedgerEntry, Writer } from '.
 import { VAULT } from '../../ledger/types.js';
 import { createGateway } from '../../server/orders/engine.js';
 import type { Gateway } from '../../server/orders/engine.js';
+import type { GatewayConfig } from '../../server/orders/types.js';
 import { ordersRoutes } from '../../server/orders/routes.js';
 import { USDC, WETH, WETH_DAI, WETH_USDC } from './markets.js';
 
@@ -194,12 +195,20 @@ export interface RunningGateway {
 export async function startGateway(
   db: Db,
   wrap: (writer: Writer) => Writer = (writer) => writer,
+  change: Partial<GatewayConfig> = {},
 ): Promise<RunningGateway> {
   const time: RunningGateway['time'] = { nowMs: null };
   const ready: RunningGateway['ready'] = { reason: null };
   const clock = (): number => time.nowMs?.() ?? Date.now();
   const writer = await acquireWriter(db, 'order');
-  const config = { sources: ['a', 'b'] as const, pollMs: 20, referencePrices: { 'WETH-DAI': '2400.5' } };
+  const config = {
+    sources: ['a', 'b'] as const,
+    signatureChainIds: null,
+    failuresPerMinute: 50,
+    pollMs: 20,
+    referencePrices: { 'WETH-DAI': '2400.5' },
+    ...change,
+  };
   const readiness = () => ({ ready: ready.reason === null, reason: ready.reason });
   const gateway = await createGateway({ db, writer: wrap(writer), config, readiness, clock, logger: silent });
   const abort = new AbortController();

@@ -1,20 +1,22 @@
 import type { Address } from '../../../core/types.js';
 import type { WireAction } from '../../../core/wire/types.js';
+import type { ApproveAgentAction } from '../../../core/wire/user-signed.js';
 import { REFUSALS, refuse } from '../refusals.js';
 import type { ActionOutcome, AdmissionView } from '../types.js';
+import { approveAgent } from './approve-agent.js';
 import { cancelByCloid } from './cancel-by-cloid.js';
 import { cancel } from './cancel.js';
+import { batchModify, modify } from './modify.js';
 import { noop } from './noop.js';
 import { order } from './order.js';
+import { scheduleCancel } from './schedule-cancel.js';
 
 /** Action types that the wire knows and this venue refuses by name, without looking at their signature. */
 const REFUSED_TYPES: ReadonlySet<string> = new Set([
   'agentEnableDexAbstraction',
   'agentSendAsset',
   'agentSetAbstraction',
-  'approveAgent',
   'approveBuilderFee',
-  'batchModify',
   'borrowLend',
   'cDeposit',
   'cWithdraw',
@@ -26,12 +28,10 @@ const REFUSED_TYPES: ReadonlySet<string> = new Set([
   'CValidatorAction',
   'evmUserModify',
   'linkStakingUser',
-  'modify',
   'multiSig',
   'perpDeploy',
   'registerReferrer',
   'reserveRequestWeight',
-  'scheduleCancel',
   'sendAsset',
   'sendToEvmWithData',
   'setDisplayName',
@@ -65,8 +65,11 @@ const REFUSED_TYPES: ReadonlySet<string> = new Set([
 /** Whether the type is known but refused here. */
 export const isRefusedType = (type: string): boolean => REFUSED_TYPES.has(type);
 
+/** Every action that may be admitted: those of the wire's action hash, and the one that a master signs by itself. */
+export type AdmittedAction = WireAction | ApproveAgentAction;
+
 /** Judges an admitted action by its type. */
-export function judgeAction(action: WireAction, maker: Address, view: AdmissionView): ActionOutcome {
+export function judgeAction(action: AdmittedAction, maker: Address, view: AdmissionView): ActionOutcome {
   switch (action.type) {
     case 'order':
       return order(action, maker, view);
@@ -74,6 +77,14 @@ export function judgeAction(action: WireAction, maker: Address, view: AdmissionV
       return cancel(action, maker, view);
     case 'cancelByCloid':
       return cancelByCloid(action, maker, view);
+    case 'modify':
+      return modify(action, maker, view);
+    case 'batchModify':
+      return batchModify(action, maker, view);
+    case 'scheduleCancel':
+      return scheduleCancel(action, maker, view);
+    case 'approveAgent':
+      return approveAgent(action, maker, view);
     case 'noop':
       return noop(action, maker, view);
     default:

@@ -1,8 +1,9 @@
 import { asAddress } from '../../../core/wire/shape.js';
 import type { InfoHandler } from './types.js';
 
-/** Named agents of a maker: agents can't be approved yet, so there are none. */
-export const extraAgents: InfoHandler = (request) => {
-  asAddress(request.user, 'user');
-  return [];
-};
+/** Live agents of a maker that have a name. */
+export const extraAgents: InfoHandler = (request, { gateway }) =>
+  gateway
+    .agentsOf(asAddress(request.user, 'user'))
+    .filter(({ name }) => name !== '')
+    .map(({ name, address, validUntilMs }) => ({ name, address, validUntil: validUntilMs }));

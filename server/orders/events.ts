@@ -1,0 +1,44 @@
+import type { Address, OrderLogRow } from '../../core/types.js';
+import type { KnownOrder } from './history.js';
+
+/** An order that an event touched, as it stands after the event. */
+export interface OrderChange {
+  known: KnownOrder;
+  /** When the order came to this state; null when the ledger has the time, for a fill. */
+  timeMs: number | null;
+}
+
+/**
+ * What became durable, told after the commit and after all reads show it. Orders are captured at that moment, in the order in
+ * which things happened.
+ */
+export type GatewayEvent =
+  | { type: 'rows'; rows: readonly OrderLogRow[]; changes: readonly OrderChange[]; markets: ReadonlySet<number> }
+  | {
+      type: 'generations';
+      /** First and last generation, both included. */
+      from: number;
+      to: number;
+      /** Makers that had a fill. */
+      makers: ReadonlySet<Address>;
+      /** Orders that a fill touched while they were open; dust that fills a closed order changes nothing of it. */
+      changes: readonly OrderChange[];
+      markets: ReadonlySet<number>;
+    };
+
+export interface Events {
+  /** Calls back for every event from now on, until the returned function is called. A listener must not throw. */
+  listen(listener: (event: GatewayEvent) => void): () => void;
+  emit(event: GatewayEvent): void;
+}
+
+export function createEvents(): Events {
+  const listeners = new Set<(event: GatewayEvent) => void>();
+  return {
+    listen(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    emit: (event) => listeners.forEach((listener) => listener(event)),
+  };
+}

@@ -1,0 +1,136 @@
+import type { Book } from '../../core/book.js';
+import type { Address, OrderEffect, OrderLogRow } from '../../core/types.js';
+import type { SignedRequest } from '../../core/wire/types.js';
+import { judgeAction } from './actions/registry.js';
+import type { AdmittedAction } from './actions/registry.js';
+import type { Plan } from './group-commit.js';
+import { refuseNonce } from './nonces.js';
+import { REFUSALS, refuse } from './refusals.js';
+import { closeForShortage } from './shortage.js';
+import { resolveAccount, resolveSigner } from './signers.js';
+import type { OperatorView, SignerStanding } from './signers.js';
+import type { GatewayState } from './state.js';
+import type { ExchangeReply, Readiness } from './types.js';
+
+/**
+ * What the order log is asked for: an action that somebody signed, or acts of the gateway itself: closing orders that may not
+ * stand any longer, and carrying out scheduled cancels that are due.
+ */
+export type Entry =
+  | { type: 'signed'; request: SignedRequest; action: AdmittedAction; signer: Address }
+  | { type: 'close'; maker: Address }
+  | { type: 'trigger' };
+
+export interface PlannerDeps {
+  state: GatewayState;
+  operator: () => OperatorView;
+  readiness: () => Readiness;
+  /** Unix milliseconds. */
+  clock: () => number;
+}
+
+const DONE: ExchangeReply = { status: 'ok', response: { type: 'default' } };
+
+/** Why a signer that may not act is refused. */
+export function standingRefusal(standing: SignerStanding, signer: Address, isMaster = false): string {
+  if (standing.kind === 'suspended') return REFUSALS.makerSuspended(standing.maker);
+  if (standing.kind === 'notApproved') return REFUSALS.makerNotApproved(standing.maker);
+  return isMaster ? REFUSALS.mustDeposit(signer) : REFUSALS.unknownSigner(signer);
+}
+
+/**
+ * Judges entries on the planned state, in their order, and applies the rows that they become. Whatever is planned first carries
+ * out every scheduled cancel that is due, so that nothing is judged beside orders that should be gone.
+ */
+export function createPlanner(deps: PlannerDeps): (entry: Entry) => Plan<ExchangeReply> {
+  const { state } = deps;
+  let latestMs = 0;
+
+  /** Time of the next row: the clock, but never behind the log. */
+  function nextMs(): number {
+    latestMs = Math.max(latestMs, state.lastRowMs(), deps.clock());
+    return latestMs;
+  }
+
+  function append(row: Omit<OrderLogRow, 'orderSeq'>): OrderLogRow {
+    const { book, agents } = state.planned();
+    const full = { orderSeq: book.lastOrderSeq() + 1, ...row };
+    book.apply(full);
+    agents.apply(full);
+    return full;
+  }
+
+  function planDue(nowMs: number): OrderLogRow[] {
+    const { book } = state.planned();
+    const due = [...book.armed()].filter(([, timeMs]) => timeMs <= nowMs);
+    return due.map(([maker, timeMs]) =>
+      append({
+        timeMs: nowMs,
+        maker,
+        signer: null,
+        nonce: null,
+        kind: 'scheduledCancel',
+        effects: [...closesOf(book, maker, 'scheduledCancel'), { type: 'trigger', timeMs }],
+      }),
+    );
+  }
+
+  /** Closes all orders of a suspended maker, and what the inventory of any other no longer backs. */
+  function planClose(maker: Address, nowMs: number): OrderLogRow[] {
+    const { book } = state.planned();
+    const effects = deps.operator().suspended.has(maker)
+      ? closesOf(book, maker, 'suspended')
+      : closeForShortage(book, state.markets, maker, state.inventory.available);
+    if (effects.length === 0) return [];
+    return [append({ timeMs: nowMs, maker, signer: null, nonce: null, kind: 'close', effects })];
+  }
+
+  function planSigned(entry: Extract<Entry, { type: 'signed' }>, nowMs: number): Plan<ExchangeReply> {
+    const { request, action, signer } = entry;
+    const { book, agents } = state.planned();
+    const isMaster = action.type === 'approveAgent';
+    const view = { operator: deps.operator(), agents, hasLedgerRow: state.inventory.has, nowMs };
+    const standing = isMaster ? resolveAccount(signer, view) : resolveSigner(signer, view);
+    if (standing.kind !== 'active') {
+      return { rows: [], answer: refuse(standingRefusal(standing, signer, isMaster)) };
+    }
+    const { maker, sinceMs } = standing;
+    const badNonce =
+      request.nonce < sinceMs
+        ? REFUSALS.nonceTooLow(request.nonce, sinceMs)
+        : refuseNonce(request.nonce, book.nonces(signer), nowMs);
+    if (badNonce !== null) return { rows: [], answer: refuse(badNonce) };
+    // From here on the nonce is used up, whatever comes out.
+    const { effects, reply } = judge(request, action, maker, nowMs);
+    const row = append({ timeMs: nowMs, maker, signer, nonce: request.nonce, kind: action.type, effects });
+    return { rows: [row], answer: reply };
+  }
+
+  function judge(request: SignedRequest, action: AdmittedAction, maker: Address, nowMs: number) {
+    if (request.expiresAfter !== null && request.expiresAfter < nowMs) {
+      return { effects: [], reply: refuse(REFUSALS.expired()) };
+    }
+    const operator = deps.operator();
+    return judgeAction(action, maker, {
+      ...state.planned(),
+      markets: state.markets,
+      available: state.inventory.available,
+      readiness: deps.readiness(),
+      isAccount: (address) =>
+        resolveAccount(address, { operator, hasLedgerRow: state.inventory.has }).kind !== 'unknown',
+      nowMs,
+    });
+  }
+
+  return (entry) => {
+    const nowMs = nextMs();
+    const due = planDue(nowMs);
+    if (entry.type === 'trigger') return { rows: due, answer: DONE };
+    if (entry.type === 'close') return { rows: [...due, ...planClose(entry.maker, nowMs)], answer: DONE };
+    const { rows, answer } = planSigned(entry, nowMs);
+    return { rows: [...due, ...rows], answer };
+  };
+}
+
+const closesOf = (book: Book, maker: Address, reason: 'scheduledCancel' | 'suspended'): OrderEffect[] =>
+  book.openOrders(maker).map(({ oid }) => ({ type: 'close', oid, reason }));

@@ -1,0 +1,97 @@
+import type { Writer, Db } from '../../ledger/types.js';
+import type { GatewayConfig } from '../../server/orders/types.js';
+import { freshDatabase, post, seed, signRequest, startGateway } from './gateway.js';
+import type { RunningGateway } from './gateway.js';
+
+/** A funded gateway of its own for each test, and how to talk to it. */
+export interface GatewaySuite {
+  readonly db: Db;
+  readonly running: RunningGateway;
+  start(change?: Partial<GatewayConfig>, wrap?: (writer: Writer) => Writer): Promise<RunningGateway>;
+  /** Stops the gateway, closes the database, and starts on it again. */
+  restart(): Promise<RunningGateway>;
+  nextNonce(): number;
+  /** Sends an action signed by the key and returns the JSON reply. */
+  act(index: number, action: object, options?: ActOptions): Promise<Reply>;
+}
+
+export type ActOptions = Parameters<typeof signRequest>[3] & { nonce?: number };
+// eslint-disable-next-line @typescript-eslint/no-explicit-any -- tests read replies of every shape
+export type Reply = any;
+
+/** Declares the tests once per database: SQLite, and PostgreSQL when DATABASE_URL names a server. */
+export function forEachGateway(name: string, declare: (suite: GatewaySuite) => void): void {
+  const kinds: ('sqlite' | 'pg')[] = process.env.DATABASE_URL?.startsWith('postgres') ? ['sqlite', 'pg'] : ['sqlite'];
+  for (const kind of kinds) {
+    describe(`${name} on ${kind}`, () => {
+      let database: Awaited<ReturnType<typeof freshDatabase>>;
+      let db: Db;
+      let running: RunningGateway | null = null;
+      let config: Partial<GatewayConfig> = {};
+      let nonce = Date.now();
+
+      const suite: GatewaySuite = {
+        get db() {
+          return db;
+        },
+        get running() {
+          if (running === null) throw new Error('start the gateway first');
+          return running;
+        },
+        async start(change = {}, wrap) {
+          config = change;
+          running = await startGateway(db, wrap, config);
+          return running;
+        },
+        async restart() {
+          await running?.stop();
+          await db.close();
+          db = await database.open();
+          running = await startGateway(db, undefined, config);
+          return running;
+        },
+        nextNonce: () => (nonce = Math.max(nonce + 1, Date.now())),
+        async act(index, action, options = {}) {
+          const request = signRequest(action, index, options.nonce ?? suite.nextNonce(), options);
+          return (await post(`${suite.running.url}/exchange`, request)).json;
+        },
+      };
+
+      beforeEach(async () => {
+        database = await freshDatabase(kind);
+        db = await database.open();
+        await seed(db);
+      });
+
+      afterEach(async () => {
+        await running?.stop();
+        running = null;
+        await db.close();
+        await database.dispose();
+      });
+
+      declare(suite);
+    });
+  }
+}
+
+/** Polls until the condition holds; fails after 5 s. */
+export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  const deadline = Date.now() + 5_000;
+  while (!(await condition())) {
+    if (Date.now() > deadline) throw new Error('the condition did not come true within 5 s');
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+export const limit = (b: boolean, p: string, s: string, extra: object = {}) => ({
+  a: 10000,
+  b,
+  p,
+  s,
+  r: false,
+  t: { limit: { tif: 'Gtc' as const } },
+  ...extra,
+});
+
+export const orderAction = (...orders: object[]) => ({ type: 'order', orders, grouping: 'na' });
