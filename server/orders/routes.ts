@@ -15,7 +15,7 @@ const SHAPE_TEXT = 'Failed to deserialize the JSON body into the target type';
 export function ordersRoutes(deps: InfoDeps): Router {
   const router = new Router();
   const exchange = exchangeHandler(deps.gateway);
-  router.post('/exchange', (ctx) => answer(ctx, (body) => exchange(body, ctx.req.socket)));
+  router.post('/exchange', (ctx) => answer(ctx, (body) => exchange(body, { socket: ctx.req.socket, address: ctx.ip })));
   router.post('/info', (ctx) => answer(ctx, (body) => answerInfo(body, deps)));
   return router;
 }
