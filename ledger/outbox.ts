@@ -1,6 +1,7 @@
 /** Signed transactions, durable before they are broadcast, so that a restart sends the very same bytes again. */
 import type { Knex } from 'knex';
 import type { Address, Hex } from '../core/types.js';
+import { checkLimit } from './columns.js';
 import type { OutboxRow, Queryable } from './types.js';
 
 interface StoredRow {
@@ -12,6 +13,12 @@ interface StoredRow {
   raw: string;
   sent_ms: number;
   valid_until_sec: number | null;
+  finished: number;
+}
+
+/** A stored transaction, and whether the chain has used its nonce as far as its keeper knows. */
+export interface ListedOutboxRow extends OutboxRow {
+  finished: boolean;
 }
 
 /**
@@ -34,11 +41,36 @@ export async function insertOutbox(tx: Knex.Transaction, row: OutboxRow): Promis
 
 /** Unfinished rows of a signer: lowest nonce first, and of one nonce the oldest first. */
 export async function readOutbox(q: Queryable, signer: Address): Promise<OutboxRow[]> {
-  const rows = (await q('outbox')
-    .where({ signer, finished: 0 })
+  return ordered(q('outbox').where({ signer, finished: 0 }));
+}
+
+/** Rows of a signer from `nonce` on, finished ones included, in the order of `readOutbox`. */
+export async function readOutboxFrom(q: Queryable, signer: Address, nonce: number): Promise<ListedOutboxRow[]> {
+  return ordered(q('outbox').where({ signer }).where('nonce', '>=', nonce));
+}
+
+/** The newest rows of all signers, at most `limit` (1..10000), those of the highest nonces first. */
+export async function listOutbox(
+  q: Queryable,
+  filter: { signer?: Address; unfinished?: boolean; limit: number },
+): Promise<ListedOutboxRow[]> {
+  const query = q('outbox')
+    .orderBy([{ column: 'signer' }, { column: 'nonce', order: 'desc' }, { column: 'sent_ms', order: 'desc' }, 'hash'])
+    .limit(checkLimit(filter.limit));
+  if (filter.signer !== undefined) void query.where({ signer: filter.signer });
+  if (filter.unfinished === true) void query.where({ finished: 0 });
+  return ((await query.select()) as StoredRow[]).map(fromRow);
+}
+
+async function ordered(query: Knex.QueryBuilder): Promise<ListedOutboxRow[]> {
+  const rows = (await query
     .orderBy([{ column: 'nonce' }, { column: 'sent_ms' }, { column: 'hash' }])
     .select()) as StoredRow[];
-  return rows.map((row) => ({
+  return rows.map(fromRow);
+}
+
+function fromRow(row: StoredRow): ListedOutboxRow {
+  return {
     txKey: row.tx_key,
     signer: row.signer as Address,
     nonce: row.nonce,
@@ -47,12 +79,18 @@ export async function readOutbox(q: Queryable, signer: Address): Promise<OutboxR
     hash: row.hash as Hex,
     sentMs: row.sent_ms,
     validUntilSec: row.valid_until_sec,
-  }));
+    finished: row.finished === 1,
+  };
 }
 
 /** Marks every row of the signer below `nonce` as finished: the chain has used those nonces, whichever of their rows was mined. */
 export async function finishOutbox(tx: Knex.Transaction, signer: Address, nonce: number): Promise<void> {
   await tx('outbox').where({ signer, finished: 0 }).where('nonce', '<', nonce).update({ finished: 1 });
+}
+
+/** Takes `finishOutbox` back from `nonce` on: the chain has dropped the blocks that used those nonces. */
+export async function reopenOutbox(tx: Knex.Transaction, signer: Address, nonce: number): Promise<void> {
+  await tx('outbox').where({ signer, finished: 1 }).where('nonce', '>=', nonce).update({ finished: 0 });
 }
 
 /** Highest nonce that was ever signed and stored for the signer, null before the first. */

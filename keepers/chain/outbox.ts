@@ -1,9 +1,18 @@
 import { Transaction, Wallet } from 'ethers';
 import type { Logger } from 'pino';
-import { maxBig, toSafeInt } from '../../core/amounts.js';
+import { toSafeInt } from '../../core/amounts.js';
 import type { Address, Hex } from '../../core/types.js';
-import { finishOutbox, insertOutbox, readOutbox } from '../../ledger/outbox.js';
+import {
+  finishOutbox,
+  insertOutbox,
+  lastNonce,
+  readOutbox,
+  readOutboxFrom,
+  reopenOutbox,
+  type ListedOutboxRow,
+} from '../../ledger/outbox.js';
 import type { Db, OutboxRow, Writer } from '../../ledger/types.js';
+import { FeeCeilingError, chooseFees, feesOf, type Fees } from './fees.js';
 import { RpcResponseError, type Rpc } from './rpc.js';
 
 export interface TxRequest {
@@ -23,16 +32,38 @@ export interface SentTx {
   replaced: boolean;
 }
 
+/** What an operator wants to know of a signer. */
+export interface OutboxStatus {
+  signer: Address;
+  /** Null until it was read for the first time. */
+  balanceWei: bigint | null;
+  lowBalance: boolean;
+  /** Nonces that are signed and not mined, as of the last `resume`. */
+  unminedCount: number;
+  /** When the oldest of them was signed. */
+  oldestSentMs: number | null;
+  /** The node's last refusal, null once it took a transaction again. */
+  lastRefusal: string | null;
+}
+
 /**
- * The only way in which a keeper sends: sign, store, broadcast. A crash after storing rebroadcasts the same bytes. An unmined
- * transaction is replaced at its nonce, so that nonces never have gaps. One signer per outbox.
+ * The only way in which a keeper sends: sign, store, broadcast. A crash after storing rebroadcasts the same bytes. Nonces never
+ * have gaps. One signer per outbox, one outbox per signer.
  */
 export interface Outbox {
   readonly signer: Address;
-  /** Signs at the first unused nonce, stores, broadcasts. A broadcast that the node refused is repeated by `resume`. */
+  /**
+   * Signs, stores, broadcasts. With `order: 'replace'` at the first unused nonce, in the place of what is unmined there; with
+   * `'queue'` behind everything that is unmined. A broadcast that the node refused is repeated by `resume`. Throws FeeCeilingError.
+   */
   send(request: TxRequest): Promise<SentTx>;
-  /** Broadcasts the newest stored transaction again unless it is mined or out of date, and marks mined nonces finished. */
+  /**
+   * Brings unmined transactions forward, once per call: broadcasts the stored bytes again, raises the fee of one that is stuck, puts
+   * a transfer to the signer itself in the place of one that is out of date and into a gap, marks mined nonces finished, and takes
+   * that back when the chain dropped them.
+   */
   resume(headTimestampSec: number): Promise<void>;
+  status(): OutboxStatus;
 }
 
 export interface OutboxDeps {
@@ -43,86 +74,193 @@ export interface OutboxDeps {
   privateKey: Hex;
   nowMs(): number;
   logger: Logger;
+  /** Whether a new transaction takes the place of an unmined one, as a curve does, or waits behind it. Default: replace. */
+  order?: 'replace' | 'queue';
+  /** Most wei per gas. Default: 50 gwei. */
+  feeCeilingWei?: bigint;
+  /** An unmined transaction is stuck, and its fee is raised, this long after it was signed. Default: 4 s, two blocks. */
+  stuckMs?: number;
+  /** Below this balance the signer is reported. Default: 0.01 ether. */
+  lowBalanceWei?: bigint;
 }
 
-/** Nodes ask for 10 % at least; 12.5 % is what the field settled on. */
-const bump = (fee: bigint): bigint => (fee * 1_125n) / 1_000n + 1n;
-const MIN_PRIORITY_WEI = 1_000_000n;
+const DEFAULT_CEILING_WEI = 50_000_000_000n;
+const DEFAULT_LOW_BALANCE_WEI = 10n ** 16n;
+const DEFAULT_STUCK_MS = 4_000;
+const BALANCE_INTERVAL_MS = 30_000;
+const TRANSFER_GAS = 21_000n;
+/** Most nonces that one `resume` looks after. */
+const MAX_OPEN_NONCES = 64;
+const KNOWN_ALREADY = /already known|known transaction|already imported|already exists/i;
 
 /** An outbox for one key. */
 export function createOutbox(deps: OutboxDeps): Outbox {
-  const { db, writer, rpc, logger } = deps;
+  const { db, writer, rpc, logger, order = 'replace', stuckMs = DEFAULT_STUCK_MS } = deps;
+  const ceilingWei = deps.feeCeilingWei ?? DEFAULT_CEILING_WEI;
+  const lowBalanceWei = deps.lowBalanceWei ?? DEFAULT_LOW_BALANCE_WEI;
   const wallet = new Wallet(deps.privateKey);
   const signer = wallet.address.toLowerCase() as Address;
+  const status: OutboxStatus = {
+    signer,
+    balanceWei: null,
+    lowBalance: false,
+    unminedCount: 0,
+    oldestSentMs: null,
+    lastRefusal: null,
+  };
+  let balanceReadMs = Number.NEGATIVE_INFINITY;
+  let tail: Promise<unknown> = Promise.resolve();
+
+  /** One call at a time: two that choose a nonce at once would choose the same one. */
+  function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const result = tail.then(work);
+    tail = result.catch(() => undefined);
+    return result;
+  }
 
   async function confirmedNonce(): Promise<number> {
     return toSafeInt(BigInt((await rpc.call('eth_getTransactionCount', [signer, 'latest'])) as Hex));
   }
 
-  /** Twice the base fee covers six full blocks of its fastest rise; a replacement also outbids what it replaces. */
-  async function fees(replaced: OutboxRow | undefined): Promise<{ maxFee: bigint; priority: bigint }> {
+  async function fees(replaced: Fees | null): Promise<Fees> {
     const block = (await rpc.call('eth_getBlockByNumber', ['latest', false])) as { baseFeePerGas?: Hex };
-    const baseFee = BigInt(block.baseFeePerGas ?? '0x0');
-    const before = replaced === undefined ? null : Transaction.from(replaced.raw);
-    const priority = maxBig(MIN_PRIORITY_WEI, before === null ? 0n : bump(before.maxPriorityFeePerGas ?? 0n));
-    const maxFee = maxBig(2n * baseFee + priority, before === null ? 0n : bump(before.maxFeePerGas ?? 0n));
-    return { maxFee, priority };
+    return chooseFees(BigInt(block.baseFeePerGas ?? '0x0'), ceilingWei, replaced);
   }
 
   async function broadcast(row: OutboxRow): Promise<void> {
     try {
       await rpc.call('eth_sendRawTransaction', [row.raw]);
+      status.lastRefusal = null;
     } catch (error) {
       // The node answered: it has the transaction already, or it was mined or replaced meanwhile. The chain decides which.
       if (!(error instanceof RpcResponseError)) throw error;
-      if (!/already known|known transaction|already imported/i.test(error.message)) {
-        logger.warn({ txKey: row.txKey, hash: row.hash, err: error.message }, 'the node refused a transaction');
-      }
+      if (KNOWN_ALREADY.test(error.message)) return;
+      status.lastRefusal = error.message;
+      logger.warn({ txKey: row.txKey, hash: row.hash, err: error.message }, 'the node refused a transaction');
     }
+  }
+
+  async function signAndStore(request: TxRequest, nonce: number, replaced: OutboxRow | undefined): Promise<OutboxRow> {
+    const { maxFeeWei, priorityWei } = await fees(replaced === undefined ? null : feesOf(replaced.raw));
+    const raw = (await wallet.signTransaction({
+      type: 2,
+      chainId: deps.chainId,
+      nonce,
+      to: request.to,
+      data: request.data,
+      gasLimit: request.gasLimit,
+      maxFeePerGas: maxFeeWei,
+      maxPriorityFeePerGas: priorityWei,
+    })) as Hex;
+    const row: OutboxRow = {
+      txKey: request.txKey,
+      signer,
+      nonce,
+      to: request.to,
+      raw,
+      hash: Transaction.from(raw).hash as Hex,
+      sentMs: deps.nowMs(),
+      validUntilSec: request.validUntilSec,
+    };
+    await writer.tx((tx) => insertOutbox(tx, row));
+    return row;
+  }
+
+  async function send(request: TxRequest): Promise<SentTx> {
+    const confirmed = await confirmedNonce();
+    const nonce = order === 'replace' ? confirmed : Math.max(confirmed, ((await lastNonce(db.knex, signer)) ?? -1) + 1);
+    const replaced = dearest((await readOutboxFrom(db.knex, signer, nonce)).filter((row) => row.nonce === nonce));
+    const row = await signAndStore(request, nonce, replaced);
+    await broadcast(row);
+    return { hash: row.hash, nonce, replaced: replaced !== undefined };
+  }
+
+  async function resume(headTimestampSec: number): Promise<void> {
+    await readBalance();
+    const nonce = await confirmedNonce();
+    const unfinished = await readOutbox(db.knex, signer);
+    if (unfinished.some((row) => row.nonce < nonce)) await writer.tx((tx) => finishOutbox(tx, signer, nonce));
+    const open = await readOutboxFrom(db.knex, signer, nonce);
+    if (open.some((row) => row.finished)) {
+      logger.warn({ signer, nonce }, 'the chain dropped mined transactions; sending them again');
+      await writer.tx((tx) => reopenOutbox(tx, signer, nonce));
+    }
+    noteUnmined(open);
+    const last = open.at(-1)?.nonce ?? nonce - 1;
+    for (let at = nonce; at <= Math.min(last, nonce + MAX_OPEN_NONCES - 1); at++) {
+      await advance(
+        at,
+        open.filter((row) => row.nonce === at),
+        headTimestampSec,
+      );
+    }
+  }
+
+  /** Looks after one unmined nonce. */
+  async function advance(nonce: number, rows: readonly OutboxRow[], headTimestampSec: number): Promise<void> {
+    const newest = dearest(rows);
+    if (newest === undefined) {
+      logger.warn({ signer, nonce }, 'filling a gap between nonces');
+      return broadcast(await signAndStore(selfTransfer(nonce, 'gap'), nonce, undefined));
+    }
+    const outOfDate = newest.validUntilSec !== null && newest.validUntilSec <= headTimestampSec;
+    const stuck = deps.nowMs() - newest.sentMs >= stuckMs;
+    if (!outOfDate && !stuck) return broadcast(newest);
+    try {
+      const request = outOfDate ? selfTransfer(nonce, 'expired') : requestOf(newest);
+      await broadcast(await signAndStore(request, nonce, newest));
+    } catch (error) {
+      if (!(error instanceof FeeCeilingError)) throw error;
+      logger.warn({ signer, nonce, txKey: newest.txKey, err: error.message }, 'can not raise the fee further');
+      await broadcast(newest);
+    }
+  }
+
+  function selfTransfer(nonce: number, why: 'gap' | 'expired'): TxRequest {
+    return { txKey: `${why}:${nonce}`, to: signer, data: '0x', gasLimit: TRANSFER_GAS, validUntilSec: null };
+  }
+
+  async function readBalance(): Promise<void> {
+    if (deps.nowMs() - balanceReadMs < BALANCE_INTERVAL_MS) return;
+    const balanceWei = BigInt((await rpc.call('eth_getBalance', [signer, 'latest'])) as Hex);
+    balanceReadMs = deps.nowMs();
+    status.balanceWei = balanceWei;
+    status.lowBalance = balanceWei < lowBalanceWei;
+    if (status.lowBalance) {
+      const amounts = { balanceWei: balanceWei.toString(), lowBalanceWei: lowBalanceWei.toString() };
+      logger.error({ signer, ...amounts }, 'the balance of a signer is low');
+    }
+  }
+
+  function noteUnmined(open: readonly ListedOutboxRow[]): void {
+    status.unminedCount = new Set(open.map((row) => row.nonce)).size;
+    status.oldestSentMs = open.length === 0 ? null : Math.min(...open.map((row) => row.sentMs));
   }
 
   return {
     signer,
-    async send(request) {
-      const nonce = await confirmedNonce();
-      const pending = (await readOutbox(db.knex, signer)).filter((row) => row.nonce === nonce);
-      const replaced = pending[pending.length - 1];
-      const { maxFee, priority } = await fees(replaced);
-      const raw = (await wallet.signTransaction({
-        type: 2,
-        chainId: deps.chainId,
-        nonce,
-        to: request.to,
-        data: request.data,
-        gasLimit: request.gasLimit,
-        maxFeePerGas: maxFee,
-        maxPriorityFeePerGas: priority,
-      })) as Hex;
-      const row: OutboxRow = {
-        txKey: request.txKey,
-        signer,
-        nonce,
-        to: request.to,
-        raw,
-        hash: Transaction.from(raw).hash as Hex,
-        sentMs: deps.nowMs(),
-        validUntilSec: request.validUntilSec,
-      };
-      await writer.tx((tx) => insertOutbox(tx, row));
-      await broadcast(row);
-      return { hash: row.hash, nonce, replaced: replaced !== undefined };
-    },
+    send: (request) => inTurn(() => send(request)),
+    resume: (headTimestampSec) => inTurn(() => resume(headTimestampSec)),
+    status: () => ({ ...status }),
+  };
+}
 
-    async resume(headTimestampSec) {
-      const unfinished = await readOutbox(db.knex, signer);
-      if (unfinished.length === 0) return;
-      const nonce = await confirmedNonce();
-      if (unfinished.some((row) => row.nonce < nonce)) await writer.tx((tx) => finishOutbox(tx, signer, nonce));
-      const open = unfinished.filter(
-        (row) => row.nonce >= nonce && (row.validUntilSec === null || row.validUntilSec > headTimestampSec),
-      );
-      const newest = open[open.length - 1];
-      if (newest !== undefined) await broadcast(newest);
-    },
+/** The row that nodes keep of one nonce's rows: each replacement outbids what it replaces. */
+function dearest<T extends OutboxRow>(rows: readonly T[]): T | undefined {
+  return rows.reduce<T | undefined>(
+    (best, row) => (best === undefined || feesOf(row.raw).maxFeeWei > feesOf(best.raw).maxFeeWei ? row : best),
+    undefined,
+  );
+}
+
+/** The same act again, at another fee. */
+function requestOf(row: OutboxRow): TxRequest {
+  const { to, data, gasLimit } = Transaction.from(row.raw);
+  return {
+    txKey: row.txKey,
+    to: (to ?? row.to).toLowerCase() as Address,
+    data: data as Hex,
+    gasLimit,
+    validUntilSec: row.validUntilSec,
   };
 }

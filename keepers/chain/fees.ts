@@ -1,0 +1,45 @@
+import { Transaction } from 'ethers';
+import { maxBig } from '../../core/amounts.js';
+import type { Hex } from '../../core/types.js';
+
+/** The two prices of an EIP-1559 transaction, in wei per gas. */
+export interface Fees {
+  maxFeeWei: bigint;
+  priorityWei: bigint;
+}
+
+/** A replacement that nodes would take costs more per gas than the operator allows. Waiting helps, sending does not. */
+export class FeeCeilingError extends Error {
+  readonly code = 'FEE_CEILING';
+  constructor(neededWei: bigint, ceilingWei: bigint) {
+    super(`a fee of ${neededWei} wei per gas is needed and ${ceilingWei} is the ceiling`);
+    this.name = 'FeeCeilingError';
+  }
+}
+
+const MIN_PRIORITY_WEI = 1_000_000n;
+
+/** The least fee that replaces another one: 12.5 % above it, rounded up. Nodes ask for 10 % at least. */
+export function bumpFee(fee: bigint): bigint {
+  return (fee * 1_125n + 999n) / 1_000n;
+}
+
+/** Fees that a stored transaction was signed with. */
+export function feesOf(raw: Hex): Fees {
+  const tx = Transaction.from(raw);
+  return { maxFeeWei: tx.maxFeePerGas ?? 0n, priorityWei: tx.maxPriorityFeePerGas ?? 0n };
+}
+
+/**
+ * Fees for a transaction now. Twice the base fee covers six full blocks of its fastest rise; a replacement also outbids what it
+ * replaces, in both prices. Up to the ceiling a fresh transaction bids less rather than nothing. Throws FeeCeilingError for a
+ * replacement that would have to go beyond it, and for a base fee above it.
+ */
+export function chooseFees(baseFeeWei: bigint, ceilingWei: bigint, replaced: Fees | null): Fees {
+  const floor = replaced === null ? 0n : bumpFee(replaced.maxFeeWei);
+  const priority = maxBig(MIN_PRIORITY_WEI, replaced === null ? 0n : bumpFee(replaced.priorityWei));
+  const needed = maxBig(floor, baseFeeWei + 1n, priority);
+  if (needed > ceilingWei) throw new FeeCeilingError(needed, ceilingWei);
+  const wanted = maxBig(2n * baseFeeWei + priority, floor);
+  return { maxFeeWei: wanted < ceilingWei ? wanted : ceilingWei, priorityWei: priority };
+}

@@ -1,0 +1,176 @@
+import { expect } from 'chai';
+import { pino } from 'pino';
+import type { Address, Hex } from '../../core/types.js';
+import { FeeCeilingError, bumpFee } from '../../keepers/chain/fees.js';
+import { createOutbox, type OutboxDeps, type TxRequest } from '../../keepers/chain/outbox.js';
+import { migrate } from '../../ledger/db.js';
+import { listOutbox } from '../../ledger/outbox.js';
+import type { Db } from '../../ledger/types.js';
+import { acquireWriter } from '../../ledger/writers.js';
+import { forEachDatabase } from '../support/db.js';
+import { createFakeNode, type FakeNode } from '../support/fake-node.js';
+
+const KEY: Hex = `0x${'11'.repeat(32)}`;
+const BOOK: Address = `0x${'bb'.repeat(20)}`;
+const HEAD_SEC = 1_000;
+
+function request(txKey: string, validUntilSec: number | null = null): TxRequest {
+  return { txKey, to: BOOK, data: `0x${Buffer.from(txKey).toString('hex')}`, gasLimit: 100_000n, validUntilSec };
+}
+
+forEachDatabase((_name, open) => {
+  describe('outbox', () => {
+    let db: Db;
+    let node: FakeNode;
+    let nowMs: number;
+
+    beforeEach(async () => {
+      db = await open();
+      await migrate(db);
+      node = createFakeNode();
+      nowMs = 1_000_000;
+    });
+
+    /** An outbox as a process would make it; a second call is a restart. */
+    async function start(change: Partial<OutboxDeps> = {}) {
+      return createOutbox({
+        db,
+        writer: change.writer ?? (await acquireWriter(db, 'publication')),
+        rpc: node.rpc,
+        chainId: 8453,
+        privateKey: KEY,
+        nowMs: () => nowMs,
+        logger: pino({ level: 'silent' }),
+        ...change,
+      });
+    }
+
+    const dataOf = (tx: { data: string } | undefined) => Buffer.from((tx?.data ?? '0x').slice(2), 'hex').toString();
+    const rows = () => listOutbox(db.knex, { limit: 100 });
+
+    it('signs at the first unused nonce, and marks it finished once it is mined', async () => {
+      const outbox = await start();
+      const sent = await outbox.send(request('post:1'));
+      expect(sent).to.include({ nonce: 0, replaced: false });
+      expect(node.mine()).to.equal(1);
+      await outbox.resume(HEAD_SEC);
+      expect(await rows()).to.have.length(1);
+      expect((await rows())[0]).to.include({ finished: true, hash: sent.hash, txKey: 'post:1' });
+      expect((await outbox.send(request('post:2'))).nonce).to.equal(1);
+    });
+
+    it('stores before it broadcasts, and sends the same bytes after a crash', async () => {
+      node.unreachable = true;
+      const failed = (await start()).send(request('post:1'));
+      expect(await failed.catch((error: Error) => error.name)).to.equal('RpcUnavailableError');
+      const [stored] = await rows();
+      expect(stored).to.include({ txKey: 'post:1', finished: false });
+
+      node.unreachable = false;
+      const writer = await acquireWriter(db, 'settlement');
+      await (await start({ writer })).resume(HEAD_SEC);
+      expect(node.received.map((tx) => tx.hash)).to.deep.equal([stored?.hash]);
+      expect(node.mine()).to.equal(1);
+    });
+
+    it('replaces an unmined transaction, outbidding it in both prices', async () => {
+      const outbox = await start();
+      await outbox.send(request('post:1'));
+      const second = await outbox.send(request('post:2'));
+      expect(second).to.include({ nonce: 0, replaced: true });
+      const [first, replacement] = node.received;
+      expect(replacement!.maxFeePerGas! * 1_000n >= first!.maxFeePerGas! * 1_125n).to.equal(true);
+      expect(replacement!.maxPriorityFeePerGas! * 1_000n >= first!.maxPriorityFeePerGas! * 1_125n).to.equal(true);
+      node.mine();
+      expect(node.mined.map(dataOf)).to.deep.equal(['post:2']);
+    });
+
+    it('queues behind what is unmined when it may not be replaced', async () => {
+      const outbox = await start({ order: 'queue' });
+      const nonces = [];
+      for (const key of ['settle:1', 'settle:2', 'settle:3']) nonces.push((await outbox.send(request(key))).nonce);
+      expect(nonces).to.deep.equal([0, 1, 2]);
+      node.mine();
+      expect(node.mined.map(dataOf)).to.deep.equal(['settle:1', 'settle:2', 'settle:3']);
+    });
+
+    it('rebroadcasts the same bytes until it is stuck, then raises the fee at the same nonce', async () => {
+      const outbox = await start({ stuckMs: 5_000 });
+      await outbox.send(request('post:1'));
+      nowMs += 4_999;
+      await outbox.resume(HEAD_SEC);
+      expect(new Set(node.received.map((tx) => tx.hash)).size).to.equal(1);
+      nowMs += 1;
+      await outbox.resume(HEAD_SEC);
+      const raised = node.received.at(-1)!;
+      expect(raised.nonce).to.equal(0);
+      expect(dataOf(raised)).to.equal('post:1');
+      expect(raised.maxFeePerGas).to.equal(bumpFee(node.received[0]!.maxFeePerGas!));
+      expect(node.pool.get(0)?.hash).to.equal(raised.hash);
+    });
+
+    it('does not go beyond the ceiling, and keeps what it has in the pool', async () => {
+      const outbox = await start({ stuckMs: 1_000, feeCeilingWei: 2_100_000_000n });
+      await outbox.send(request('post:1'));
+      nowMs += 1_000;
+      await outbox.resume(HEAD_SEC);
+      expect(node.pool.size).to.equal(1);
+      expect(await rows()).to.have.length(1);
+      const refused = await outbox.send(request('post:2')).catch((error: unknown) => error);
+      expect(refused).to.be.instanceOf(FeeCeilingError);
+      expect(await rows()).to.have.length(1);
+    });
+
+    it('puts a transfer to itself in the place of one that is out of date', async () => {
+      const outbox = await start({ order: 'queue' });
+      await outbox.send(request('order:1', HEAD_SEC));
+      await outbox.send(request('order:2', HEAD_SEC + 100));
+      await outbox.resume(HEAD_SEC - 1);
+      expect(node.pool.get(0)?.data).to.not.equal('0x');
+      await outbox.resume(HEAD_SEC);
+      expect(node.pool.get(0)).to.include({ data: '0x', value: 0n });
+      expect(node.pool.get(0)?.to?.toLowerCase()).to.equal(outbox.signer);
+      node.mine();
+      expect(node.mined.map(dataOf)).to.deep.equal(['', 'order:2']);
+      await outbox.resume(HEAD_SEC);
+      expect((await rows()).every((row) => row.finished)).to.equal(true);
+    });
+
+    it('fills a gap between nonces', async () => {
+      const outbox = await start({ order: 'queue' });
+      for (const key of ['a', 'b', 'c']) await outbox.send(request(key));
+      // A restored backup has forgotten one row, and the node its pool.
+      await db.knex('outbox').where({ nonce: 1 }).delete();
+      node.pool.clear();
+      await outbox.resume(HEAD_SEC);
+      expect(node.mine()).to.equal(3);
+      expect(node.mined.map(dataOf)).to.deep.equal(['a', '', 'c']);
+    });
+
+    it('sends mined transactions again when the chain drops them', async () => {
+      const outbox = await start({ order: 'queue' });
+      for (const key of ['a', 'b']) await outbox.send(request(key));
+      node.mine();
+      await outbox.resume(HEAD_SEC);
+      expect((await rows()).map((row) => row.finished)).to.deep.equal([true, true]);
+      node.reorg(2);
+      await outbox.resume(HEAD_SEC);
+      node.mine();
+      expect(node.mined.map(dataOf)).to.deep.equal(['a', 'b']);
+      expect((await outbox.send(request('c'))).nonce).to.equal(2);
+    });
+
+    it('reports a low balance, refusals, and what is unmined', async () => {
+      const outbox = await start({ lowBalanceWei: 10n ** 17n, order: 'queue' });
+      await outbox.send(request('a'));
+      await outbox.send(request('b'));
+      await outbox.resume(HEAD_SEC);
+      expect(outbox.status()).to.include({ balanceWei: 10n ** 18n, lowBalance: false, unminedCount: 2 });
+      expect(outbox.status().oldestSentMs).to.equal(1_000_000);
+      node.balanceWei = 10n ** 17n - 1n;
+      nowMs += 30_000;
+      await outbox.resume(HEAD_SEC);
+      expect(outbox.status().lowBalance).to.equal(true);
+    });
+  });
+});
