@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
+import { parseUnits } from '../core/amounts.js';
 import type { Address, Hex } from '../core/types.js';
 
 /** What one process may do. On SQLite one process plays all of them. */
@@ -28,6 +29,14 @@ const privateKey = z
 const integer = (minimum: number, maximum: number, fallback: number) =>
   z.coerce.number().int().min(minimum).max(maximum).default(fallback);
 
+/** A decimal amount of the chain's own coin in a unit of so many wei decimals; the value read is in wei. */
+const coin = (decimals: number, fallback: string) =>
+  z
+    .string()
+    .regex(new RegExp(`^\\d{1,12}(\\.\\d{1,${decimals}})?$`), `must be a decimal of at most ${decimals} places`)
+    .default(fallback)
+    .transform((amount) => parseUnits(amount, decimals));
+
 /** Every setting, read from the environment. Absent means the default; present but invalid stops the start. */
 export const settingsSchema = z.object({
   PORT: integer(0, 65_535, 8080).describe('HTTP port of the server; 0 takes a free one'),
@@ -38,7 +47,12 @@ export const settingsSchema = z.object({
     .default('sqlite:.curvebook/curvebook.sqlite')
     .describe('sqlite:<path> or postgres://…'),
   MANIFEST: z.string().min(1).default('.curvebook/sandbox.json').describe('deployment manifest, a JSON file'),
-  RPC_URL: z.url().optional().describe('JSON-RPC endpoint; default: rpcUrl of the manifest'),
+  RPC_URL: z
+    .string()
+    .transform((list) => list.split(',').map((url) => url.trim()))
+    .pipe(z.array(z.url()).min(1))
+    .optional()
+    .describe('JSON-RPC endpoints, comma-separated, the preferred one first; default: rpcUrl of the manifest'),
   ROLES: z
     .string()
     .default(ROLES.join(','))
@@ -101,6 +115,8 @@ export const settingsSchema = z.object({
     .pipe(z.array(z.string().regex(/^[^=]+-[^=]+=\d+(\.\d{1,8})?$/, 'must be <BASE>-<QUOTE>=<price>')))
     .transform((items) => Object.fromEntries(items.map((item) => item.split('=') as [string, string])))
     .describe('mark prices of markets without a book and without a trade, as <BASE>-<QUOTE>=<price>,…'),
+  FEE_CEILING_GWEI: coin(9, '50').describe('most that a keeper pays per gas, in gwei'),
+  LOW_BALANCE_ETHER: coin(18, '0.01').describe('a signer below this balance is reported'),
   LOG_LEVEL: z
     .enum(['debug', 'info', 'warn', 'error', 'silent'])
     .default('info')
@@ -134,7 +150,9 @@ export interface Config extends Omit<
 > {
   /** Null accepts any chain. */
   signatureChainIds: readonly bigint[] | null;
+  /** The preferred endpoint, and all of them. */
   rpcUrl: string;
+  rpcUrls: readonly string[];
   manifest: Manifest;
   operator: Address;
   /** Null when this process does not post. */
@@ -161,7 +179,8 @@ export function loadConfig(
 
   const { RPC_URL, OPERATOR_ADDRESS, POSTER_PRIVATE_KEY, SIGNATURE_CHAIN_IDS, ...rest } = settings.data;
   const account = (role: string) => manifest.accounts.find((one) => one.role === role);
-  const rpcUrl = RPC_URL ?? manifest.rpcUrl;
+  const rpcUrls = RPC_URL ?? (manifest.rpcUrl === undefined ? [] : [manifest.rpcUrl]);
+  const rpcUrl = rpcUrls[0];
   const operator = OPERATOR_ADDRESS ?? account('owner')?.address;
   const posterPrivateKey = POSTER_PRIVATE_KEY ?? account('poster')?.privateKey ?? null;
   if (rpcUrl === undefined) problems.push('RPC_URL: required, the manifest names none');
@@ -174,7 +193,7 @@ export function loadConfig(
   // Only a sandbox's manifest has accounts; there a wallet may sign for whatever chain it is on.
   const knownChains = manifest.accounts.length > 0 ? null : [BigInt(manifest.chainId), ...CLIENT_CHAIN_IDS];
   const signatureChainIds = SIGNATURE_CHAIN_IDS ?? knownChains;
-  return { ...rest, signatureChainIds, rpcUrl, manifest, operator, posterPrivateKey };
+  return { ...rest, signatureChainIds, rpcUrl, rpcUrls, manifest, operator, posterPrivateKey };
 }
 
 function readManifest(path: string, problems: string[]): Manifest | null {

@@ -1,7 +1,7 @@
 import { pino, type Logger } from 'pino';
 import type { Market } from '../core/types.js';
 import { createOutbox } from '../keepers/chain/outbox.js';
-import { createRpc } from '../keepers/chain/rpc.js';
+import { createRpcPool, type RpcPool } from '../keepers/chain/pool.js';
 import type { Loop } from '../keepers/loop.js';
 import { createPoster } from '../keepers/poster/poster.js';
 import { createRemoteStatus } from '../keepers/watcher/remote-status.js';
@@ -136,7 +136,7 @@ async function startLedger(
   const watcher = await createWatcher({
     db,
     writer,
-    rpc: createRpc(config.rpcUrl),
+    rpc: rpcPool(shared),
     contracts: { custodian, curveBook, entrypoint, orderSettler },
     deploymentId: config.manifest.deploymentId,
     deploymentBlock: config.manifest.deploymentBlock,
@@ -159,13 +159,15 @@ function startPoster(shared: Shared, signal: AbortSignal): Loop {
   const { config, db, logger, markets } = shared;
   const writer = shared.writers.get('publication');
   if (writer === undefined || config.posterPrivateKey === null) throw new Error('the poster needs its log and its key');
-  const rpc = createRpc(config.rpcUrl);
+  const rpc = rpcPool(shared);
   const outbox = createOutbox({
     db,
     writer,
     rpc,
     chainId: config.manifest.chainId,
     privateKey: config.posterPrivateKey,
+    feeCeilingWei: config.FEE_CEILING_GWEI,
+    lowBalanceWei: config.LOW_BALANCE_ETHER,
     nowMs: shared.nowMs,
     logger,
   });
@@ -193,4 +195,9 @@ function startPoster(shared: Shared, signal: AbortSignal): Loop {
     logger,
   });
   return poster.start(signal);
+}
+
+/** Endpoints of one role: their health is judged by what that role sees. */
+function rpcPool({ config, nowMs, logger }: Shared): RpcPool {
+  return createRpcPool(config.rpcUrls, { nowMs, logger, chainId: config.manifest.chainId });
 }

@@ -11,6 +11,8 @@ export interface Loop {
 export interface LoopOptions {
   name: string;
   intervalMs: number;
+  /** Longest pause after steps that failed one after the other; each of them doubles it. Default: no longer than usual. */
+  maxBackoffMs?: number;
   signal: AbortSignal;
   logger: Logger;
   /** Called for an error that a step did not handle; the loop goes on. */
@@ -19,12 +21,14 @@ export interface LoopOptions {
 
 /** Runs `step` again and again, never two at a time, with a pause in between that `wake` cuts short. */
 export function startLoop(step: (signal: AbortSignal) => Promise<void>, options: LoopOptions): Loop {
-  const { name, intervalMs, signal, logger } = options;
+  const { name, intervalMs, signal, logger, maxBackoffMs = intervalMs } = options;
   let wakeUp = new AbortController();
+  let failures = 0;
 
   async function pause(): Promise<void> {
     const either = AbortSignal.any([signal, wakeUp.signal]);
-    await delay(intervalMs, undefined, { signal: either }).catch(() => undefined);
+    const pauseMs = Math.max(intervalMs, Math.min(maxBackoffMs, intervalMs * 2 ** Math.min(failures, 16)));
+    await delay(pauseMs, undefined, { signal: either }).catch(() => undefined);
     if (wakeUp.signal.aborted) wakeUp = new AbortController();
   }
 
@@ -32,8 +36,10 @@ export function startLoop(step: (signal: AbortSignal) => Promise<void>, options:
     while (!signal.aborted) {
       try {
         await step(signal);
+        failures = 0;
       } catch (error) {
         if (signal.aborted) return;
+        failures += 1;
         logger.warn({ keeper: name, err: error }, 'a step failed');
         options.onError?.(error);
       }

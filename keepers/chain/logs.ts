@@ -49,6 +49,9 @@ const TOPICS = {
   OrderFilled: keccakText('OrderFilled(address,uint256,address,address,address,uint256,uint256,uint256,bool)'),
 };
 
+/** First topics of every event that the platform reads. */
+export const EVENT_TOPICS: readonly Hex[] = Object.values(TOPICS);
+
 /** What the platform reads from the chain, decoded. Amounts are unsigned base units. */
 export type ChainEvent =
   | { type: 'deposited' | 'requested' | 'executed'; maker: Address; token: Address; amountUnits: bigint }

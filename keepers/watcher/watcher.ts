@@ -16,10 +16,13 @@ import {
   type Writer,
 } from '../../ledger/types.js';
 import { startLoop, type Loop } from '../loop.js';
-import type { Rpc } from '../chain/rpc.js';
+import type { RpcPool } from '../chain/pool.js';
+import { RpcResponseError, RpcUnavailableError } from '../chain/rpc.js';
 import { createAttributor, type Attributor } from './attributor.js';
+import { confirmMismatch, minorityHistory, type KnownBlock } from './canonical.js';
 import { draftGeneration, fillPostings } from './derive.js';
 import { surplusEntries } from './postings.js';
+import { createProgress } from './progress.js';
 import { draftSettledOrders } from './settled-orders.js';
 import { CanonicalMismatchError, readBlock, readHead, scanRange, type Scan } from './scan.js';
 import { readStandingHalt } from './standing-halt.js';
@@ -30,7 +33,7 @@ export interface WatcherDeps {
   db: Db;
   /** Writer of the ledger log. */
   writer: Writer;
-  rpc: Rpc;
+  rpc: RpcPool;
   contracts: { custodian: Address; curveBook: Address; entrypoint: Address; orderSettler?: Address | undefined };
   deploymentId: string;
   deploymentBlock: number;
@@ -49,10 +52,16 @@ export interface WatcherDeps {
 
 export interface Watcher {
   status(): WatcherStatus;
-  /** One scan, at most up to the head. Throws what the next scan may get over; a halt is durable and not thrown. */
+  /**
+   * One scan of at most `scanMaxBlocks`, at most up to the head. Throws what the next scan may get over; a halt is durable and not
+   * thrown.
+   */
   scan(): Promise<void>;
   start(signal: AbortSignal): Loop;
 }
+
+/** Less than what makes the ledger stale, so that one good answer after an outage is seen in time. */
+const MAX_BACKOFF_MS = 4_000;
 
 type Halt = { code: string; message: string };
 
@@ -79,7 +88,10 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
   let attributor: Attributor = createAttributor(deps.deploymentId, deps.snapshots);
   let balances = new Map<string, BalanceRow>();
   let generation = 0;
-  let last: ScannedBlock | null = null;
+  let last: KnownBlock | null = null;
+  /** Blocks per scan; less than the setting while the node refuses as many. */
+  let span = deps.scanMaxBlocks;
+  const progress = createProgress(deps.nowMs);
   /** A commit failed or its outcome is unknown: what is durable must be read again before the next scan. */
   let mustReload = true;
 
@@ -92,7 +104,7 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
     attributor = createAttributor(deps.deploymentId, deps.snapshots);
     if (head !== null) {
       generation = head.generation;
-      last = { number: head.toBlock, hash: head.blockHash, parentHash: '0x', timestampSec: 0 };
+      last = { number: head.toBlock, hash: head.blockHash };
       status.inventoryRevision = generation;
       status.durableInventoryRevision = generation;
       status.nextBlock = head.toBlock + 1;
@@ -118,30 +130,53 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
   }
 
   async function scanToHead(): Promise<void> {
+    await rpc.probe();
     const observed = await readHead(rpc);
+    if (last !== null && observed.number < last.number) {
+      // Not a scan: if no endpoint gets further, the ledger grows stale and says so.
+      rpc.penalize(`its head is ${observed.number}, and block ${last.number} is scanned already`);
+      logger.warn({ head: observed.number, scanned: last.number, rpc: rpc.url }, 'a node answers an older head');
+      return;
+    }
     status.observedHead = observed.number;
     status.observedHeadTimestampMs = observed.timestampSec * 1_000;
-    await checkCanonical(observed);
+    await checkCanonical();
     const from = status.nextBlock;
-    const to = Math.min(observed.number, from + deps.scanMaxBlocks - 1);
-    if (to >= from) {
-      const scan = await scanRange(rpc, { from, to, parent: last, addresses });
-      await commit(scan, observed);
-    }
+    const to = Math.min(observed.number, from + span - 1);
+    if (to >= from) await commit(await readRange(from, to), observed);
     status.lastSuccessfulScanMs = deps.nowMs();
     const behind = observed.number - (status.nextBlock - 1);
     status.catchingUp = behind > CATCH_UP_BLOCKS;
-    if (status.catchingUp)
-      logger.info({ nextBlock: status.nextBlock, head: observed.number }, 'catching up with the chain');
+    const line = progress.line({ nextBlock: status.nextBlock, head: observed.number, catchingUp: status.catchingUp });
+    if (line !== null) logger.info(line, 'catching up with the chain');
   }
 
-  /** An older head or a missing block is a fault of the node; another hash at our height, asked twice, is a mismatch. */
-  async function checkCanonical(observed: ScannedBlock): Promise<void> {
-    if (last === null || observed.number < last.number) return;
-    for (let attempt = 0; attempt < 2; attempt++) {
-      const block = await readBlock(rpc, last.number);
-      if (block === null || block.hash === last.hash) return;
-      if (attempt === 1) throw new CanonicalMismatchError(last.number, last.hash, block.hash);
+  /** A missing block is a fault of the node; another hash at our height is one, too, unless a majority of the nodes has it. */
+  async function checkCanonical(): Promise<void> {
+    if (last === null) return;
+    const block = await readBlock(rpc, last.number);
+    if (block !== null && block.hash !== last.hash) await judgeMismatch(last);
+  }
+
+  async function judgeMismatch(known: KnownBlock): Promise<never> {
+    const actual = await confirmMismatch(rpc.endpoints, known);
+    if (actual === null) throw minorityHistory(rpc, known);
+    throw new CanonicalMismatchError(known.number, known.hash, actual);
+  }
+
+  /** Halves the range when the node refuses one as large, and doubles it again after each success. */
+  async function readRange(from: number, to: number): Promise<Scan> {
+    try {
+      const scan = await scanRange(rpc, { from, to, parent: last, addresses });
+      span = Math.min(deps.scanMaxBlocks, span * 2);
+      return scan;
+    } catch (error) {
+      if (error instanceof CanonicalMismatchError && last !== null) return judgeMismatch(last);
+      if (error instanceof RpcResponseError && to > from) {
+        span = Math.max(1, Math.floor((to - from + 1) / 2));
+        throw new RpcUnavailableError(`${rpc.url} refused blocks ${from} to ${to}: ${error.message}`, error);
+      }
+      throw error;
     }
   }
 
@@ -282,10 +317,23 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
     await writer.tx((tx) => insertHalt(tx, { ...reason, timeMs: deps.nowMs() }));
   }
 
+  /** Scans without a pause until it has caught up. */
+  async function follow(signal: AbortSignal): Promise<void> {
+    do await scan();
+    while (status.catchingUp && status.halt === null && !signal.aborted);
+  }
+
   return {
     status: () => status,
     scan,
-    start: (signal) => startLoop(scan, { name: 'watcher', intervalMs: deps.pollIntervalMs, signal, logger }),
+    start: (signal) =>
+      startLoop(follow, {
+        name: 'watcher',
+        intervalMs: deps.pollIntervalMs,
+        maxBackoffMs: MAX_BACKOFF_MS,
+        signal,
+        logger,
+      }),
   };
 }
 

@@ -6,6 +6,7 @@ import type { SandboxManifest } from '../../deploy/manifest.js';
 import { deploySandbox } from '../../deploy/sandbox.js';
 import { connect } from '../../deploy/transactions.js';
 import { createOutbox } from '../../keepers/chain/outbox.js';
+import { createRpcPool } from '../../keepers/chain/pool.js';
 import { createRpc } from '../../keepers/chain/rpc.js';
 import { createPoster, type Poster } from '../../keepers/poster/poster.js';
 import { judgeReadiness } from '../../keepers/watcher/status.js';
@@ -110,7 +111,7 @@ export async function startKeepers(db: Db, chain: ManualChain): Promise<KeeperSt
   const watcher = await createWatcher({
     db,
     writer: writers.get('ledger')!,
-    rpc: createRpc(chain.rpcUrl),
+    rpc: createRpcPool([chain.rpcUrl], { nowMs, logger }),
     contracts: {
       custodian: lower('custodian'),
       curveBook: lower('curveBook'),

@@ -1,0 +1,69 @@
+import { toSafeInt } from '../../core/amounts.js';
+import type { Hex } from '../../core/types.js';
+import type { ScannedBlock } from '../../ledger/types.js';
+import { parseBloom } from '../chain/bloom.js';
+import { RpcUnavailableError, toQuantity, type Rpc } from '../chain/rpc.js';
+
+/** Most requests in one round trip; providers refuse larger batches. */
+export const BATCH_SIZE = 100;
+
+/** A block header with what a scan needs of it. */
+export interface Header extends ScannedBlock {
+  /** The filter of all addresses and topics logged in the block. */
+  bloom: Uint8Array;
+  txHashes: Hex[];
+}
+
+interface RpcBlock {
+  number: string;
+  hash: string;
+  parentHash: string;
+  timestamp: string;
+  logsBloom: string;
+  transactions: string[];
+}
+
+/** Reads a block answer; null when the node does not have the block. */
+export function parseHeader(value: unknown): Header | null {
+  if (value === null || value === undefined) return null;
+  const block = value as RpcBlock;
+  return {
+    number: toSafeInt(BigInt(block.number)),
+    hash: block.hash.toLowerCase() as Hex,
+    parentHash: block.parentHash.toLowerCase() as Hex,
+    timestampSec: toSafeInt(BigInt(block.timestamp)),
+    bloom: parseBloom(block.logsBloom),
+    txHashes: block.transactions.map((hash) => hash.toLowerCase() as Hex),
+  };
+}
+
+/** The newest block of the node. */
+export async function readHead(rpc: Rpc): Promise<Header> {
+  const head = parseHeader(await rpc.call('eth_getBlockByNumber', ['latest', false]));
+  if (head === null) throw new RpcUnavailableError(`${rpc.url} has no latest block`);
+  return head;
+}
+
+/** The block that the node has at this height now, or null when it has none (an older head is no mismatch). */
+export async function readBlock(rpc: Rpc, number: number): Promise<Header | null> {
+  return parseHeader(await rpc.call('eth_getBlockByNumber', [toQuantity(number), false]));
+}
+
+/** The blocks at these heights. Throws RpcUnavailableError when the node lacks one of them. */
+export async function readHeaders(rpc: Rpc, numbers: readonly number[]): Promise<Header[]> {
+  const headers: Header[] = [];
+  for (let at = 0; at < numbers.length; at += BATCH_SIZE) {
+    const part = numbers.slice(at, at + BATCH_SIZE);
+    const answers = await rpc.batch(
+      part.map((number) => ({ method: 'eth_getBlockByNumber', params: [toQuantity(number), false] })),
+    );
+    headers.push(...answers.map((value, i) => requireHeader(rpc, parseHeader(value), part[i]!)));
+  }
+  return headers;
+}
+
+/** Throws RpcUnavailableError unless the node has the block that was asked for. */
+export function requireHeader(rpc: Rpc, header: Header | null, number: number): Header {
+  if (header === null || header.number !== number) throw new RpcUnavailableError(`${rpc.url} lacks block ${number}`);
+  return header;
+}

@@ -1,0 +1,143 @@
+import { expect } from 'chai';
+import { pino } from 'pino';
+import type { Hex } from '../../core/types.js';
+import { createRpcPool, type RpcPool } from '../../keepers/chain/pool.js';
+import { RpcResponseError, RpcUnavailableError, toQuantity, type Rpc } from '../../keepers/chain/rpc.js';
+import { confirmMismatch } from '../../keepers/watcher/canonical.js';
+
+/** An endpoint that answers what the test says. */
+interface FakeEndpoint {
+  head: number;
+  chainId: number;
+  down: boolean;
+  /** Hash of every block; null for an endpoint that lacks it. */
+  hash: Hex | null;
+  asked: number;
+}
+
+const HASH_A: Hex = `0x${'aa'.repeat(32)}`;
+const HASH_B: Hex = `0x${'bb'.repeat(32)}`;
+
+describe('RPC pool', () => {
+  let endpoints: FakeEndpoint[];
+  let nowMs: number;
+
+  function connect(url: string): Rpc {
+    const one = endpoints[Number(url)]!;
+    async function call(method: string, params: unknown[] = []): Promise<unknown> {
+      one.asked += 1;
+      if (one.down) throw new RpcUnavailableError('down');
+      if (method === 'eth_chainId') return toQuantity(one.chainId);
+      if (method === 'eth_blockNumber') return toQuantity(one.head);
+      if (method === 'eth_getBlockByNumber') {
+        if (one.hash === null) return null;
+        const rest = { parentHash: HASH_A, timestamp: '0x0', logsBloom: `0x${'00'.repeat(256)}`, transactions: [] };
+        return { number: params[0], hash: one.hash, ...rest };
+      }
+      if (method === 'fail') throw new RpcResponseError(method, -32_000, 'no', undefined);
+      return url;
+    }
+    return { url, call, batch: (requests) => Promise.all(requests.map(({ method, params }) => call(method, params))) };
+  }
+
+  function pool(count: number): RpcPool {
+    endpoints = Array.from({ length: count }, () => ({
+      head: 100,
+      chainId: 8453,
+      down: false,
+      hash: HASH_A,
+      asked: 0,
+    }));
+    nowMs = 0;
+    const urls = endpoints.map((_, i) => String(i));
+    return createRpcPool(urls, { nowMs: () => nowMs, logger: pino({ level: 'silent' }), chainId: 8453, connect });
+  }
+
+  it('uses the first endpoint, moves on when it is silent, and comes back after a pause', async () => {
+    const rpc = pool(2);
+    expect(await rpc.call('which')).to.equal('0');
+    endpoints[0]!.down = true;
+    expect(await rpc.call('which')).to.equal('1');
+    expect(rpc.health()[0]).to.include({ healthy: false, failures: 1 });
+    endpoints[0]!.down = false;
+    expect(await rpc.call('which'), 'still paused').to.equal('1');
+    nowMs = 500;
+    expect(await rpc.call('which')).to.equal('0');
+    expect(rpc.health()[0]).to.include({ healthy: true, failures: 0, problem: null });
+  });
+
+  it('pauses longer after each failure', async () => {
+    const rpc = pool(2);
+    endpoints[0]!.down = true;
+    for (const [atMs, asked] of [
+      [0, 1],
+      [499, 1],
+      [500, 2],
+      [1_499, 2],
+      [1_500, 3],
+      [3_499, 3],
+    ] as const) {
+      nowMs = atMs;
+      await rpc.call('which');
+      expect(endpoints[0]!.asked, `${atMs} ms`).to.equal(asked);
+    }
+  });
+
+  it('takes an error for an answer', async () => {
+    const rpc = pool(2);
+    const error = await rpc.call('fail').catch((thrown: unknown) => thrown);
+    expect(error).to.be.instanceOf(RpcResponseError);
+    expect(endpoints[1]!.asked).to.equal(0);
+  });
+
+  it('asks all of them before it gives up, paused ones included', async () => {
+    const rpc = pool(3);
+    for (const one of endpoints) one.down = true;
+    for (let round = 1; round <= 2; round++) {
+      const error = await rpc.call('which').catch((thrown: unknown) => thrown);
+      expect(error).to.be.instanceOf(RpcUnavailableError);
+      expect(endpoints.map((one) => one.asked)).to.deep.equal([round, round, round]);
+    }
+  });
+
+  it('passes over an endpoint that lags, and over one of another chain', async () => {
+    const rpc = pool(3);
+    endpoints[0]!.chainId = 1;
+    endpoints[1]!.head = 97;
+    await rpc.probe();
+    expect(await rpc.call('which')).to.equal('2');
+    expect(rpc.health().map((one) => one.healthy)).to.deep.equal([false, false, true]);
+    endpoints[1]!.head = 98;
+    nowMs = 5_000;
+    await rpc.probe();
+    expect(await rpc.call('which')).to.equal('1');
+    for (const one of endpoints.slice(1)) one.down = true;
+    await rpc.call('which').catch(() => undefined);
+    expect(rpc.health()[0]?.problem).to.equal('serves chain 1, not 8453');
+  });
+
+  describe('mismatch of a block', () => {
+    const known = { number: 100, hash: HASH_A };
+    const cases: [string, (Hex | null | 'down')[], Hex | null][] = [
+      ['one endpoint has another hash', [HASH_B], HASH_B],
+      ['one endpoint lacks the block', [null], null],
+      ['one endpoint has it', [HASH_A], null],
+      ['two of three have another hash', [HASH_B, HASH_A, HASH_B], HASH_B],
+      ['one of three has another hash', [HASH_B, HASH_A, HASH_A], null],
+      ['one of two has another hash', [HASH_B, HASH_A], null],
+      ['one has another hash, two lack the block', [HASH_B, null, null], null],
+      ['one has another hash, two are down', [HASH_B, 'down', 'down'], null],
+      ['three of four have another hash', [HASH_B, HASH_B, HASH_B, HASH_A], HASH_B],
+    ];
+    for (const [what, answers, expected] of cases) {
+      it(`is ${expected === null ? 'not ' : ''}confirmed when ${what}`, async () => {
+        const rpc = pool(answers.length);
+        answers.forEach((answer, i) => {
+          if (answer === 'down') endpoints[i]!.down = true;
+          else endpoints[i]!.hash = answer;
+        });
+        expect(await confirmMismatch(rpc.endpoints, known)).to.equal(expected);
+      });
+    }
+  });
+});
