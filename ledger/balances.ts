@@ -34,7 +34,10 @@ export type Balances = Map<string, BalanceRow>;
 /** The rows that a generation touches, as they are before it, by `accountKey`; zeros for new ones. */
 export async function loadTouched(q: Queryable, write: GenerationWrite): Promise<Balances> {
   const touched: Balances = new Map();
-  for (const { account, token } of [...write.entries, ...write.reservations, ...write.netCapital]) {
+  const vault = write.holdings.map(({ token }) => ({ account: VAULT, token }) as const);
+  const claimed = write.claims.map(({ maker, token }) => ({ account: maker, token }));
+  const all = [...write.entries, ...write.reservations, ...write.netCapital, ...vault, ...claimed];
+  for (const { account, token } of all) {
     touched.set(accountKey({ account, token }), {
       account,
       token,
@@ -111,16 +114,20 @@ function checkRow({ account, token, balanceUnits, reservedUnits }: BalanceRow, o
   }
 }
 
-/** Writes touched rows back. */
-export async function storeBalances(tx: Knex.Transaction, touched: Balances, generation: number): Promise<void> {
-  const rows = [...touched.values()].map((row) => ({
-    account: row.account,
-    token: row.token,
-    generation,
-    balance_units: toColumn(row.balanceUnits),
-    reserved_units: toColumn(row.reservedUnits),
-    net_capital_units: toColumn(row.netCapitalUnits),
-  }));
+/** Writes touched rows back, but those that a comparison alone touched. */
+export async function storeBalances(tx: Knex.Transaction, touched: Balances, write: GenerationWrite): Promise<void> {
+  const { generation } = write;
+  const changed = new Set([...write.entries, ...write.reservations, ...write.netCapital].map(accountKey));
+  const rows = [...touched.values()]
+    .filter((row) => changed.has(accountKey(row)))
+    .map((row) => ({
+      account: row.account,
+      token: row.token,
+      generation,
+      balance_units: toColumn(row.balanceUnits),
+      reserved_units: toColumn(row.reservedUnits),
+      net_capital_units: toColumn(row.netCapitalUnits),
+    }));
   for (const part of chunks(rows, 200)) {
     await tx('balances')
       .insert(part)

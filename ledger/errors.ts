@@ -59,6 +59,8 @@ export type InvariantCode =
   | 'unbalanced_ref'
   | 'negative_balance'
   | 'negative_reservation'
+  | 'claim_broken'
+  | 'vault_mismatch'
   | 'duplicate_row';
 
 /** A generation that contradicts itself or the ledger. Nothing of it was written; the caller halts. */

@@ -2,7 +2,15 @@
 import type { Address, Market, OrderFill } from '../core/types.js';
 import { LedgerInvariantError, type InvariantCode } from './errors.js';
 import { groupBy } from './group.js';
-import type { AttributedFill, GenerationRow, GenerationWrite, LedgerEntry, MarketProgress } from './types.js';
+import {
+  VAULT,
+  type AttributedFill,
+  type BalanceRow,
+  type GenerationRow,
+  type GenerationWrite,
+  type LedgerEntry,
+  type MarketProgress,
+} from './types.js';
 
 function violated(code: InvariantCode, message: string): never {
   throw new LedgerInvariantError(code, message);
@@ -152,6 +160,31 @@ function checkFillEntries(
   const agree = [...booked.keys(), ...owed.keys()].every((key) => (booked.get(key) ?? 0n) === (owed.get(key) ?? 0n));
   if (entries.length === 0 || !agree) {
     violated('fill_entries', `the postings of fill ${fill.fillSeq} of ${market.pair} are not those of its legs`);
+  }
+}
+
+/** What is reserved for a withdrawal is what is outstanding, and a claim is part of it. `after` holds the rows after the generation. */
+export function checkClaims(write: GenerationWrite, after: ReadonlyMap<string, BalanceRow>): void {
+  for (const { maker, token, claimUnits, outstandingUnits } of write.claims) {
+    const reservedUnits = after.get(accountKey({ account: maker, token }))?.reservedUnits ?? 0n;
+    if (claimUnits < 0n || claimUnits > outstandingUnits) {
+      violated('claim_broken', `${maker} would claim ${claimUnits} of ${outstandingUnits} units of ${token}`);
+    }
+    if (reservedUnits !== outstandingUnits) {
+      violated('claim_broken', `${maker} would reserve ${reservedUnits}, not ${outstandingUnits} units of ${token}`);
+    }
+  }
+}
+
+/**
+ * The vault holds what all rows say together, to the unit. Since every ref sums to zero per token, the vault's mirror is that sum with
+ * the opposite sign. A shortfall is committed with the halt that names it.
+ */
+export function checkHoldings(write: GenerationWrite, after: ReadonlyMap<string, BalanceRow>): void {
+  for (const { token, units } of write.holdings) {
+    const ledgerUnits = -(after.get(accountKey({ account: VAULT, token }))?.balanceUnits ?? 0n);
+    if (ledgerUnits === units || write.halt?.code === 'shortfall') continue;
+    violated('vault_mismatch', `the vault holds ${units} units of ${token}, the rows add up to ${ledgerUnits}`);
   }
 }
 

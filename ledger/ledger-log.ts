@@ -3,12 +3,13 @@ import type { Knex } from 'knex';
 import { decodeSnapshot, encodeSnapshot } from '../core/json.js';
 import type { Address, Hex, MarketSnapshot, OrderFill } from '../core/types.js';
 import { applyToBalances, loadTouched, storeBalances } from './balances.js';
+import { insertTakerFees, storeClaims } from './claims.js';
 import { checkLimit, chunks, fromColumn, insertAll, toColumn } from './columns.js';
 import { LedgerInvariantError, isUniqueViolation } from './errors.js';
 import { insertFills } from './fills.js';
 import { groupBy } from './group.js';
 import { insertHalt } from './halts.js';
-import { checkBlocks, checkEntries, checkFills, checkListed } from './invariants.js';
+import { checkBlocks, checkClaims, checkEntries, checkFills, checkHoldings, checkListed } from './invariants.js';
 import { insertMarkets, readMarkets } from './markets.js';
 import { insertSettledOrders } from './settled-orders.js';
 import type { Db, GenerationEffects, GenerationRow, GenerationWrite, MarketProgress, Queryable } from './types.js';
@@ -45,6 +46,8 @@ export async function commitGeneration(
   await checkNewRefs(tx, write);
   const touched = await loadTouched(tx, write);
   const starts = applyToBalances(touched, write, markets, operator);
+  checkClaims(write, touched);
+  checkHoldings(write, touched);
   try {
     await insertScan(tx, write);
     await insertMarkets(tx, write.listed, write.generation);
@@ -52,7 +55,9 @@ export async function commitGeneration(
     await insertSettledOrders(tx, write.generation, write.settledOrders ?? []);
     await insertProgress(tx, write.generation, progress);
     await insertEntries(tx, write);
-    await storeBalances(tx, touched, write.generation);
+    await storeBalances(tx, touched, write);
+    await storeClaims(tx, write.claims, write.generation);
+    await insertTakerFees(tx, write);
   } catch (error) {
     if (!isUniqueViolation(error)) throw error;
     throw new LedgerInvariantError(
@@ -127,6 +132,7 @@ async function insertEvents(tx: Knex.Transaction, { generation, custody, posts }
     amount_units: toColumn(event.amountUnits),
     basis: event.basis === null ? null : toColumn(event.basis),
     ready_at_sec: event.readyAtSec,
+    settlement_no: event.settlementNo,
     block_number: event.blockNumber,
     generation,
   }));

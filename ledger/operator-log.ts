@@ -1,5 +1,5 @@
 import type { Address } from '../core/types.js';
-import { checkLimit } from './columns.js';
+import { checkLimit, fromColumn, toColumn } from './columns.js';
 import { lastHaltNo, readHalt } from './halts.js';
 import { acquireWriter } from './writers.js';
 import type { Db, OperatorRow, Queryable } from './types.js';
@@ -22,7 +22,7 @@ export class OperatorRowError extends Error {
   override readonly name = 'OperatorRowError';
 
   constructor(
-    readonly code: 'bad_maker' | 'never_approved',
+    readonly code: 'bad_maker' | 'never_approved' | 'bad_claim',
     message: string,
   ) {
     super(message);
@@ -35,6 +35,8 @@ interface StoredRow {
   kind: OperatorRow['kind'];
   maker: string | null;
   note: string;
+  token: string | null;
+  amount_units: string | null;
 }
 
 const ACQUIRE_TIMEOUT_MS = 10_000;
@@ -43,8 +45,8 @@ const PAGE = 1_000;
 /**
  * Appends one act and returns it with its number. The operator log is taken for this one row only; the call rejects with the
  * signal's reason when somebody else holds it for more than 10 s. A resume clears every halt that is durable now, and none that
- * follows. Throws OperatorRowError `bad_maker` unless approve and suspend, and only they, name an address in lower case, and
- * `never_approved` for suspending a stranger.
+ * follows. Throws OperatorRowError `bad_maker` unless approve, suspend and lowerClaim, and only they, name an address in lower case,
+ * `bad_claim` unless lowerClaim, and only that, says what to lower, and `never_approved` for suspending a stranger.
  */
 export async function appendOperatorRow(
   db: Db,
@@ -66,9 +68,11 @@ export async function appendOperatorRow(
         kind: act.kind,
         maker: act.maker,
         note: act.note,
+        token: act.lower?.token ?? null,
+        amount_units: act.lower === undefined ? null : toColumn(act.lower.amountUnits),
         clears_halt_no: act.kind === 'resume' ? await lastHaltNo(tx) : null,
       });
-      return { operatorSeq, timeMs: act.timeMs, kind: act.kind, maker: act.maker, note: act.note };
+      return { ...act, operatorSeq };
     });
   } finally {
     await writer.release();
@@ -102,13 +106,16 @@ export async function readOperatorRows(q: Queryable, range: { after: number; lim
     .where('operator_seq', '>', range.after)
     .orderBy('operator_seq')
     .limit(checkLimit(range.limit))
-    .select('operator_seq', 'time_ms', 'kind', 'maker', 'note');
+    .select('operator_seq', 'time_ms', 'kind', 'maker', 'note', 'token', 'amount_units');
   return rows.map((row) => ({
     operatorSeq: row.operator_seq,
     timeMs: row.time_ms,
     kind: row.kind,
     maker: row.maker as Address | null,
     note: row.note,
+    ...(row.token === null
+      ? {}
+      : { lower: { token: row.token as Address, amountUnits: fromColumn(row.amount_units) } }),
   }));
 }
 
@@ -120,17 +127,24 @@ function applyOperatorRow(state: OperatorState, row: OperatorRow): void {
   state.lastSeq = row.operatorSeq;
   if (row.kind === 'halt') state.operatorHalt = row.note;
   if (row.kind === 'resume') state.operatorHalt = null;
-  if (row.maker === null) return;
+  if (row.maker === null || row.kind === 'lowerClaim') return;
   const [into, outOf] = row.kind === 'approve' ? [state.approved, state.suspended] : [state.suspended, state.approved];
   outOf.delete(row.maker);
   into.add(row.maker);
 }
 
 function checkMaker(act: Omit<OperatorRow, 'operatorSeq'>): void {
-  const wantsMaker = act.kind === 'approve' || act.kind === 'suspend';
+  const wantsMaker = act.kind === 'approve' || act.kind === 'suspend' || act.kind === 'lowerClaim';
   const fits = wantsMaker ? act.maker !== null && /^0x[0-9a-f]{40}$/.test(act.maker) : act.maker === null;
   if (!fits) {
     const expected = wantsMaker ? 'the lower-case address of a maker' : 'no maker';
     throw new OperatorRowError('bad_maker', `${act.kind} takes ${expected}, not ${String(act.maker)}`);
+  }
+  const lowers = act.lower !== undefined && /^0x[0-9a-f]{40}$/.test(act.lower.token) && act.lower.amountUnits >= 0n;
+  if (lowers !== (act.kind === 'lowerClaim')) {
+    throw new OperatorRowError(
+      'bad_claim',
+      `${act.kind} ${lowers ? 'lowers no claim' : 'names a token and an amount'}`,
+    );
   }
 }

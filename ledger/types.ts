@@ -1,4 +1,5 @@
 import type { Knex } from 'knex';
+import type { ClaimState } from '../core/claims.js';
 import type {
   Address,
   ChainFill,
@@ -62,9 +63,17 @@ export interface CustodyEvent {
   /** `settled` only. */
   basis: bigint | null;
   readyAtSec: number | null;
+  /** `settled` only: the prepared settlement that explains it; null when none does. */
+  settlementNo: number | null;
   blockNumber: number;
   txHash: Hex;
   logIndex: number;
+}
+
+/** A withdrawal as it stands after a generation. `outstandingUnits` is also the `reservedUnits` of the maker's balance row. */
+export interface ClaimRow extends ClaimState {
+  maker: Address;
+  token: Address;
 }
 
 /** A curve or a touch seen on-chain. */
@@ -133,6 +142,10 @@ export interface GenerationWrite {
   entries: LedgerEntry[];
   /** Changes of withdrawal reservations, signed. */
   reservations: { account: Address; token: Address; deltaUnits: bigint }[];
+  /** The withdrawals that the scan's events changed, as they are after it. */
+  claims: ClaimRow[];
+  /** What the vault held of each served token at the end of the last block; the ledger must say the same. */
+  holdings: { token: Address; units: bigint }[];
   /** Deposits minus executed withdrawals, signed. */
   netCapital: { account: Address; token: Address; deltaUnits: bigint }[];
   /** Snapshots of curves that a fill of this generation hit for the first time. */
@@ -230,7 +243,58 @@ export type MakerStatus = 'approved' | 'suspended';
 export interface OperatorRow {
   operatorSeq: number;
   timeMs: number;
-  kind: 'approve' | 'suspend' | 'halt' | 'resume';
+  kind: 'approve' | 'suspend' | 'halt' | 'resume' | 'lowerClaim';
   maker: Address | null;
   note: string;
+  /** `lowerClaim` only: the claim of `maker` in `token` is to be at most this. */
+  lower?: { token: Address; amountUnits: bigint } | undefined;
 }
+
+/** The head of a published checkpoint; its rows are stored as changes. Numbers count from 1. */
+export interface CheckpointHead {
+  checkpointSeq: number;
+  generation: number;
+  blockNumber: number;
+  blockHash: Hex;
+  timestampMs: number;
+  /** Merkle root over the leaves; 32 zero bytes while there is none. */
+  root: Hex;
+  leafCount: number;
+  /** Highest fill that the balances include, by market index; markets without one are missing. */
+  ackFillSeqs: Record<string, number>;
+}
+
+/** A row that a checkpoint changed; zeros for one that is gone. */
+export interface CheckpointRow {
+  account: Account;
+  token: Address;
+  balanceUnits: bigint;
+  reservedUnits: bigint;
+}
+
+/** A settlement, durable before it is signed. Numbers count from 1; settlements of one transaction share its key. */
+export interface Settlement {
+  settlementNo: number;
+  maker: Address;
+  token: Address;
+  amountUnits: bigint;
+  /** Version of the claim that it was computed on. */
+  basis: bigint;
+  /** The claim that it replaces, as the cut knew it. */
+  previousUnits: bigint;
+  /** It looked at everything up to this generation, and at no block after this one. */
+  cutGeneration: number;
+  cutBlock: number;
+  checkpointSeq: number;
+  preparedMs: number;
+  preparedBy: 'settler' | 'operator';
+  /** The operator's act behind it, null for the settler's own. */
+  operatorSeq: number | null;
+  txKey: string;
+}
+
+/**
+ * How a prepared settlement ended. `landed`: its event is in the ledger. `refused`: its transaction was mined without the event, or its
+ * nonce was used otherwise. `abandoned`: it was never signed.
+ */
+export type SettlementOutcome = 'landed' | 'refused' | 'abandoned';

@@ -1,8 +1,7 @@
-import { minBig, MAX_U128, toSafeInt } from '../../core/amounts.js';
 import type { Address, ChainFill, Hex, Market } from '../../core/types.js';
 import type {
-  Account,
   AttributedFill,
+  ClaimRow,
   CustodyEvent,
   GenerationWrite,
   LedgerEntry,
@@ -10,7 +9,8 @@ import type {
   ScannedBlock,
 } from '../../ledger/types.js';
 import type { ChainEvent, RawLog } from '../chain/logs.js';
-import { depositEntries, executionEntries, fillEntries, reservationIncrease } from './postings.js';
+import { createClaimFold, custodyEvent, type ClaimContext, type ClaimFold, type CustodyChainEvent } from './claims.js';
+import { depositEntries, executionEntries, fillEntries } from './postings.js';
 import type { SeenEvent } from './scan.js';
 
 /** What a scan means for the ledger, before fills are attributed and holdings compared. */
@@ -20,6 +20,7 @@ export interface Draft {
   fills: ChainFill[];
   entries: LedgerEntry[];
   reservations: GenerationWrite['reservations'];
+  claims: ClaimRow[];
   netCapital: GenerationWrite['netCapital'];
 }
 
@@ -28,18 +29,18 @@ export interface DraftContext {
   markets: readonly Market[];
   listed: readonly Market[];
   blocks: readonly ScannedBlock[];
-  /** Reservations before this scan. */
-  reservedUnits(account: Account, token: Address): bigint;
+  /** Withdrawals before this scan, and the settlements in it that this database prepared. */
+  claims: ClaimContext;
 }
 
 /** Reads custody events, posts and fills out of a scan. Tokens that no listed pair trades are recorded and never booked. */
 export function draftGeneration(events: readonly SeenEvent[], context: DraftContext): Draft {
-  const draft: Draft = { custody: [], posts: [], fills: [], entries: [], reservations: [], netCapital: [] };
+  const draft: Draft = { custody: [], posts: [], fills: [], entries: [], reservations: [], claims: [], netCapital: [] };
   const byId = new Map([...context.markets, ...context.listed].map((market) => [market.id, market]));
   // Served from its listing on, and not earlier in the same scan, so that the size of a scan decides nothing.
   const served = new Set(context.markets.flatMap((market) => [market.base.address, market.quote.address]));
   const times = new Map(context.blocks.map((block) => [block.number, block.timestampSec]));
-  const reserved = new Map<string, bigint>();
+  const fold = createClaimFold(context.claims);
 
   for (const { log, event } of events) {
     const timestampSec = times.get(log.blockNumber) ?? 0;
@@ -48,8 +49,8 @@ export function draftGeneration(events: readonly SeenEvent[], context: DraftCont
       case 'requested':
       case 'settled':
       case 'executed':
-        draft.custody.push(custodyEvent(log, event));
-        if (served.has(event.token)) bookCustody(draft, context, reserved, log, event);
+        draft.custody.push(custodyEvent(log, event, context.claims));
+        if (served.has(event.token)) bookCustody(draft, fold, log, event);
         break;
       case 'posted':
       case 'touched':
@@ -63,7 +64,7 @@ export function draftGeneration(events: readonly SeenEvent[], context: DraftCont
         break;
     }
   }
-  return draft;
+  return { ...draft, claims: fold.changed(), reservations: fold.reservations() };
 }
 
 /** Completes the entries with the fills' postings. */
@@ -78,55 +79,18 @@ export function fillPostings(
   });
 }
 
-type CustodyChainEvent = Extract<ChainEvent, { type: 'deposited' | 'requested' | 'executed' | 'settled' }>;
-
-function bookCustody(
-  draft: Draft,
-  context: DraftContext,
-  reserved: Map<string, bigint>,
-  log: RawLog,
-  event: CustodyChainEvent,
-): void {
+function bookCustody(draft: Draft, fold: ClaimFold, log: RawLog, event: CustodyChainEvent): void {
   const { maker, token, amountUnits } = event;
   const ref = `${event.type}:${log.txHash}:${log.logIndex}`;
-  const key = `${maker}:${token}`;
-  const reservedNow = reserved.get(key) ?? context.reservedUnits(maker, token);
-  const reserve = (deltaUnits: bigint) => {
-    reserved.set(key, reservedNow + deltaUnits);
-    draft.reservations.push({ account: maker, token, deltaUnits });
-  };
-  switch (event.type) {
-    case 'deposited':
-      draft.entries.push(...depositEntries(ref, maker, token, amountUnits));
-      draft.netCapital.push({ account: maker, token, deltaUnits: amountUnits });
-      break;
-    case 'requested':
-      reserve(reservationIncrease(reservedNow, amountUnits));
-      break;
-    case 'executed':
-      draft.entries.push(...executionEntries(ref, maker, token, amountUnits));
-      draft.netCapital.push({ account: maker, token, deltaUnits: -amountUnits });
-      reserve(-minBig(reservedNow, amountUnits));
-      break;
-    case 'settled':
-      // A settlement changes reservations by the rule of its own log; the watcher halts on one that no log explains.
-      break;
+  if (event.type === 'deposited') {
+    draft.entries.push(...depositEntries(ref, maker, token, amountUnits));
+    draft.netCapital.push({ account: maker, token, deltaUnits: amountUnits });
+    return;
   }
-}
-
-function custodyEvent(log: RawLog, event: CustodyChainEvent): CustodyEvent {
-  const settled = event.type === 'settled' ? event : null;
-  return {
-    kind: event.type,
-    maker: event.maker,
-    token: event.token,
-    amountUnits: minBig(event.amountUnits, MAX_U128),
-    basis: settled?.basis ?? null,
-    readyAtSec: settled === null ? null : toSafeInt(minBig(settled.readyAtSec, 2n ** 53n - 1n)),
-    blockNumber: log.blockNumber,
-    txHash: log.txHash,
-    logIndex: log.logIndex,
-  };
+  fold.apply(log, event);
+  if (event.type !== 'executed') return;
+  draft.entries.push(...executionEntries(ref, maker, token, amountUnits));
+  draft.netCapital.push({ account: maker, token, deltaUnits: -amountUnits });
 }
 
 function postSeen(

@@ -1,4 +1,3 @@
-import { minBig, MAX_U128 } from '../../core/amounts.js';
 import type { Address, ChainFill, Decomposition, Market } from '../../core/types.js';
 import { UNATTRIBUTED, VAULT, type LedgerEntry } from '../../ledger/types.js';
 
@@ -68,9 +67,4 @@ export function fillEntries(
   add('fill', VAULT, base, -baseIntoVault);
   add('fill', VAULT, quote, -quoteIntoVault);
   return entries;
-}
-
-/** Change of a reservation by a request: sums that strangers choose saturate at 2^128 - 1. */
-export function reservationIncrease(reservedUnits: bigint, requestedUnits: bigint): bigint {
-  return minBig(reservedUnits + requestedUnits, MAX_U128) - reservedUnits;
 }

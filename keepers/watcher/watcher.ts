@@ -20,6 +20,7 @@ import type { RpcPool } from '../chain/pool.js';
 import { RpcResponseError, RpcUnavailableError } from '../chain/rpc.js';
 import { createAttributor, type Attributor } from './attributor.js';
 import { confirmMismatch, minorityHistory, type KnownBlock } from './canonical.js';
+import { readClaimContext, unbackedClaim, unexplainedSettlement } from './claims.js';
 import { draftGeneration, fillPostings } from './derive.js';
 import { surplusEntries } from './postings.js';
 import { createProgress } from './progress.js';
@@ -190,7 +191,7 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
       markets,
       listed,
       blocks: scan.blocks,
-      reservedUnits: (account, token) => balances.get(`${account}:${token}`)?.reservedUnits ?? 0n,
+      claims: await readClaimContext(db.knex, scan.events),
     });
     const run = attributor.begin(db.knex);
     const fills = [];
@@ -216,13 +217,18 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
       settledOrders: settled.orders,
       entries: [...entries, ...holdings.entries],
       reservations: draft.reservations,
+      claims: draft.claims,
+      holdings: holdings.held,
       netCapital: draft.netCapital,
       snapshots: run.snapshots(),
       halt:
         run.faults()[0] ??
         (await unexplainedPost(draft.posts)) ??
         unexplainedSettlement(draft.custody) ??
-        holdings.halt,
+        holdings.halt ??
+        (await unbackedClaim(db.knex, { claims: draft.claims, entries }, (account, token) =>
+          balanceAfter(entries, account, token),
+        )),
     };
     await store(write);
     run.commit();
@@ -266,22 +272,26 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
     for (const { account, token, deltaUnits } of write.reservations) row(account, token).reservedUnits += deltaUnits;
   }
 
+  function balanceAfter(entries: readonly LedgerEntry[], account: BalanceRow['account'], token: Address): bigint {
+    const before = balances.get(`${account}:${token}`)?.balanceUnits ?? 0n;
+    return entries.reduce(
+      (sum, entry) => (entry.account === account && entry.token === token ? sum + entry.amountUnits : sum),
+      before,
+    );
+  }
+
   /** What the vault holds against what the ledger says it must: a surplus is nobody's, a shortfall halts. */
   async function compareHoldings(
     known: readonly Market[],
     entries: readonly LedgerEntry[],
     block: ScannedBlock,
-  ): Promise<{ entries: LedgerEntry[]; halt: Halt | null }> {
+  ): Promise<{ entries: LedgerEntry[]; held: GenerationWrite['holdings']; halt: Halt | null }> {
     const tokens = [...new Set(known.flatMap((market) => [market.base.address, market.quote.address]))];
     const held = await readBalancesAt(rpc, deps.contracts.custodian, tokens, block.number);
     const surplus: LedgerEntry[] = [];
     let shortfall: Halt | null = null;
     tokens.forEach((token, i) => {
-      const before = -(balances.get(`${VAULT}:${token}`)?.balanceUnits ?? 0n);
-      const expected = entries.reduce(
-        (sum, entry) => (entry.account === VAULT && entry.token === token ? sum - entry.amountUnits : sum),
-        before,
-      );
+      const expected = -balanceAfter(entries, VAULT, token);
       const difference = (held[i] ?? 0n) - expected;
       if (difference > 0n) {
         logger.error({ token, surplusUnits: difference.toString() }, 'the vault holds more than the ledger explains');
@@ -293,7 +303,7 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
         };
       }
     });
-    return { entries: surplus, halt: shortfall };
+    return { entries: surplus, held: tokens.map((token, i) => ({ token, units: held[i] ?? 0n })), halt: shortfall };
   }
 
   /** A curve of ours that this database did not prepare means that the database is not the one that posted it. */
@@ -334,14 +344,5 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
         signal,
         logger,
       }),
-  };
-}
-
-function unexplainedSettlement(custody: GenerationWrite['custody']): Halt | null {
-  const settled = custody.find((event) => event.kind === 'settled');
-  if (settled === undefined) return null;
-  return {
-    code: 'unexplained_settlement',
-    message: `a claim of ${settled.maker} in ${settled.token} was settled in ${settled.txHash}, and no log prepared it`,
   };
 }

@@ -1,5 +1,6 @@
 import type { Knex } from 'knex';
 import { firstTables } from './0001-first-tables.js';
+import { settlementTables } from './0002-settlement.js';
 import { publicationRecords } from './0004-publications.js';
 import { swaps } from './0005-swaps.js';
 
@@ -12,4 +13,4 @@ export interface Migration {
 }
 
 /** All steps, oldest first. */
-export const migrations: readonly Migration[] = [firstTables, publicationRecords, swaps];
+export const migrations: readonly Migration[] = [firstTables, settlementTables, publicationRecords, swaps];

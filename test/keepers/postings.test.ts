@@ -2,14 +2,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { attributeFill, openSide } from '../../core/attribution.js';
 import type { Address, ChainFill, Hex, MarketSnapshot, Side } from '../../core/types.js';
-import { MAX_U128 } from '../../core/amounts.js';
-import {
-  depositEntries,
-  executionEntries,
-  fillEntries,
-  reservationIncrease,
-  surplusEntries,
-} from '../../keepers/watcher/postings.js';
+import { depositEntries, executionEntries, fillEntries, surplusEntries } from '../../keepers/watcher/postings.js';
 import { VAULT, type LedgerEntry } from '../../ledger/types.js';
 import { fcOptions } from '../support/fc.js';
 import { coarseMarkets } from '../support/markets.js';
@@ -115,11 +108,5 @@ describe('postings', () => {
       ),
       fcOptions(200),
     );
-  });
-
-  it('saturates reservations at 2^128 - 1', () => {
-    expect(reservationIncrease(0n, 2n ** 256n - 1n)).to.equal(MAX_U128);
-    expect(reservationIncrease(MAX_U128, 1n)).to.equal(0n);
-    expect(reservationIncrease(10n, 5n)).to.equal(5n);
   });
 });

@@ -290,6 +290,7 @@ describe('ledger log', () => {
             amountUnits: 2n ** 128n - 1n,
             basis: 2n ** 256n - 1n,
             readyAtSec: Number.MAX_SAFE_INTEGER,
+            settlementNo: null,
             blockNumber: 102,
             txHash: blockOf(5).hash,
             logIndex: 0,

@@ -87,6 +87,8 @@ export async function addGeneration(db: Db, change: Partial<GenerationWrite>): P
     fills: [],
     entries: [],
     reservations: [],
+    claims: [],
+    holdings: [],
     netCapital: [],
     snapshots: [],
     halt: null,

@@ -1,0 +1,90 @@
+/**
+ * The life of a withdrawal, per maker and token, as a pure fold over the custodian's events. `outstandingUnits` is what has been
+ * requested and neither paid nor dropped; it is reserved out of the maker's inventory.
+ */
+import { maxBig, minBig, MAX_U128 } from './amounts.js';
+
+export interface ClaimState {
+  /** The settled claim as it stands on-chain; 0 for none. */
+  claimUnits: bigint;
+  /** Version of the claim on-chain: how often it was raised, lowered or executed. */
+  basis: bigint;
+  /** When the claim can be executed; null without a claim. */
+  readyAtSec: number | null;
+  /** Never below claimUnits, never above 2^128 - 1. */
+  outstandingUnits: bigint;
+  /** Block of the oldest request that no settlement has covered; null when none waits. */
+  pendingSinceBlock: number | null;
+}
+
+/** Nobody ever asked for anything. */
+export const NO_CLAIM: ClaimState = {
+  claimUnits: 0n,
+  basis: 0n,
+  readyAtSec: null,
+  outstandingUnits: 0n,
+  pendingSinceBlock: null,
+};
+
+/** Requests that one settlement did not look at, because they were mined after its cut. */
+export interface LaterRequests {
+  units: bigint;
+  /** Block of the first of them; null when there is none. */
+  sinceBlock: number | null;
+}
+
+/** Sum of amounts that strangers choose: it saturates at 2^128 - 1. */
+export function addSaturating(a: bigint, b: bigint): bigint {
+  return minBig(a + b, MAX_U128);
+}
+
+/** After WithdrawRequested. The amount is added, whoever asks and whatever it is. */
+export function afterRequest(state: ClaimState, units: bigint, blockNumber: number): ClaimState {
+  return {
+    ...state,
+    outstandingUnits: addSaturating(state.outstandingUnits, units),
+    pendingSinceBlock: state.pendingSinceBlock ?? blockNumber,
+  };
+}
+
+/**
+ * After WithdrawSettled: the settled amount replaces everything that the settlement looked at, and what it did not cover of that is
+ * dropped for good. Requests mined after its cut stay. An equal amount leaves the claim's version as it is.
+ */
+export function afterSettlement(
+  state: ClaimState,
+  settled: { units: bigint; readyAtSec: number | null },
+  later: LaterRequests,
+): ClaimState {
+  return {
+    claimUnits: settled.units,
+    basis: settled.units === state.claimUnits ? state.basis : state.basis + 1n,
+    readyAtSec: settled.units === 0n ? null : settled.readyAtSec,
+    outstandingUnits: addSaturating(settled.units, later.units),
+    pendingSinceBlock: later.sinceBlock,
+  };
+}
+
+/** After WithdrawExecuted: the claim was paid whole and is gone. Requests that wait go on waiting. */
+export function afterExecution(state: ClaimState, units: bigint): ClaimState {
+  return {
+    ...state,
+    claimUnits: 0n,
+    basis: state.basis + 1n,
+    readyAtSec: null,
+    outstandingUnits: maxBig(state.outstandingUnits - units, 0n),
+  };
+}
+
+/** What a settlement writes: everything outstanding, clamped to the ledger balance; zero without a balance. */
+export function settlementUnits(outstandingUnits: bigint, balanceUnits: bigint): bigint {
+  return maxBig(minBig(outstandingUnits, balanceUnits), 0n);
+}
+
+/**
+ * Whether a settlement may be sent: whatever takers still do with the curves that are executable, the maker can pay both them
+ * and its claim. `worstUnits` is the most that it can still be made to pay of the token.
+ */
+export function maySettle(settledUnits: bigint, balanceUnits: bigint, worstUnits: bigint): boolean {
+  return worstUnits <= balanceUnits - settledUnits || worstUnits === 0n;
+}

@@ -1,0 +1,173 @@
+/** Withdrawals and taker fees, as projections that each generation brings up to date. */
+import type { Knex } from 'knex';
+import { NO_CLAIM, addSaturating, type LaterRequests } from '../core/claims.js';
+import type { Address } from '../core/types.js';
+import { checkLimit, chunks, fromColumn, toColumn } from './columns.js';
+import { groupBy } from './group.js';
+import type { ClaimRow, GenerationWrite, Queryable } from './types.js';
+
+interface StoredClaim {
+  maker: string;
+  token: string;
+  claim_units: string;
+  basis: string;
+  outstanding_units: string;
+  ready_at_sec: number | null;
+  pending_since_block: number | null;
+  generation: number;
+}
+
+/** One maker's claim in one token, as events and rows name it. */
+export type ClaimKey = Pick<ClaimRow, 'maker' | 'token'>;
+
+/** Writes claims as they are after a generation, inside a transaction of the ledger log's writer. */
+export async function storeClaims(
+  tx: Knex.Transaction,
+  claims: readonly ClaimRow[],
+  generation: number,
+): Promise<void> {
+  const rows = claims.map((claim): StoredClaim => ({
+    maker: claim.maker,
+    token: claim.token,
+    claim_units: toColumn(claim.claimUnits),
+    basis: toColumn(claim.basis),
+    outstanding_units: toColumn(claim.outstandingUnits),
+    ready_at_sec: claim.readyAtSec,
+    pending_since_block: claim.pendingSinceBlock,
+    generation,
+  }));
+  for (const part of chunks(rows, 100)) await tx('claims').insert(part).onConflict(['maker', 'token']).merge();
+}
+
+/** The claim of one maker in one token; `NO_CLAIM` when there never was any. */
+export async function readClaim(q: Queryable, { maker, token }: ClaimKey): Promise<ClaimRow> {
+  const row = (await q('claims').where({ maker, token }).first()) as StoredClaim | undefined;
+  return row === undefined ? { maker, token, ...NO_CLAIM } : fromRow(row);
+}
+
+/** Claims of these makers, by maker and token; those that were never touched are missing. */
+export async function readClaimsOf(q: Queryable, makers: readonly Address[]): Promise<ClaimRow[]> {
+  const claims: ClaimRow[] = [];
+  for (const part of chunks([...new Set(makers)].sort())) {
+    const rows = (await q('claims').whereIn('maker', part).orderBy(['maker', 'token']).select()) as StoredClaim[];
+    claims.push(...rows.map(fromRow));
+  }
+  return claims;
+}
+
+/** A withdrawal that waits for its settlement, with the ledger balance behind it. */
+export interface PendingClaim extends ClaimRow {
+  balanceUnits: bigint;
+}
+
+/**
+ * Withdrawals with a request that no settlement has covered, the one that waits longest first, at most `limit` (1..10000): those
+ * with a ledger balance, or those without. The two are asked for apart, so that no number of the latter hides one of the former.
+ */
+export async function readPendingClaims(
+  q: Queryable,
+  { funded, limit }: { funded: boolean; limit: number },
+): Promise<PendingClaim[]> {
+  const query = q('claims as claim')
+    .leftJoin('balances as row', (on) => {
+      on.on('row.account', 'claim.maker').on('row.token', 'claim.token');
+    })
+    .whereNotNull('claim.pending_since_block')
+    .orderBy(['claim.pending_since_block', 'claim.maker', 'claim.token'])
+    .limit(checkLimit(limit))
+    .select('claim.*', 'row.balance_units');
+  // Equality only: on SQLite amounts are text, which has no order of numbers.
+  if (funded) void query.whereNot('row.balance_units', '0');
+  else void query.where((none) => void none.whereNull('row.balance_units').orWhere('row.balance_units', '0'));
+  const rows = (await query) as (StoredClaim & { balance_units: string | null })[];
+  return rows.map((row) => ({
+    ...fromRow(row),
+    balanceUnits: row.balance_units === null ? 0n : fromColumn(row.balance_units),
+  }));
+}
+
+/** How many withdrawals wait for a settlement. */
+export async function countPendingClaims(q: Queryable): Promise<number> {
+  const row = (await q('claims').whereNotNull('pending_since_block').count({ count: '*' }).first()) as {
+    count: number;
+  };
+  return row.count;
+}
+
+/** Requests of a maker in a token that were mined after `afterBlock`. */
+export async function requestsAfter(
+  q: Queryable,
+  { maker, token }: ClaimKey,
+  afterBlock: number,
+): Promise<LaterRequests> {
+  const rows = await q('custody_events')
+    .where({ maker, token, kind: 'requested' })
+    .where('block_number', '>', afterBlock)
+    .orderBy('block_number')
+    .select<{ amount_units: string; block_number: number }[]>('amount_units', 'block_number');
+  return {
+    units: rows.reduce((sum, row) => addSaturating(sum, fromColumn(row.amount_units)), 0n),
+    sinceBlock: rows[0]?.block_number ?? null,
+  };
+}
+
+/** Makers that requested a withdrawal in a generation after this one; each once. */
+export async function makersWithRequestsAfter(q: Queryable, generation: number): Promise<Address[]> {
+  const rows = await q('custody_events')
+    .where('generation', '>', generation)
+    .where({ kind: 'requested' })
+    .distinct<{ maker: Address }[]>('maker');
+  return rows.map((row) => row.maker);
+}
+
+function fromRow(row: StoredClaim): ClaimRow {
+  return {
+    maker: row.maker as Address,
+    token: row.token as Address,
+    claimUnits: fromColumn(row.claim_units),
+    basis: fromColumn(row.basis),
+    readyAtSec: row.ready_at_sec,
+    outstandingUnits: fromColumn(row.outstanding_units),
+    pendingSinceBlock: row.pending_since_block,
+  };
+}
+
+interface StoredFee {
+  taker: string;
+  token: string;
+  accrued_units: string;
+  generation: number;
+}
+
+/** All fees ever credited to a taker in a token. */
+export interface TakerFee {
+  taker: Address;
+  token: Address;
+  accruedUnits: bigint;
+}
+
+/** Adds the taker fees of a generation, inside a transaction of the ledger log's writer. */
+export async function insertTakerFees(tx: Knex.Transaction, { generation, entries }: GenerationWrite): Promise<void> {
+  const credited = groupBy(
+    entries.filter(({ kind }) => kind === 'takerFee'),
+    ({ account, token }) => `${account}:${token}`,
+  );
+  for (const fees of credited.values()) {
+    const { account, token } = fees[0]!;
+    const before = (await tx('taker_fees').where({ taker: account, token }).first()) as StoredFee | undefined;
+    const start = before === undefined ? 0n : fromColumn(before.accrued_units);
+    const accrued = fees.reduce((sum, { amountUnits }) => sum + amountUnits, start);
+    const row: StoredFee = { taker: account, token, accrued_units: toColumn(accrued), generation };
+    await tx('taker_fees').insert(row).onConflict(['taker', 'token']).merge();
+  }
+}
+
+/** Takers that were ever credited a fee, by taker and token. */
+export async function readTakerFees(q: Queryable): Promise<TakerFee[]> {
+  const rows = (await q('taker_fees').orderBy(['taker', 'token']).select()) as StoredFee[];
+  return rows.map((row) => ({
+    taker: row.taker as Address,
+    token: row.token as Address,
+    accruedUnits: fromColumn(row.accrued_units),
+  }));
+}

@@ -1,0 +1,179 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { MAX_U128 } from '../../core/amounts.js';
+import {
+  NO_CLAIM,
+  afterExecution,
+  afterRequest,
+  afterSettlement,
+  maySettle,
+  settlementUnits,
+  type ClaimState,
+} from '../../core/claims.js';
+import { fcOptions } from '../support/fc.js';
+
+const none = { units: 0n, sinceBlock: null };
+
+describe('claims', () => {
+  it('adds requests up, and remembers since when the first of them waits', () => {
+    const one = afterRequest(NO_CLAIM, 30n, 7);
+    const two = afterRequest(one, 12n, 9);
+    expect(two).to.deep.equal({ ...NO_CLAIM, outstandingUnits: 42n, pendingSinceBlock: 7 });
+  });
+
+  it('saturates at 2^128 - 1, whatever strangers ask for', () => {
+    let state = NO_CLAIM;
+    for (let i = 0; i < 9; i++) state = afterRequest(state, 2n ** 256n - 1n, i);
+    expect(state.outstandingUnits).to.equal(MAX_U128);
+    const settled = afterSettlement(state, { units: 5n, readyAtSec: 1 }, { units: MAX_U128, sinceBlock: 3 });
+    expect(settled.outstandingUnits).to.equal(MAX_U128);
+  });
+
+  it('replaces what a settlement looked at, drops the rest of it for good, and keeps what came after its cut', () => {
+    const asked = afterRequest(afterRequest(NO_CLAIM, 100n, 7), 9n, 12);
+    const settled = afterSettlement(asked, { units: 60n, readyAtSec: 700 }, { units: 9n, sinceBlock: 12 });
+    expect(settled).to.deep.equal({
+      claimUnits: 60n,
+      basis: 1n,
+      readyAtSec: 700,
+      outstandingUnits: 69n,
+      pendingSinceBlock: 12,
+    });
+  });
+
+  it('sets and does not add when a claim is settled again', () => {
+    const first = afterSettlement(afterRequest(NO_CLAIM, 10n, 1), { units: 10n, readyAtSec: 600 }, none);
+    const second = afterRequest(first, 5n, 2);
+    expect(second.outstandingUnits).to.equal(15n);
+    const again = afterSettlement(second, { units: 15n, readyAtSec: 900 }, none);
+    expect([again.claimUnits, again.outstandingUnits, again.readyAtSec, again.basis]).to.deep.equal([
+      15n,
+      15n,
+      900,
+      2n,
+    ]);
+  });
+
+  it('keeps the version of a claim that an equal amount settles, as the custodian does', () => {
+    const zero = afterSettlement(afterRequest(NO_CLAIM, 10n, 1), { units: 0n, readyAtSec: 0 }, none);
+    expect(zero).to.deep.equal(NO_CLAIM);
+    const raised = afterSettlement(afterRequest(NO_CLAIM, 10n, 1), { units: 10n, readyAtSec: 600 }, none);
+    const same = afterSettlement(raised, { units: 10n, readyAtSec: 600 }, none);
+    expect(same).to.deep.equal(raised);
+  });
+
+  it('releases what a lower claim gives up', () => {
+    const raised = afterSettlement(afterRequest(NO_CLAIM, 10n, 1), { units: 10n, readyAtSec: 600 }, none);
+    const lower = afterSettlement(raised, { units: 4n, readyAtSec: 600 }, none);
+    expect([lower.claimUnits, lower.outstandingUnits, lower.basis]).to.deep.equal([4n, 4n, 2n]);
+    const cancelled = afterSettlement(lower, { units: 0n, readyAtSec: 600 }, none);
+    expect(cancelled).to.deep.equal({ ...NO_CLAIM, basis: 3n });
+  });
+
+  it('takes an executed claim off, and leaves requests that wait', () => {
+    const settled = afterSettlement(afterRequest(NO_CLAIM, 10n, 1), { units: 10n, readyAtSec: 600 }, none);
+    const waiting = afterRequest(settled, 3n, 8);
+    expect(afterExecution(waiting, 10n)).to.deep.equal({
+      claimUnits: 0n,
+      basis: 2n,
+      readyAtSec: null,
+      outstandingUnits: 3n,
+      pendingSinceBlock: 8,
+    });
+  });
+
+  it('settles everything outstanding, clamped to the balance, and nothing without one', () => {
+    expect(settlementUnits(10n, 25n)).to.equal(10n);
+    expect(settlementUnits(10n, 7n)).to.equal(7n);
+    expect(settlementUnits(10n, 0n)).to.equal(0n);
+    expect(settlementUnits(10n, -3n)).to.equal(0n);
+  });
+
+  it('waits until what is still executable fits beside the claim', () => {
+    expect(maySettle(10n, 25n, 15n)).to.equal(true);
+    expect(maySettle(10n, 25n, 16n)).to.equal(false);
+    expect(maySettle(25n, 25n, 0n)).to.equal(true);
+    expect(maySettle(0n, -3n, 0n), 'nothing can be taken from a debtor').to.equal(true);
+    expect(maySettle(0n, 3n, 4n)).to.equal(false);
+  });
+
+  type Act =
+    | { kind: 'request'; units: bigint }
+    | { kind: 'settle'; balance: bigint; late: bigint[] }
+    | { kind: 'lower'; permille: bigint }
+    | { kind: 'execute' };
+  const actOf = (units: fc.Arbitrary<bigint>): fc.Arbitrary<Act> =>
+    fc.oneof(
+      fc.record({ kind: fc.constant('request' as const), units }),
+      fc.record({
+        kind: fc.constant('settle' as const),
+        balance: fc.bigInt(0n, 3_000n),
+        late: fc.array(units, { maxLength: 3 }),
+      }),
+      fc.record({ kind: fc.constant('lower' as const), permille: fc.bigInt(0n, 1_000n) }),
+      fc.record({ kind: fc.constant('execute' as const) }),
+    );
+
+  /** Runs acts beside the contract's own word and the list of requests that no settlement has looked at. */
+  function run(
+    acts: readonly Act[],
+    check: (state: ClaimState, chain: { amount: bigint; basis: bigint }, uncovered: readonly bigint[]) => void,
+  ): void {
+    let state: ClaimState = NO_CLAIM;
+    const chain = { amount: 0n, basis: 0n };
+    let uncovered: bigint[] = [];
+    acts.forEach((one, block) => {
+      if (one.kind === 'request') {
+        state = afterRequest(state, one.units, block);
+        uncovered.push(one.units);
+      } else if (one.kind === 'execute') {
+        if (chain.amount === 0n) return;
+        state = afterExecution(state, chain.amount);
+        chain.amount = 0n;
+        chain.basis += 1n;
+      } else {
+        const amount =
+          one.kind === 'settle'
+            ? settlementUnits(state.outstandingUnits, one.balance)
+            : (chain.amount * one.permille) / 1_000n;
+        if (one.kind === 'settle') {
+          for (const more of one.late) state = afterRequest(state, more, block);
+          uncovered = one.late;
+        }
+        const later = {
+          units: uncovered.reduce((a, b) => (a + b > MAX_U128 ? MAX_U128 : a + b), 0n),
+          sinceBlock: uncovered.length === 0 ? null : block,
+        };
+        state = afterSettlement(state, { units: amount, readyAtSec: block }, later);
+        if (amount !== chain.amount) chain.basis += 1n;
+        chain.amount = amount;
+      }
+      check(state, chain, uncovered);
+    });
+  }
+
+  it('follows the claim and its version on-chain, and reserves exactly it and what is uncovered', () => {
+    fc.assert(
+      fc.property(fc.array(actOf(fc.bigInt(1n, 1_000n)), { maxLength: 40 }), (acts) => {
+        run(acts, (state, chain, uncovered) => {
+          expect([state.claimUnits, state.basis]).to.deep.equal([chain.amount, chain.basis]);
+          expect(state.outstandingUnits).to.equal(uncovered.reduce((a, b) => a + b, chain.amount));
+          expect(state.pendingSinceBlock === null).to.equal(uncovered.length === 0);
+        });
+      }),
+      fcOptions(300),
+    );
+  });
+
+  it('stays between the claim and 2^128 - 1 when strangers ask for anything', () => {
+    fc.assert(
+      fc.property(fc.array(actOf(fc.bigInt(1n, 2n ** 256n - 1n)), { maxLength: 40 }), (acts) => {
+        run(acts, (state, chain) => {
+          expect([state.claimUnits, state.basis]).to.deep.equal([chain.amount, chain.basis]);
+          expect(state.outstandingUnits >= state.claimUnits && state.outstandingUnits <= MAX_U128).to.equal(true);
+        });
+      }),
+      fcOptions(300),
+    );
+  });
+});
