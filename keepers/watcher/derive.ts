@@ -62,6 +62,9 @@ export function draftGeneration(events: readonly SeenEvent[], context: DraftCont
       case 'listed':
         served.add(event.base).add(event.quote);
         break;
+      case 'orderFilled':
+        // Read by settled-orders.ts.
+        break;
     }
   }
   return { ...draft, claims: fold.changed(), reservations: fold.reservations() };
