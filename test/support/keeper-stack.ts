@@ -8,11 +8,11 @@ import { connect } from '../../deploy/transactions.js';
 import { createOutbox } from '../../keepers/chain/outbox.js';
 import { createRpcPool } from '../../keepers/chain/pool.js';
 import { createRpc } from '../../keepers/chain/rpc.js';
-import { createPoster, type Poster } from '../../keepers/poster/poster.js';
+import { createPoster, type Poster, type PosterDeps } from '../../keepers/poster/poster.js';
 import { judgeReadiness } from '../../keepers/watcher/status.js';
 import { createWatcher, type Watcher } from '../../keepers/watcher/watcher.js';
 import { bindDeployment, migrate } from '../../ledger/db.js';
-import { appendOrderRows, lastOrderSeq } from '../../ledger/order-log.js';
+import { appendOrderRows, lastOrderSeq, readOrderRows } from '../../ledger/order-log.js';
 import { createSnapshotStore } from '../../ledger/snapshots.js';
 import type { Db, Writer } from '../../ledger/types.js';
 import { acquireWriter } from '../../ledger/writers.js';
@@ -93,11 +93,32 @@ export interface KeeperStack {
   poster: Poster;
   /** Appends one row of the maker that opens these orders and closes those; returns the new oids. */
   order(maker: Address, opens: readonly TestOrder[], closes?: readonly number[]): Promise<number[]>;
+  /** Arms the maker's scheduled cancel, or disarms it with null. */
+  arm(maker: Address, timeMs: number | null): Promise<void>;
   stop(): Promise<void>;
 }
 
+/** Highest order id that was ever opened. */
+async function lastOid(db: Db): Promise<number> {
+  let oid = 0;
+  for (const { effects } of await readOrderRows(db.knex, { after: 0, limit: 10_000 })) {
+    for (const effect of effects) if (effect.type === 'open') oid = Math.max(oid, effect.oid);
+  }
+  return oid;
+}
+
+/** What a test changes of the poster. */
+export interface KeeperOptions {
+  /** Where the poster's node is, if not at the chain itself. */
+  posterRpcUrl?: string;
+  rpcTimeoutMs?: number;
+  poster?: Partial<PosterDeps>;
+  /** Of the poster. */
+  nowMs?(): number;
+}
+
 /** Keepers as a process would start them; call it again on the same database for a restart. */
-export async function startKeepers(db: Db, chain: ManualChain): Promise<KeeperStack> {
+export async function startKeepers(db: Db, chain: ManualChain, options: KeeperOptions = {}): Promise<KeeperStack> {
   const { manifest } = chain;
   await migrate(db);
   await bindDeployment(db, manifest.deploymentId);
@@ -130,19 +151,20 @@ export async function startKeepers(db: Db, chain: ManualChain): Promise<KeeperSt
     onGeneration: () => undefined,
   });
   const publicationWriter = writers.get('publication')!;
+  const posterRpc = createRpc(options.posterRpcUrl ?? chain.rpcUrl, options.rpcTimeoutMs);
   const poster = createPoster({
     db,
     writer: publicationWriter,
     outbox: createOutbox({
       db,
       writer: publicationWriter,
-      rpc: createRpc(chain.rpcUrl),
+      rpc: posterRpc,
       chainId: manifest.chainId,
       privateKey: chain.wallet('poster').privateKey as Hex,
       nowMs,
       logger,
     }),
-    rpc: createRpc(chain.rpcUrl),
+    rpc: posterRpc,
     curveBook: lower('curveBook'),
     markets,
     snapshots: createSnapshotStore(markets),
@@ -154,10 +176,11 @@ export async function startKeepers(db: Db, chain: ManualChain): Promise<KeeperSt
     cutBeforeBlockMs: 500,
     budgetWei: null,
     pollIntervalMs: 100,
-    nowMs,
+    nowMs: options.nowMs ?? nowMs,
     logger,
+    ...options.poster,
   });
-  let nextOid = 0;
+  let nextOid = await lastOid(db);
 
   async function order(maker: Address, opens: readonly TestOrder[], closes: readonly number[] = []): Promise<number[]> {
     const opened = opens.map((one): Extract<OrderEffect, { type: 'open' }> => ({
@@ -171,14 +194,16 @@ export async function startKeepers(db: Db, chain: ManualChain): Promise<KeeperSt
       cloid: null,
     }));
     const closed = closes.map((oid): OrderEffect => ({ type: 'close', oid, reason: 'canceled' }));
+    await append(maker, 'order', [...closed, ...opened]);
+    return opened.map(({ oid }) => oid);
+  }
+
+  async function append(maker: Address, kind: string, effects: OrderEffect[]): Promise<void> {
     await writers.get('order')!.tx(async (tx) => {
       const orderSeq = (await lastOrderSeq(tx)) + 1;
-      const effects = [...closed, ...opened];
-      await appendOrderRows(tx, [
-        { orderSeq, timeMs: nowMs(), maker, signer: maker, nonce: nowMs() * 1_000 + orderSeq, kind: 'order', effects },
-      ]);
+      const nonce = nowMs() * 1_000 + orderSeq;
+      await appendOrderRows(tx, [{ orderSeq, timeMs: nowMs(), maker, signer: maker, nonce, kind, effects }]);
     });
-    return opened.map(({ oid }) => oid);
   }
 
   return {
@@ -187,6 +212,7 @@ export async function startKeepers(db: Db, chain: ManualChain): Promise<KeeperSt
     watcher,
     poster,
     order,
+    arm: (maker, timeMs) => append(maker, 'scheduleCancel', [{ type: 'schedule', timeMs }]),
     async stop() {
       for (const writer of writers.values()) await writer.release();
     },

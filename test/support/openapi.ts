@@ -18,7 +18,7 @@ const validators = new Map<string, ValidateFunction>();
 /** Throws unless the document knows the route and the status, and the body has the shape that it says. */
 export function conform(method: string, url: string, status: number, body: unknown): void {
   const path = pathOf(new URL(url, BASE).pathname);
-  const operation = path === null ? undefined : (DOCUMENT.paths[path]?.[method.toLowerCase()]);
+  const operation = path === null ? undefined : DOCUMENT.paths[path]?.[method.toLowerCase()];
   if (path === null || operation === undefined) {
     if (status === 404 || status === 405) return;
     throw new Error(`the document does not know ${method} ${url}`);

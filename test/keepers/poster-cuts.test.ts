@@ -1,0 +1,216 @@
+import { expect } from 'chai';
+import type { Address } from '../../core/types.js';
+import { appendOperatorRow } from '../../ledger/operator-log.js';
+import { readHalt } from '../../ledger/halts.js';
+import { forEachDatabase } from '../support/db.js';
+import { startKeepers, startManualChain, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';
+import { chainCurve, expectRecordsHold, publicationsOf } from '../support/publications.js';
+
+forEachDatabase((name, open) =>
+  describe(`what a poster cuts and how it sends it, ${name}`, function () {
+    this.timeout(60_000);
+    let chain: ManualChain;
+    let stack: KeeperStack;
+    let maker1: Address;
+    let maker2: Address;
+    /** The poster's clock, moved with that of the chain. */
+    let aheadMs: number;
+
+    before(async function () {
+      this.timeout(120_000);
+      chain = await startManualChain(2);
+      maker1 = chain.address('maker1');
+      maker2 = chain.address('maker2');
+    });
+
+    after(() => chain.close());
+
+    beforeEach(async () => {
+      aheadMs = 0;
+      await chain.reset();
+      stack = await startKeepers(await open(), chain, { nowMs });
+      await land();
+      aheadMs = (await headSec()) * 1_000 - Date.now();
+    });
+
+    afterEach(async () => {
+      expect(await readHalt(stack.db.knex)).to.equal(null);
+      await expectRecordsHold(stack, chain);
+      await stack.stop();
+    });
+
+    const nowMs = (): number => Date.now() + aheadMs;
+    const headSec = async (): Promise<number> => (await chain.provider.getBlock('latest'))!.timestamp;
+    const live = (market = 0) => chainCurve(chain, stack.markets[market]!);
+    const asks = async (): Promise<number> => (await publicationsOf(stack)).at(-1)!.askWords.length;
+
+    async function land(seconds = 1): Promise<void> {
+      if (seconds > 1) {
+        await chain.provider.send('evm_increaseTime', [seconds]);
+        aheadMs += seconds * 1_000;
+      }
+      await chain.mine();
+      await stack.watcher.scan();
+    }
+
+    async function round(): Promise<string[]> {
+      const done = await stack.poster.round();
+      await land();
+      return (done?.publications ?? []).map(({ pair, seq, kind }) => `${pair} ${seq} ${kind}`);
+    }
+
+    const ask = (priceTicks: bigint, market = 0) => ({ side: 'ask' as const, priceTicks, sizeLots: 1_000n, market });
+    const bid = (priceTicks: bigint, market = 0) => ({ side: 'bid' as const, priceTicks, sizeLots: 1_000n, market });
+
+    it('posts all markets in one transaction, and only those that changed', async () => {
+      await stack.order(maker1, [ask(300_000n), ask(300_000n, 1), bid(299_000n)]);
+      expect(await round()).to.have.length(2);
+      const [first] = await publicationsOf(stack, 0);
+      const [second] = await publicationsOf(stack, 1);
+      expect(first!.txKey).to.equal(second!.txKey);
+      expect(await round()).to.deep.equal([]);
+      await stack.order(maker1, [ask(300_100n, 1)]);
+      expect(await round()).to.deep.equal([`${stack.markets[1]!.pair} 2 full`]);
+    });
+
+    it('caps the deadline by the armed times of the makers in the cut', async () => {
+      const armedMs = nowMs() + 20_500;
+      await stack.arm(maker1, armedMs);
+      await stack.order(maker1, [ask(300_000n)]);
+      await stack.order(maker2, [ask(300_000n, 1)]);
+      await round();
+      expect((await live(0)).deadlineSec).to.equal(Math.floor(armedMs / 1_000));
+      expect((await live(1)).deadlineSec).to.be.greaterThan(Math.floor(armedMs / 1_000));
+    });
+
+    it('leaves out a maker whose cancel is near, and keeps quoting the others', async () => {
+      await stack.order(maker1, [ask(300_000n)]);
+      await stack.order(maker2, [ask(300_500n)]);
+      await stack.arm(maker1, nowMs() + 3_000);
+      await round();
+      const [publication] = await publicationsOf(stack);
+      expect(publication!.excluded).to.deep.equal([maker1]);
+      const { deadlineSec, askWords } = await live();
+      expect(deadlineSec - (await headSec())).to.be.greaterThan(30);
+      expect(askWords).to.have.length(1);
+    });
+
+    it('drops the maker when the cancel is due though no gateway has written it', async () => {
+      await stack.arm(maker1, nowMs() + 8_000);
+      await stack.order(maker1, [ask(300_000n)]);
+      await stack.order(maker2, [ask(300_500n)]);
+      await round();
+      const capped = await live();
+      expect(capped.deadlineSec - (await headSec())).to.be.within(4, 8);
+      // Nobody triggers it. Curves after it are neither born expired nor do they offer the maker's orders.
+      for (let blocks = 0; blocks < 4; blocks++) {
+        await land(10);
+        await round();
+        const { deadlineSec } = await live();
+        expect(deadlineSec).to.be.greaterThan(await headSec());
+      }
+      const last = (await publicationsOf(stack)).at(-1)!;
+      expect(last.excluded).to.deep.equal([maker1]);
+      expect(last.deadlineSec - capped.deadlineSec).to.be.greaterThan(30);
+    });
+
+    it('shortens no curve below 4 s for a maker that re-arms every 5 s', async () => {
+      await stack.order(maker1, [ask(300_000n)]);
+      await stack.order(maker2, [ask(300_500n)]);
+      let quoted = 0;
+      for (let second = 0; second < 12; second += 2) {
+        if (second % 4 === 0) await stack.arm(maker1, nowMs() + 5_000);
+        await land(2);
+        const before = await headSec();
+        await round();
+        const { deadlineSec } = await live();
+        const { excluded } = (await publicationsOf(stack)).at(-1)!;
+        const lifeSec = deadlineSec - before;
+        expect(lifeSec, `excluded ${excluded.length}`).to.be.at.least(excluded.length === 0 ? 3 : 1);
+        if (lifeSec > 3) quoted += 1;
+      }
+      expect(quoted).to.be.at.least(3);
+    });
+
+    it('empties the curve once when nobody is left in it', async () => {
+      await stack.order(maker1, [ask(300_000n), bid(299_000n)]);
+      await round();
+      await stack.arm(maker1, nowMs() + 1_000);
+      await land(2);
+      expect(await round()).to.have.length(1);
+      expect((await live()).askWords).to.deep.equal([]);
+      await land(50);
+      expect(await round()).to.deep.equal([]);
+    });
+
+    it('leaves out suspended makers though no gateway has closed their orders, and stops for a halt', async () => {
+      await stack.order(maker1, [ask(300_000n)]);
+      await stack.order(maker2, [ask(300_500n)]);
+      await round();
+      const act = { timeMs: nowMs(), note: 'test' };
+      await appendOperatorRow(stack.db, { ...act, kind: 'approve', maker: maker1 });
+      await appendOperatorRow(stack.db, { ...act, kind: 'suspend', maker: maker1 });
+      await land();
+      await round();
+      expect((await publicationsOf(stack)).at(-1)!.excluded).to.deep.equal([maker1]);
+      await appendOperatorRow(stack.db, { ...act, kind: 'halt', maker: null });
+      await stack.order(maker2, [ask(300_600n)]);
+      expect(await round()).to.deep.equal([]);
+      expect(stack.poster.status().blockedBy).to.match(/halt/);
+      await land(70);
+      expect((await live()).deadlineSec).to.be.at.most(await headSec());
+      await appendOperatorRow(stack.db, { ...act, kind: 'resume', maker: null });
+      await land();
+      expect(await round()).to.have.length(1);
+    });
+
+    it('prolongs an unchanged curve by a touch, whatever knots are set now', async () => {
+      const ladder = Array.from({ length: 40 }, (_, i) => ({ ...ask(300_000n + BigInt(i * i)), sizeLots: 10n }));
+      await stack.order(maker1, ladder);
+      await round();
+      expect(await asks()).to.equal(2);
+      const words = (await live()).askWords;
+      await stack.stop();
+      const knots = { maxKnots: 31, enoughMilliBps: 0, wordGainMilliBps: 0 } as const;
+      stack = await startKeepers(stack.db, chain, { nowMs, poster: { knots } });
+      await land(56);
+      expect(await round()).to.deep.equal([`${stack.markets[0]!.pair} 2 touch`]);
+      expect((await live()).askWords).to.deep.equal(words);
+      await land(70);
+      expect(await round()).to.deep.equal([`${stack.markets[0]!.pair} 3 full`]);
+      expect(await asks()).to.equal(4);
+    });
+
+    it('sends only the words that changed when that is cheaper, and the chain then has them all', async () => {
+      const ladder = Array.from({ length: 31 }, (_, i) => ({ ...ask(300_000n + BigInt(i * i)), sizeLots: 10n }));
+      const knots = { maxKnots: 31, enoughMilliBps: 0, wordGainMilliBps: 0 } as const;
+      await stack.stop();
+      stack = await startKeepers(stack.db, chain, { nowMs, poster: { knots } });
+      await stack.watcher.scan();
+      const oids = await stack.order(maker1, [...ladder, bid(299_000n)]);
+      await round();
+      // The last level grows: one word of four is another one.
+      const far = ladder.at(-1)!;
+      const [grown] = await stack.order(maker1, [{ ...far, sizeLots: 11n }], [oids[30]!]);
+      expect(await round()).to.deep.equal([`${stack.markets[0]!.pair} 2 partial`]);
+      // Other orders of the same sizes and prices: only the header changes.
+      await stack.order(maker1, [{ ...far, sizeLots: 11n }], [grown!]);
+      expect(await round()).to.deep.equal([`${stack.markets[0]!.pair} 3 partial`]);
+      const [, amended, header] = await publicationsOf(stack);
+      expect(header!.wordsHash).to.equal(amended!.wordsHash);
+      expect(header!.snapshotHash).to.not.equal(amended!.snapshotHash);
+    });
+
+    it('measures orders from their acknowledgement', async () => {
+      await stack.order(maker1, [ask(300_000n), ask(300_100n)]);
+      await stack.order(maker2, [ask(300_200n)]);
+      await round();
+      await stack.order(maker2, [ask(300_300n)]);
+      await round();
+      const [latency] = stack.poster.status().latency;
+      expect(latency!.pair).to.equal(stack.markets[0]!.pair);
+      expect([latency!.orderToSignMs.count, latency!.orderToLandedMs.count]).to.deep.equal([3, 2]);
+      expect(latency!.orderToSignMs.p50).to.be.a('number');
+    });
+  }),
+);
