@@ -77,12 +77,9 @@ export const settingsSchema = z.object({
     'what a further word of a side must take off its mean error, in 1/1000 bps',
   ),
   CUT_BEFORE_BLOCK_MS: integer(0, 60_000, 500).describe('how long before the next block is expected the book is cut'),
-  POST_BUDGET_GWEI_PER_HOUR: z
-    .string()
-    .regex(/^\d{1,18}$/, 'must be a whole number of gwei')
-    .default('500000000')
-    .transform((gwei) => BigInt(gwei))
-    .describe('most that posting may cost in an hour; beyond it nothing is posted; 0 for no limit'),
+  POST_BUDGET_GWEI_PER_HOUR: coin(9, '500000000').describe(
+    'most that posting may cost in an hour, in gwei; beyond it nothing is posted; 0 for no limit',
+  ),
   ORDER_SOURCES: z
     .string()
     .default('a,b')

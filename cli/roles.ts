@@ -189,7 +189,7 @@ function startPoster(shared: Shared, signal: AbortSignal): Loop {
       wordGainMilliBps: config.WORD_GAIN_MILLI_BPS,
     },
     cutBeforeBlockMs: config.CUT_BEFORE_BLOCK_MS,
-    budgetWei: config.POST_BUDGET_GWEI_PER_HOUR === 0n ? null : config.POST_BUDGET_GWEI_PER_HOUR * 10n ** 9n,
+    budgetWei: config.POST_BUDGET_GWEI_PER_HOUR === 0n ? null : config.POST_BUDGET_GWEI_PER_HOUR,
     pollIntervalMs: config.POLL_INTERVAL_MS,
     nowMs: shared.nowMs,
     logger,

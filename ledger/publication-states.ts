@@ -36,7 +36,7 @@ export async function readPublicationStates(
   const landed = await landedSeq(q, range.market);
   const publications = await readPublications(q, range);
   const keys = [...new Set(publications.map(({ txKey }) => txKey))];
-  const rows = (await q('outbox').whereIn('tx_key', keys).distinct('tx_key')) as { tx_key: string }[];
+  const rows = await q('outbox').whereIn('tx_key', keys).distinct<{ tx_key: string }[]>('tx_key');
   const signed = new Set(rows.map((row) => row.tx_key));
   return publications.map((publication) => ({
     publication,

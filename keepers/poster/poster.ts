@@ -8,7 +8,8 @@ import { readOperatorState, type OperatorState } from '../../ledger/operator-log
 import { insertPublications } from '../../ledger/publication-log.js';
 import type { SnapshotStore } from '../../ledger/snapshots.js';
 import type { Db, GenerationRow, PublicationKind, Writer } from '../../ledger/types.js';
-import type { Outbox } from '../chain/outbox.js';
+import { FeeCeilingError } from '../chain/fees.js';
+import type { Outbox, SentTx, TxRequest } from '../chain/outbox.js';
 import type { Rpc } from '../chain/rpc.js';
 import { startLoop, type Loop } from '../loop.js';
 import { postCalldata } from './calldata.js';
@@ -179,13 +180,9 @@ export function createPoster(deps: PosterDeps): Poster {
       { number: view.head.toBlock, hash: view.head.blockHash },
       due.map(({ record }) => record),
     );
-    const sent = await outbox.send({
-      txKey,
-      to: deps.curveBook,
-      data,
-      gasLimit: gasLimitOf(due),
-      validUntilSec: Math.min(...due.map(({ publication }) => publication.deadlineSec)),
-    });
+    const validUntilSec = Math.min(...due.map(({ publication }) => publication.deadlineSec));
+    const sent = await sendBelowCeiling({ txKey, to: deps.curveBook, data, gasLimit: gasLimitOf(due), validUntilSec });
+    if (sent === null) return null;
     const signedMs = deps.nowMs();
     meter.counters.transactions.sent += 1;
     if (sent.replaced) meter.counters.transactions.replacements += 1;
@@ -201,6 +198,17 @@ export function createPoster(deps: PosterDeps): Poster {
       publications: due.map(({ market, publication: { seq, kind } }) => ({ pair: market.pair, seq, kind })),
       txHash: sent.hash,
     };
+  }
+
+  /** Null when gas is dearer than the ceiling; what was prepared is then never signed. */
+  async function sendBelowCeiling(request: TxRequest): Promise<SentTx | null> {
+    try {
+      return await outbox.send(request);
+    } catch (error) {
+      if (!(error instanceof FeeCeilingError)) throw error;
+      block('fee_ceiling');
+      return null;
+    }
   }
 
   async function step(signal: AbortSignal): Promise<void> {

@@ -254,6 +254,19 @@ forEachDatabase((name, open) =>
       expect(await stack.poster.round()).to.not.equal(null);
     });
 
+    it('posts nothing while gas is dearer than the ceiling', async () => {
+      await stack.stop();
+      stack = await startKeepers(db, chain, { feeCeilingWei: 1n });
+      await requote();
+      await land();
+      expect(await stack.poster.round()).to.equal(null);
+      expect(stack.poster.status().blockedBy).to.equal('fee_ceiling');
+      await stack.stop();
+      stack = await start();
+      await stack.watcher.scan();
+      await untilLive(await lastSeq());
+    });
+
     it('lets one of two posters publish', async () => {
       const { url, schema } = locationOf(db);
       const otherDb = await openDb(url, { schema });

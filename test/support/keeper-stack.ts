@@ -113,6 +113,7 @@ export interface KeeperOptions {
   posterRpcUrl?: string;
   rpcTimeoutMs?: number;
   poster?: Partial<PosterDeps>;
+  feeCeilingWei?: bigint;
   /** Of the poster. */
   nowMs?(): number;
 }
@@ -159,6 +160,7 @@ export async function startKeepers(db: Db, chain: ManualChain, options: KeeperOp
       db,
       writer: publicationWriter,
       rpc: posterRpc,
+      feeCeilingWei: options.feeCeilingWei,
       chainId: manifest.chainId,
       privateKey: chain.wallet('poster').privateKey as Hex,
       nowMs,

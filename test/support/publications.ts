@@ -18,7 +18,7 @@ export const publicationsOf = (stack: KeeperStack, market = 0): Promise<Publicat
 
 /** The live curve of a market. */
 export async function chainCurve(chain: ManualChain, market: Market): Promise<ChainCurve> {
-  const curveBook = CurveBook__factory.connect(chain.manifest.contracts['curveBook']!, chain.provider);
+  const curveBook = CurveBook__factory.connect(chain.manifest.contracts['curveBook'], chain.provider);
   const state = await curveBook.marketState(market.id);
   const words = await curveBook.curveWords(market.id);
   return {
@@ -43,7 +43,7 @@ export async function expectRecordsHold(stack: KeeperStack, chain: ManualChain):
     const together = byTransaction.get(publication.txKey) ?? [];
     byTransaction.set(publication.txKey, [...together, { publication, record }]);
   }
-  const rows = (await stack.db.knex('outbox').select('tx_key', 'raw')) as { tx_key: string; raw: Hex }[];
+  const rows = await stack.db.knex('outbox').select<{ tx_key: string; raw: Hex }[]>('tx_key', 'raw');
   for (const { tx_key: txKey, raw } of rows) {
     const records = (byTransaction.get(txKey) ?? []).sort((a, b) => a.publication.market - b.publication.market);
     if (records.length === 0) continue;
