@@ -6,11 +6,11 @@ import { settingsSchema } from './config.js';
 
 interface Shape {
   description?: string;
-  default?: unknown;
+  default?: string | number | boolean;
   type?: string;
-  enum?: unknown[];
+  enum?: string[];
   anyOf?: Shape[];
-  const?: unknown;
+  const?: string | number;
   minimum?: number;
   maximum?: number;
 }
@@ -40,7 +40,7 @@ export function settingsDoc(): string {
 }
 
 function valuesOf(shape: Shape): string {
-  if (shape.enum !== undefined) return shape.enum.map(String).join(', ');
+  if (shape.enum !== undefined) return shape.enum.join(', ');
   if (shape.anyOf !== undefined) return shape.anyOf.map((one) => String(one.const)).join(', ');
   if (shape.minimum !== undefined || shape.maximum !== undefined) return `${shape.minimum} to ${shape.maximum}`;
   return shape.type === 'string' ? 'text' : '';
