@@ -1,0 +1,142 @@
+/** What a quote promises, from what the market gives. Amounts in base units; what is rounded says so. */
+import { ceilDiv } from '../amounts.js';
+import { OWN, type Source } from './source.js';
+import { split, type Part, type SplitKind } from './split.js';
+
+export const BPS = 10_000n;
+
+/** The least output of a sell order: no more than the slippage is given up, so it is rounded up. */
+export function minBuyUnits(buyUnits: bigint, slippageBps: number): bigint {
+  return ceilDiv(buyUnits * (BPS - BigInt(slippageBps)), BPS);
+}
+
+/** The most input of a buy order: no more than the slippage is added, so it is rounded down. */
+export function maxSellUnits(expectedUnits: bigint, slippageBps: number): bigint {
+  return (expectedUnits * (BPS + BigInt(slippageBps))) / BPS;
+}
+
+/** What a route's execution costs in gas: by the curve alone, or through the settler's own hands. */
+export interface GasModel {
+  /** An order by the curve alone. */
+  own: bigint;
+  /** A route, without its parts. */
+  route: bigint;
+  /** The curve's part of a route. */
+  routeOwn: bigint;
+  /** Each call of an external contract. */
+  routeCall: bigint;
+}
+
+/** Gas of an order that trades with these sources. */
+export function gasOf(model: GasModel, ids: readonly string[]): bigint {
+  const calls = BigInt(ids.filter((id) => id !== OWN).length);
+  const hasOwn = ids.includes(OWN);
+  if (calls === 0n) return model.own;
+  return model.route + (hasOwn ? model.routeOwn : 0n) + calls * model.routeCall;
+}
+
+/** Price of gas in the sell token: `units` of it are worth `wei`. */
+export interface GasPrice {
+  weiPerGas: bigint;
+  units: bigint;
+  wei: bigint;
+}
+
+/** The fee that recovers `gas`, with a margin, in units of the sell token, rounded up. */
+export function feeUnits(gas: bigint, price: GasPrice, marginBps: number): bigint {
+  const cost = gas * price.weiPerGas * price.units * (BPS + BigInt(marginBps));
+  return ceilDiv(cost, price.wei * BPS);
+}
+
+/** A way to execute an order: its parts, the fee, and what is taken and given in all. */
+export interface RoutePlan {
+  parts: Part[];
+  feeUnits: bigint;
+  /** Taken of the sell token, fee included. */
+  inUnits: bigint;
+  outUnits: bigint;
+}
+
+export interface RouteQuestion {
+  kind: SplitKind;
+  /** Sell: what is taken in all, fee included. Buy: what is received. */
+  amountUnits: bigint;
+  sources: readonly Source[];
+  preference: 'auto' | 'preferService' | 'onlyService';
+  /** How much worse than the best route our own may be and still be preferred. */
+  toleranceBps: number;
+  feeOf(ids: readonly string[]): bigint;
+}
+
+/** No route: nothing trades the pair or enough of it, or the fee would take the whole input. */
+export type NoRoute = { problem: 'liquidity' } | { problem: 'fee'; feeUnits: bigint };
+
+/**
+ * The best route after the fee of each. Candidates are each source by itself, our own curve with each other source, and all together;
+ * of equal ones the first in that order.
+ */
+export function bestRoute(question: RouteQuestion): RoutePlan | NoRoute {
+  const { preference, toleranceBps } = question;
+  const candidates = candidatesOf(question);
+  let least: bigint | null = null;
+  let best: RoutePlan | null = null;
+  let own: RoutePlan | null = null;
+  for (const sources of candidates) {
+    const plan = planOf(question, sources);
+    if (plan === null) continue;
+    if ('problem' in plan) {
+      if (plan.problem === 'fee' && (least === null || plan.feeUnits < least)) least = plan.feeUnits;
+      continue;
+    }
+    if (sources.length === 1 && sources[0]?.id === OWN) own = plan;
+    if (best === null || isBetter(question.kind, plan, best)) best = plan;
+  }
+  if (
+    preference === 'preferService' &&
+    own !== null &&
+    best !== null &&
+    isClose(question.kind, own, best, toleranceBps)
+  ) {
+    return own;
+  }
+  if (best !== null) return best;
+  return least === null ? { problem: 'liquidity' } : { problem: 'fee', feeUnits: least };
+}
+
+function candidatesOf({ sources, preference }: RouteQuestion): Source[][] {
+  const own = sources.filter(({ id }) => id === OWN);
+  if (preference === 'onlyService') return own.map((source) => [source]);
+  const others = sources.filter(({ id }) => id !== OWN);
+  const singles = sources.map((source) => [source]);
+  const pairs = own.flatMap((mine) => others.map((other) => [mine, other]));
+  const all = sources.length > 2 ? [[...sources]] : [];
+  const external = own.length > 0 && others.length > 1 ? [[...others]] : [];
+  const together = own.length === 0 && sources.length === 2 ? [[...sources]] : [];
+  return [...singles, ...pairs, ...together, ...external, ...all];
+}
+
+function planOf({ kind, amountUnits, feeOf }: RouteQuestion, sources: readonly Source[]): RoutePlan | NoRoute | null {
+  const fee = feeOf(sources.map(({ id }) => id));
+  if (kind === 'sell' && fee >= amountUnits) return { problem: 'fee', feeUnits: fee };
+  const parts = split(kind, sources, kind === 'sell' ? amountUnits - fee : amountUnits);
+  // A split that leaves a source out is another candidate, with a lower fee.
+  if (parts?.length !== sources.length) return null;
+  return {
+    parts,
+    feeUnits: fee,
+    inUnits: parts.reduce((sum, part) => sum + part.inUnits, fee),
+    outUnits: parts.reduce((sum, part) => sum + part.outUnits, 0n),
+  };
+}
+
+/** True when `plan` brings more, or costs less, than `other`. */
+export function isBetter(kind: SplitKind, plan: RoutePlan, other: RoutePlan): boolean {
+  return kind === 'sell' ? plan.outUnits > other.outUnits : plan.inUnits < other.inUnits;
+}
+
+function isClose(kind: SplitKind, own: RoutePlan, best: RoutePlan, toleranceBps: number): boolean {
+  const tolerance = BigInt(toleranceBps);
+  return kind === 'sell'
+    ? own.outUnits * BPS >= best.outUnits * (BPS - tolerance)
+    : own.inUnits * BPS <= best.inUnits * (BPS + tolerance);
+}

@@ -1,0 +1,78 @@
+import { minBig } from '../amounts.js';
+import type { Rate, Source } from './source.js';
+
+/** One source's part: exactly `units` go in (kind sell) or come out (kind buy). */
+export interface Part {
+  id: string;
+  inUnits: bigint;
+  outUnits: bigint;
+}
+
+export type SplitKind = 'sell' | 'buy';
+
+const RATE_BITS = 128n;
+const rateOf = (value: bigint): Rate => ({ out: value, in: 1n << RATE_BITS });
+/** The price at which a split meets is found to this many binary digits. */
+const PRECISION_BITS = 64n;
+
+/**
+ * Divides an exact input (sell) or an exact output (buy) among sources so that the last unit brings the same everywhere, which is the
+ * best there is because no source gets better with size. Parts of nothing are left out. Null when the sources together can't do it.
+ */
+export function split(kind: SplitKind, sources: readonly Source[], amountUnits: bigint): Part[] | null {
+  const [only] = sources;
+  if (sources.length === 1 && only !== undefined) return complete(kind, [[only, amountUnits]]);
+  const tradedAt = (rate: bigint): bigint[] =>
+    sources.map((source) => {
+      const { inUnits, outUnits } = source.tradedAt(rateOf(rate));
+      return kind === 'sell' ? inUnits : outUnits;
+    });
+  const enough = (rate: bigint): boolean => tradedAt(rate).reduce((sum, units) => sum + units, 0n) >= amountUnits;
+  if (!enough(0n)) return null;
+  const [low, high] = meetingRate(enough);
+  return complete(kind, allocate(sources, tradedAt(high), tradedAt(low), amountUnits));
+}
+
+/** Two neighbouring rates: enough is traded at the lower one, and not at the higher one. */
+function meetingRate(enough: (rate: bigint) => boolean): [bigint, bigint] {
+  let low = 0n;
+  let high = 1n;
+  while (enough(high)) {
+    low = high;
+    high <<= 4n;
+  }
+  while (high - low > 1n && high - low > high >> PRECISION_BITS) {
+    const middle = (low + high) / 2n;
+    if (enough(middle)) low = middle;
+    else high = middle;
+  }
+  return [low, high];
+}
+
+/** Everybody gets what is better than the meeting rate; who has more at that rate gets the rest, in the order of the sources. */
+function allocate(
+  sources: readonly Source[],
+  better: readonly bigint[],
+  atRate: readonly bigint[],
+  amountUnits: bigint,
+): [Source, bigint][] {
+  let rest = amountUnits - better.reduce((sum, units) => sum + units, 0n);
+  return sources.map((source, i) => {
+    const base = better[i] ?? 0n;
+    const extra = minBig(rest, (atRate[i] ?? 0n) - base);
+    rest -= extra;
+    return [source, base + extra];
+  });
+}
+
+function complete(kind: SplitKind, units: readonly (readonly [Source, bigint])[]): Part[] | null {
+  const parts: Part[] = [];
+  for (const [source, amount] of units) {
+    if (amount === 0n) continue;
+    const other = kind === 'sell' ? source.outputFor(amount) : source.inputFor(amount);
+    if (other === null) return null;
+    const [inUnits, outUnits] = kind === 'sell' ? [amount, other] : [other, amount];
+    parts.push({ id: source.id, inUnits, outUnits });
+  }
+  return parts.length === 0 ? null : parts;
+}
