@@ -35,13 +35,14 @@ const noEnvironment = {
 
 /** Folders that `folder` must not import. Dependencies point one way: server, keepers, cli, deploy -> ledger -> core. */
 const forbiddenImports = {
-  core: ['ledger', 'keepers', 'server', 'cli', 'deploy', 'test', 'typechain-types'],
-  ledger: ['keepers', 'server', 'cli', 'deploy', 'test', 'typechain-types'],
+  core: ['ledger', 'liquidity', 'keepers', 'server', 'cli', 'deploy', 'test', 'typechain-types'],
+  ledger: ['liquidity', 'keepers', 'server', 'cli', 'deploy', 'test', 'typechain-types'],
+  liquidity: ['ledger', 'keepers', 'server', 'cli', 'deploy', 'test'],
   keepers: ['server', 'cli', 'deploy', 'test'],
   server: ['keepers', 'cli', 'deploy', 'test'],
-  deploy: ['ledger', 'keepers', 'server', 'cli', 'test'],
+  deploy: ['ledger', 'liquidity', 'keepers', 'server', 'cli', 'test'],
   cli: ['test'],
-  examples: ['core', 'ledger', 'keepers', 'server', 'cli', 'deploy', 'test'],
+  examples: ['core', 'ledger', 'liquidity', 'keepers', 'server', 'cli', 'deploy', 'test'],
 };
 
 const importDirection = Object.entries(forbiddenImports).map(([folder, forbidden]) => ({
@@ -85,7 +86,7 @@ export default tseslint.config(
     },
   },
   {
-    files: ['{core,ledger,keepers,server,cli}/**/*.ts'],
+    files: ['{core,ledger,liquidity,keepers,server,cli}/**/*.ts'],
     rules: { 'no-restricted-syntax': ['error', ...noFloats, noEnvironment] },
   },
   {

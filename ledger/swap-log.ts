@@ -159,7 +159,7 @@ export async function acceptOrder(db: Db, order: SwapOrder, validToSec: number):
     const existing =
       order.clientOrderId === null ? null : await readClientOrder(db.knex, order.owner, order.clientOrderId);
     if (existing !== null) return { result: 'existing', order: existing };
-    const user = await orderWhere(db.knex, { quote_id: order.quoteId });
+    const user = await readOrderOfQuote(db.knex, order.quoteId);
     if (user === null) throw error;
     return { result: 'quoteUsed', order: user };
   }
@@ -173,6 +173,11 @@ export async function readOrder(q: Queryable, id: string): Promise<SwapOrder | n
 /** The owner's order under its own name for it, null when there is none. */
 export async function readClientOrder(q: Queryable, owner: Address, clientOrderId: string): Promise<SwapOrder | null> {
   return orderWhere(q, { owner, client_order_id: clientOrderId });
+}
+
+/** The order that used a quote, null while none did. */
+export async function readOrderOfQuote(q: Queryable, quoteId: string): Promise<SwapOrder | null> {
+  return orderWhere(q, { quote_id: quoteId });
 }
 
 /** An order that may still be executed, with its quote. */

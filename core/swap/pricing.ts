@@ -71,6 +71,8 @@ export interface RouteQuestion {
 /** No route: nothing trades the pair or enough of it, or the fee would take the whole input. */
 export type NoRoute = { problem: 'liquidity' } | { problem: 'fee'; feeUnits: bigint };
 
+export const isNoRoute = (plan: RoutePlan | NoRoute): plan is NoRoute => 'problem' in plan;
+
 /**
  * The best route after the fee of each. Candidates are each source by itself, our own curve with each other source, and all together;
  * of equal ones the first in that order.

@@ -1,0 +1,275 @@
+import type { Logger } from 'pino';
+import type { Part } from '../../core/swap/split.js';
+import { isNoRoute } from '../../core/swap/pricing.js';
+import type { Address } from '../../core/types.js';
+import { lastGeneration } from '../../ledger/ledger-log.js';
+import { readSettledOrder } from '../../ledger/settled-orders.js';
+import {
+  closeOrder,
+  insertAttempt,
+  insertOutcome,
+  pruneQuotes,
+  readAttempts,
+  readPending,
+  readTransactions,
+  type PendingOrder,
+  type SwapAttempt,
+  type SwapOutcome,
+  type SwapQuote,
+} from '../../ledger/swap-log.js';
+import type { Db, GenerationRow, Writer } from '../../ledger/types.js';
+import type { Head } from '../../liquidity/eth.js';
+import type { MarketData } from '../../liquidity/market-data.js';
+import { decodeRoute, planRoute } from '../../liquidity/planner.js';
+import type { Outbox } from '../chain/outbox.js';
+import type { Rpc } from '../chain/rpc.js';
+import { startLoop, type Loop } from '../loop.js';
+import { simulate, type Simulated } from './simulate.js';
+import { orderCalldata } from './transaction.js';
+
+export interface ExecutorDeps {
+  db: Db;
+  /** Writer of the swap log. */
+  writer: Writer;
+  /** Queues: an order's transaction never takes the place of another's. */
+  outbox: Outbox;
+  rpc: Rpc;
+  settler: Address;
+  marketData: MarketData;
+  /** Nothing is sent while the ledger is not ready: it could not be told whether it was filled. */
+  readiness(): { ready: boolean };
+  toleranceBps: number;
+  /** Most transactions for one order; one that was mined and reverted counts. */
+  maxSends: number;
+  pollIntervalMs: number;
+  nowMs(): number;
+  logger: Logger;
+}
+
+export interface Executor {
+  start(signal: AbortSignal): Loop;
+  /** Looks at every pending order once. */
+  round(): Promise<void>;
+}
+
+/** Most orders looked at in one round, oldest first. */
+const MAX_ORDERS = 500;
+/** Unused quotes are kept this long after they expired. */
+const KEEP_QUOTES_MS = 24 * 60 * 60 * 1_000;
+const PRUNE_LIMIT = 1_000;
+const PRUNE_INTERVAL_MS = 60_000;
+
+/**
+ * Executes signed orders. Whether one was filled is decided by the settler's event in a durable generation alone; that it is not filled
+ * twice, by Permit2's nonce. An order that is not filled ends as expired when a scanned block is past its last second, and as failed only
+ * when no transaction of it is under way and none will be sent.
+ */
+export function createExecutor(deps: ExecutorDeps): Executor {
+  const { db, writer, outbox, rpc, marketData, logger } = deps;
+  /** Block at which an order was tried last. */
+  const tried = new Map<string, number>();
+  /** First block at which an order's nonce was seen used, until the ledger has scanned it. */
+  const usedAt = new Map<string, number>();
+  let prunedMs = Number.NEGATIVE_INFINITY;
+
+  async function round(): Promise<void> {
+    await prune();
+    const generation = await lastGeneration(db.knex);
+    const pending = await readPending(db.knex, MAX_ORDERS);
+    forget(pending);
+    if (generation === null) return;
+    await outbox.resume(toSec(generation.blockTimestampMs));
+    if (pending.length === 0) return;
+    const head = await marketData.head();
+    for (const one of pending) {
+      try {
+        await advance(one, generation, head);
+      } catch (error) {
+        logger.warn({ orderId: one.order.id, err: error }, 'an order could not be looked after');
+      }
+    }
+  }
+
+  function forget(pending: readonly PendingOrder[]): void {
+    const ids = new Set(pending.map(({ order }) => order.id));
+    for (const map of [tried, usedAt]) for (const id of map.keys()) if (!ids.has(id)) map.delete(id);
+  }
+
+  async function prune(): Promise<void> {
+    if (deps.nowMs() - prunedMs < PRUNE_INTERVAL_MS) return;
+    await writer.tx((tx) => pruneQuotes(tx, deps.nowMs() - KEEP_QUOTES_MS, PRUNE_LIMIT));
+    prunedMs = deps.nowMs();
+  }
+
+  /** One step of one order: close it, wait, or try to execute it. */
+  async function advance(one: PendingOrder, generation: GenerationRow, head: Head): Promise<void> {
+    const { order, quote } = one;
+    const isPast = toSec(generation.blockTimestampMs) > quote.validToSec;
+    const settled = await readSettledOrder(db.knex, quote);
+    if (settled !== null) {
+      // Until then a reorganisation could still take the fill back, and the order would be executed again.
+      if (isPast) await writer.tx((tx) => closeOrder(tx, order.id));
+      return;
+    }
+    const attempts = await readAttempts(db.knex, order.id);
+    if (isPast) return end(one, generation, 'expired', expiryReason(attempts));
+    if (await isUnderWay(attempts)) return;
+    const used = usedAt.get(order.id);
+    if (used !== undefined) {
+      if (generation.toBlock < used) return;
+      return end(one, generation, 'failed', {
+        code: 'NONCE_USED',
+        message: "The order's Permit2 nonce was used or invalidated by the owner",
+      });
+    }
+    const isLate = head.timestampSec >= quote.validToSec || toSec(deps.nowMs()) > quote.validToSec;
+    if (!deps.readiness().ready || isLate || tried.get(order.id) === head.number) return;
+    tried.set(order.id, head.number);
+    await execute(one, attempts, generation, head);
+  }
+
+  /** A transaction of the order is signed, and the chain has not used its nonce yet. */
+  async function isUnderWay(attempts: readonly SwapAttempt[]): Promise<boolean> {
+    for (const attempt of attempts) {
+      if (attempt.result !== 'sent') continue;
+      const transactions = await readTransactions(db.knex, attempt.txKey);
+      if (transactions.some(({ isFinished }) => !isFinished)) return true;
+    }
+    return false;
+  }
+
+  async function execute(
+    one: PendingOrder,
+    attempts: readonly SwapAttempt[],
+    generation: GenerationRow,
+    head: Head,
+  ): Promise<void> {
+    const simulated = await bestTransaction(one, head);
+    if (simulated.ok) {
+      const sends = attempts.filter(({ result }) => result === 'sent').length;
+      if (sends >= deps.maxSends) {
+        const message = `${sends} transactions were sent and reverted`;
+        return end(one, generation, 'failed', { code: 'TOO_MANY_ATTEMPTS', message });
+      }
+      return send(one, attempts, simulated);
+    }
+    const { refusal } = simulated;
+    if (refusal.code === 'NONCE_USED') {
+      // Perhaps by our own transaction: the ledger knows once it has scanned this block.
+      usedAt.set(one.order.id, head.number);
+      return;
+    }
+    await noteRefusal(one, attempts, refusal);
+    if (refusal.isFinal) await end(one, generation, 'failed', refusal);
+  }
+
+  /** The quoted route as long as it brings what was quoted, otherwise the better of it and the best route there is now. */
+  async function bestTransaction(one: PendingOrder, head: Head): Promise<Simulated> {
+    const quoted = decodeRoute(one.quote.route);
+    const first = await simulateParts(one, quoted);
+    if (first.ok && delivers(one.quote, first)) return first;
+    const parts = await replan(one.quote, head);
+    if (parts === null || isSameRoute(parts, quoted)) return first;
+    const second = await simulateParts(one, parts);
+    if (!second.ok) return first;
+    return first.ok && !isBetter(one.quote, second, first) ? first : second;
+  }
+
+  async function simulateParts(one: PendingOrder, parts: readonly Part[]): Promise<Simulated> {
+    const data = orderCalldata(one, parts, deps.settler, marketData.venueOf);
+    return simulate(rpc, outbox.signer, deps.settler, data);
+  }
+
+  /** The best route now, with the fee as it was quoted. */
+  async function replan(quote: SwapQuote, head: Head): Promise<Part[] | null> {
+    const question = {
+      kind: quote.kind,
+      sellToken: quote.sellToken,
+      buyToken: quote.buyToken,
+      amountUnits: quote.kind === 'sell' ? quote.sellUnits : quote.buyUnits,
+      preference: quote.preference,
+      toleranceBps: deps.toleranceBps,
+      feeOf: () => quote.feeUnits,
+    };
+    const plan = await planRoute(marketData, question, head, toSec(deps.nowMs()));
+    return isNoRoute(plan) ? null : plan.parts;
+  }
+
+  /** The attempt is durable before anything of it is signed. */
+  async function send(
+    { order, quote }: PendingOrder,
+    attempts: readonly SwapAttempt[],
+    { data, gas }: Simulated & { ok: true },
+  ): Promise<void> {
+    const attemptNo = nextNo(attempts);
+    const txKey = `order:${order.id}:${attemptNo}`;
+    await writer.tx((tx) =>
+      insertAttempt(tx, { orderId: order.id, attemptNo, timeMs: deps.nowMs(), result: 'sent', txKey }),
+    );
+    // Room for what the market may do until it is mined: another segment of the curve, another tick of a pool.
+    const gasLimit = (gas * 13n) / 10n + 30_000n;
+    const sent = await outbox.send({ txKey, to: deps.settler, data, gasLimit, validUntilSec: quote.validToSec });
+    logger.info({ orderId: order.id, attemptNo, hash: sent.hash }, 'sent an order');
+  }
+
+  /** Once per reason: an order is tried at every block. */
+  async function noteRefusal(
+    { order }: PendingOrder,
+    attempts: readonly SwapAttempt[],
+    { code, message }: { code: string; message: string },
+  ): Promise<void> {
+    const newest = attempts.at(-1);
+    if (newest?.result === 'refused' && newest.code === code) return;
+    const attempt = { orderId: order.id, attemptNo: nextNo(attempts), timeMs: deps.nowMs() };
+    await writer.tx((tx) => insertAttempt(tx, { ...attempt, result: 'refused', code, message }));
+  }
+
+  async function end(
+    { order }: PendingOrder,
+    { generation }: GenerationRow,
+    status: SwapOutcome['status'],
+    { code, message }: { code: string; message: string },
+  ): Promise<void> {
+    const outcome = { orderId: order.id, status, code, message, generation, timeMs: deps.nowMs() };
+    await writer.tx((tx) => insertOutcome(tx, outcome));
+    logger.info({ orderId: order.id, status, code }, 'an order ended unfilled');
+  }
+
+  return {
+    round,
+    start: (signal) => startLoop(round, { name: 'executor', intervalMs: deps.pollIntervalMs, signal, logger }),
+  };
+}
+
+const nextNo = (attempts: readonly SwapAttempt[]): number => (attempts.at(-1)?.attemptNo ?? 0) + 1;
+
+/** The last thing that stood in its way. */
+function expiryReason(attempts: readonly SwapAttempt[]): { code: string; message: string } {
+  const newest = attempts.at(-1);
+  if (newest?.result === 'refused') {
+    return { code: newest.code, message: `${newest.message}; it stayed so until the order expired` };
+  }
+  return { code: 'EXPIRED', message: 'The order was not executed before it expired' };
+}
+
+function delivers(quote: SwapQuote, { inUnits, outUnits }: { inUnits: bigint; outUnits: bigint }): boolean {
+  return quote.kind === 'sell' ? outUnits >= quote.buyUnits : inUnits <= quote.expectedSellUnits;
+}
+
+function isBetter(
+  { kind }: SwapQuote,
+  one: { inUnits: bigint; outUnits: bigint },
+  other: { inUnits: bigint; outUnits: bigint },
+): boolean {
+  return kind === 'sell' ? one.outUnits > other.outUnits : one.inUnits < other.inUnits;
+}
+
+/** A route of one part is the same however much it brings. */
+function isSameRoute(a: readonly Part[], b: readonly Part[]): boolean {
+  return a.length === 1 && b.length === 1 && a[0]?.id === b[0]?.id;
+}
+
+/** Block times are whole seconds. */
+function toSec(timestampMs: number): number {
+  return Math.floor(timestampMs / 1_000);
+}

@@ -1,0 +1,60 @@
+import { toSafeInt } from '../core/amounts.js';
+import { consumedUnits } from '../core/curve/walk.js';
+import { decodeSide, unpackSide } from '../core/curve/words.js';
+import type { CurveState } from '../core/swap/curve-source.js';
+import type { Address, Market } from '../core/types.js';
+import { CurveBook__factory } from '../typechain-types/factories/CurveBook__factory.js';
+import { Custodian__factory } from '../typechain-types/factories/Custodian__factory.js';
+import { callsAt, type EthReader, type Head } from './eth.js';
+
+const BOOK = CurveBook__factory.createInterface();
+const CUSTODIAN = Custodian__factory.createInterface();
+
+/** A market's curve as it is at a block, and when it ends. */
+export interface LiveCurve {
+  state: CurveState;
+  /** First second in which it can't be executed any more. */
+  deadlineSec: number;
+  /** Free liquidity of the vault. */
+  availableUnits: { base: bigint; quote: bigint };
+}
+
+/** Reads a market's words, counters and the vault's free liquidity, in one round trip. */
+export async function readCurve(
+  eth: EthReader,
+  contracts: { curveBook: Address; custodian: Address },
+  market: Market,
+  head: Head,
+): Promise<LiveCurve> {
+  const available = (token: Address) => ({
+    to: contracts.custodian,
+    data: CUSTODIAN.encodeFunctionData('availableLiquidity', [token]),
+  });
+  const [stateData, wordsData, baseData, quoteData] = await callsAt(eth, head, [
+    { to: contracts.curveBook, data: BOOK.encodeFunctionData('marketState', [market.id]) },
+    { to: contracts.curveBook, data: BOOK.encodeFunctionData('curveWords', [market.id]) },
+    available(market.base.address),
+    available(market.quote.address),
+  ]);
+  const [chain] = BOOK.decodeFunctionResult('marketState', stateData ?? '0x') as unknown as [
+    { cumAsk: bigint; cumBid: bigint; snapAsk: bigint; snapBid: bigint; deadline: bigint },
+  ];
+  const decoded = BOOK.decodeFunctionResult('curveWords', wordsData ?? '0x') as unknown as [bigint[], bigint[]];
+  const [askWords, bidWords] = [[...decoded[0]], [...decoded[1]]];
+  return {
+    state: {
+      market,
+      sides: {
+        asks: decodeSide(market, 'ask', askWords),
+        bids: decodeSide(market, 'bid', bidWords),
+        askQuantumSubticks: 1n << unpackSide(askWords).shift,
+      },
+      consumed: {
+        askUnits: consumedUnits(chain.cumAsk, chain.snapAsk),
+        bidUnits: consumedUnits(chain.cumBid, chain.snapBid),
+      },
+    },
+    deadlineSec: toSafeInt(chain.deadline),
+    availableUnits: { base: BigInt(baseData ?? '0x0'), quote: BigInt(quoteData ?? '0x0') },
+  };
+}

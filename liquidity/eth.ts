@@ -1,0 +1,92 @@
+import { toSafeInt } from '../core/amounts.js';
+import type { Address, Hex } from '../core/types.js';
+
+/** The part of a JSON-RPC client that reading liquidity needs. */
+export interface EthReader {
+  call(method: string, params?: unknown[]): Promise<unknown>;
+  /** Answers in the order asked; the first error among them is thrown. */
+  batch(requests: readonly { method: string; params: unknown[] }[]): Promise<unknown[]>;
+}
+
+/** A block as prices are read at it. */
+export interface Head {
+  number: number;
+  hash: Hex;
+  timestampSec: number;
+  baseFeeWei: bigint;
+}
+
+export interface HeadReader {
+  /** The newest block, as it is after the call: a request that is under way already does not answer it. */
+  head(): Promise<Head>;
+  /** What `load` finds at that block, kept until the next one. A failure is not kept. */
+  at<T>(head: Head, key: string, load: () => Promise<T>): Promise<T>;
+}
+
+/** Follows the newest block. Concurrent callers share one request, and what was read at a block is read once. */
+export function createHeadReader(eth: EthReader): HeadReader {
+  let running: Promise<Head> | null = null;
+  let queued: Promise<Head> | null = null;
+  let kept: { hash: Hex; values: Map<string, Promise<unknown>> } = { hash: '0x', values: new Map() };
+
+  function start(): Promise<Head> {
+    const request = readHead(eth);
+    running = request;
+    const done = (): void => {
+      if (running === request) running = null;
+    };
+    request.then(done, done);
+    return request;
+  }
+
+  function head(): Promise<Head> {
+    if (running === null) return start();
+    queued ??= running
+      .catch(() => null)
+      .then(() => {
+        queued = null;
+        return start();
+      });
+    return queued;
+  }
+
+  return {
+    head,
+    at<T>(block: Head, key: string, load: () => Promise<T>): Promise<T> {
+      if (kept.hash !== block.hash) kept = { hash: block.hash, values: new Map() };
+      const { values } = kept;
+      const found = values.get(key) as Promise<T> | undefined;
+      if (found !== undefined) return found;
+      const loading = load();
+      values.set(key, loading);
+      loading.catch(() => values.delete(key));
+      return loading;
+    },
+  };
+}
+
+async function readHead(eth: EthReader): Promise<Head> {
+  const block = (await eth.call('eth_getBlockByNumber', ['latest', false])) as {
+    number: Hex;
+    hash: Hex;
+    timestamp: Hex;
+    baseFeePerGas?: Hex;
+  };
+  return {
+    number: toSafeInt(BigInt(block.number)),
+    hash: block.hash,
+    timestampSec: toSafeInt(BigInt(block.timestamp)),
+    baseFeeWei: BigInt(block.baseFeePerGas ?? '0x0'),
+  };
+}
+
+/** Calls at one block in one round trip. */
+export async function callsAt(
+  eth: EthReader,
+  head: Head,
+  calls: readonly { to: Address; data: string }[],
+): Promise<Hex[]> {
+  const block = `0x${head.number.toString(16)}`;
+  const requests = calls.map((call) => ({ method: 'eth_call', params: [call, block] }));
+  return (await eth.batch(requests)) as Hex[];
+}

@@ -1,0 +1,96 @@
+import { curveSource } from '../core/swap/curve-source.js';
+import type { GasPrice } from '../core/swap/pricing.js';
+import type { Source } from '../core/swap/source.js';
+import type { Address, Market } from '../core/types.js';
+import { readCurve } from './curve.js';
+import { createHeadReader, type EthReader, type Head } from './eth.js';
+import type { Venue } from './venue.js';
+
+export interface MarketDataDeps {
+  eth: EthReader;
+  contracts: { curveBook: Address; custodian: Address };
+  /** Listed markets; may grow. */
+  markets(): readonly Market[];
+  venues: readonly Venue[];
+  wrappedNative: Address;
+}
+
+/** What can be traded where, at one block. */
+export interface MarketData {
+  head(): Promise<Head>;
+  /**
+   * Our own curve, if it is alive at `atSec`, and every external pool of the pair. A venue that can't be read is left out and reported.
+   */
+  sources(sellToken: Address, buyToken: Address, head: Head, atSec: number): Promise<Source[]>;
+  /** What gas costs in the sell token, null when nothing prices it. */
+  gasPrice(sellToken: Address, head: Head, atSec: number): Promise<GasPrice | null>;
+  /** The venue of an external source. Throws RangeError for an id that no venue knows. */
+  venueOf(id: string): Venue;
+}
+
+/** Tip per gas that our transactions offer. */
+const PRIORITY_FEE_WEI = 1_000_000n;
+/** Gas is priced by what this much costs: enough that rounding does not matter. */
+const REFERENCE_WEI = 10n ** 15n;
+
+export function createMarketData(
+  deps: MarketDataDeps,
+  onVenueError: (venue: string, error: unknown) => void,
+): MarketData {
+  const { eth, contracts, venues, wrappedNative } = deps;
+  const heads = createHeadReader(eth);
+
+  function marketOf(a: Address, b: Address): Market | undefined {
+    return deps
+      .markets()
+      .find(
+        ({ base, quote }) => (base.address === a && quote.address === b) || (base.address === b && quote.address === a),
+      );
+  }
+
+  async function ownSource(sellToken: Address, buyToken: Address, head: Head, atSec: number): Promise<Source[]> {
+    const market = marketOf(sellToken, buyToken);
+    if (market === undefined) return [];
+    const curve = await heads.at(head, `curve:${market.id}`, () => readCurve(eth, contracts, market, head));
+    if (curve.deadlineSec <= Math.max(head.timestampSec, atSec)) return [];
+    const { base, quote } = curve.availableUnits;
+    return [curveSource(curve.state, buyToken, market.base.address === buyToken ? base : quote)];
+  }
+
+  async function venueSources(venue: Venue, sellToken: Address, buyToken: Address, head: Head): Promise<Source[]> {
+    try {
+      const key = `${venue.name}:${sellToken}:${buyToken}`;
+      return await heads.at(head, key, () => venue.sources(sellToken, buyToken, head));
+    } catch (error) {
+      onVenueError(venue.name, error);
+      return [];
+    }
+  }
+
+  async function sources(sellToken: Address, buyToken: Address, head: Head, atSec: number): Promise<Source[]> {
+    const found = await Promise.all([
+      ownSource(sellToken, buyToken, head, atSec),
+      ...venues.map((venue) => venueSources(venue, sellToken, buyToken, head)),
+    ]);
+    return found.flat();
+  }
+
+  return {
+    head: heads.head,
+    sources,
+    async gasPrice(sellToken, head, atSec) {
+      const weiPerGas = head.baseFeeWei + PRIORITY_FEE_WEI;
+      if (sellToken === wrappedNative) return { weiPerGas, units: 1n, wei: 1n };
+      const prices = (await sources(sellToken, wrappedNative, head, atSec))
+        .map((source) => source.inputFor(REFERENCE_WEI))
+        .filter((units) => units !== null);
+      if (prices.length === 0) return null;
+      return { weiPerGas, units: prices.reduce((a, b) => (a < b ? a : b)), wei: REFERENCE_WEI };
+    },
+    venueOf(id) {
+      const venue = venues.find(({ name }) => id.startsWith(`${name}:`));
+      if (venue === undefined) throw new RangeError(`no venue knows ${id}`);
+      return venue;
+    },
+  };
+}

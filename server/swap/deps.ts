@@ -1,0 +1,34 @@
+import type { GasModel } from '../../core/swap/pricing.js';
+import type { Address } from '../../core/types.js';
+import type { Db } from '../../ledger/types.js';
+import type { EthReader } from '../../liquidity/eth.js';
+import type { MarketData } from '../../liquidity/market-data.js';
+import type { RateLimit } from '../rate-limit.js';
+import type { SwapToken } from './tokens.js';
+
+export interface SwapDeps {
+  db: Db;
+  eth: EthReader;
+  chainId: number;
+  permit2: Address;
+  /** Spender of every order. */
+  settler: Address;
+  /** Contracts that must not receive what an order buys, because the settler refuses them. */
+  forbiddenReceivers: readonly Address[];
+  wrappedNative: Address;
+  tokens: readonly SwapToken[];
+  marketData: MarketData;
+  gasModel: GasModel;
+  /** Added to the cost of gas in the fee. */
+  feeMarginBps: number;
+  /** How much worse our own route may be and still be preferred by `preferService`. */
+  toleranceBps: number;
+  /** How long an order for a quote is accepted, and how long it may be executed. */
+  quoteTtlSec: number;
+  orderTtlSec: number;
+  limits: { tokens: RateLimit; quotes: RateLimit; submissions: RateLimit; orders: RateLimit };
+  readiness(): { ready: boolean; reason: string | null };
+  nowMs(): number;
+  /** Called after an order is durable, so that the executor need not wait for its next look. */
+  onOrder(): void;
+}

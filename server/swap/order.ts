@@ -1,0 +1,86 @@
+import type { RouterMiddleware } from '@koa/router';
+import { readTx } from '../../ledger/db.js';
+import { readSettledOrder, type SettledOrderRow } from '../../ledger/settled-orders.js';
+import {
+  readAttempts,
+  readOrder,
+  readOutcome,
+  readQuote,
+  readTransactions,
+  type SwapAttempt,
+  type SwapOrder,
+  type SwapOutcome,
+  type SwapQuote,
+} from '../../ledger/swap-log.js';
+import type { Db, Queryable } from '../../ledger/types.js';
+import { notFound } from '../errors.js';
+import type { SwapDeps } from './deps.js';
+
+export type OrderStatus = 'pending' | 'filled' | 'failed' | 'expired';
+
+interface OrderState {
+  quote: SwapQuote;
+  settled: SettledOrderRow | null;
+  outcome: SwapOutcome | null;
+  status: OrderStatus;
+}
+
+/** Filled by the settler's event in a durable generation, whatever else is stored; else as the executor ended it; else pending. */
+async function stateOf(q: Queryable, order: SwapOrder): Promise<OrderState> {
+  const quote = await readQuote(q, order.quoteId);
+  if (quote === null) throw new RangeError(`order ${order.id} has lost its quote ${order.quoteId}`);
+  const settled = await readSettledOrder(q, { owner: order.owner, nonce: quote.nonce });
+  const outcome = settled === null ? await readOutcome(q, order.id) : null;
+  return { quote, settled, outcome, status: settled === null ? (outcome?.status ?? 'pending') : 'filled' };
+}
+
+/** The status of an order as of one state of the database. */
+export async function orderStatus(db: Db, order: SwapOrder): Promise<OrderStatus> {
+  return readTx(db, async (tx) => (await stateOf(tx, order)).status);
+}
+
+/** GET /api/v1/orders/{orderId}. */
+export function orderHandler({ db }: SwapDeps): RouterMiddleware {
+  return async (ctx) => {
+    const id = ctx.params['orderId'] ?? '';
+    ctx.body = await readTx(db, async (tx) => {
+      const order = await readOrder(tx, id);
+      if (order === null) throw notFound(`Unknown order: ${id.slice(0, 64)}`);
+      return answerOf(tx, order);
+    });
+  };
+}
+
+async function answerOf(q: Queryable, order: SwapOrder) {
+  const { quote, settled, outcome, status } = await stateOf(q, order);
+  const attempts = await readAttempts(q, order.id);
+  return {
+    orderId: order.id,
+    quoteId: order.quoteId,
+    clientOrderId: order.clientOrderId,
+    status,
+    sellToken: quote.sellToken,
+    buyToken: quote.buyToken,
+    sellAmount: quote.sellUnits.toString(),
+    buyAmount: quote.buyUnits.toString(),
+    executedSellAmount: (settled?.amountInUnits ?? 0n).toString(),
+    executedBuyAmount: (settled?.amountOutUnits ?? 0n).toString(),
+    txHash: settled?.txHash ?? null,
+    reason: status === 'filled' ? null : reasonOf(outcome, attempts),
+    attempts: await Promise.all(attempts.map((attempt) => attemptOf(q, attempt))),
+  };
+}
+
+/** Why it ended; while it is pending, why the newest attempt was not sent. */
+function reasonOf(outcome: SwapOutcome | null, attempts: readonly SwapAttempt[]) {
+  const newest = attempts.at(-1);
+  const source = outcome ?? (newest?.result === 'refused' ? newest : null);
+  return source === null ? null : { code: source.code, message: source.message };
+}
+
+async function attemptOf(q: Queryable, attempt: SwapAttempt) {
+  const at = new Date(attempt.timeMs).toISOString();
+  if (attempt.result === 'refused') return { at, result: attempt.result, code: attempt.code, txHashes: [] };
+  const txHashes = (await readTransactions(q, attempt.txKey)).map(({ hash }) => hash);
+  return { at, result: attempt.result, code: null, txHashes };
+}

@@ -1,0 +1,154 @@
+import type { RouterMiddleware } from '@koa/router';
+import { z } from 'zod';
+import { feeUnits, gasOf, isNoRoute, maxSellUnits, minBuyUnits, type RoutePlan } from '../../core/swap/pricing.js';
+import { WITNESS_TYPE_STRING, type OrderTypedData } from '../../core/swap/typed-data.js';
+import type { Address } from '../../core/types.js';
+import type { SwapQuote, SwapQuoteDraft } from '../../ledger/swap-log.js';
+import { encodeRoute, planRoute } from '../../liquidity/planner.js';
+import { ApiError, badRequest } from '../errors.js';
+import { readBody } from './body.js';
+import type { SwapDeps } from './deps.js';
+import type { QuoteStore } from './quote-store.js';
+import { requireToken } from './tokens.js';
+
+export const MAX_SLIPPAGE_BPS = 2_000;
+const DEFAULT_SLIPPAGE_BPS = 50;
+
+const addressSchema = z
+  .string()
+  .regex(/^0x[0-9a-fA-F]{40}$/, 'must be an address: 0x and 40 hex digits')
+  .transform((value) => value.toLowerCase() as Address);
+const amountSchema = z
+  .string()
+  .regex(/^[1-9]\d{0,38}$/, 'must be a positive integer of base units, as a decimal string of at most 39 digits')
+  .transform((value) => BigInt(value));
+
+export const quoteRequestSchema = z
+  .object({
+    chainId: z.int(),
+    from: addressSchema,
+    receiver: addressSchema.optional(),
+    sellToken: addressSchema,
+    buyToken: addressSchema,
+    kind: z.enum(['sell', 'buy']),
+    sellAmountBeforeFee: amountSchema.optional(),
+    buyAmountAfterFee: amountSchema.optional(),
+    slippageBps: z.int().min(0).max(MAX_SLIPPAGE_BPS).default(DEFAULT_SLIPPAGE_BPS),
+    routingPreference: z.enum(['auto', 'preferService', 'onlyService']).default('auto'),
+    signingScheme: z.literal('eip712'),
+  })
+  .superRefine((request, ctx) => {
+    const [wanted, other] =
+      request.kind === 'sell'
+        ? (['sellAmountBeforeFee', 'buyAmountAfterFee'] as const)
+        : (['buyAmountAfterFee', 'sellAmountBeforeFee'] as const);
+    const issue = (path: string, message: string) => ctx.addIssue({ code: 'custom', path: [path], message });
+    if (request[wanted] === undefined) issue(wanted, `required when kind is '${request.kind}'`);
+    if (request[other] !== undefined) issue(other, `must be left out when kind is '${request.kind}'`);
+  });
+
+type QuoteRequest = z.output<typeof quoteRequestSchema>;
+
+/** POST /api/v1/quote: prices a swap at the newest block and answers with what to sign. The quote is durable before the answer. */
+export function quoteHandler(deps: SwapDeps, store: QuoteStore): RouterMiddleware {
+  return async (ctx) => {
+    const request = await readBody(ctx.req, quoteRequestSchema);
+    checkRequest(deps, request);
+    const { ready, reason } = deps.readiness();
+    if (!ready) throw new ApiError(503, 'NOT_READY', `No quotes at the moment: ${reason ?? 'the ledger is not ready'}`);
+    const plan = await priceRequest(deps, request);
+    ctx.body = answerOf(deps, await store.save(draftOf(deps, request, plan)));
+  };
+}
+
+function checkRequest(deps: SwapDeps, request: QuoteRequest): void {
+  const { chainId, from, receiver = from, sellToken, buyToken } = request;
+  if (chainId !== deps.chainId) throw badRequest(`chainId: must be ${deps.chainId}`);
+  requireToken(deps, 'sellToken', sellToken);
+  requireToken(deps, 'buyToken', buyToken);
+  if (sellToken === buyToken) throw badRequest('buyToken: must differ from sellToken');
+  if (/^0x0+$/.test(from)) throw badRequest('from: must be the owner who signs');
+  if (/^0x0+$/.test(receiver) || deps.forbiddenReceivers.includes(receiver)) {
+    throw badRequest(`receiver: ${receiver} can't receive tokens`);
+  }
+}
+
+async function priceRequest(deps: SwapDeps, request: QuoteRequest): Promise<RoutePlan> {
+  const { marketData } = deps;
+  const { kind, sellToken, buyToken, routingPreference } = request;
+  const atSec = Math.floor(deps.nowMs() / 1_000);
+  const head = await marketData.head();
+  const gasPrice = await marketData.gasPrice(sellToken, head, atSec);
+  if (gasPrice === null) throw noLiquidity(`Nothing prices gas in ${sellToken}, so the fee can't be told`);
+  const question = {
+    kind,
+    sellToken,
+    buyToken,
+    amountUnits: (kind === 'sell' ? request.sellAmountBeforeFee : request.buyAmountAfterFee) ?? 0n,
+    preference: routingPreference,
+    toleranceBps: deps.toleranceBps,
+    feeOf: (ids: readonly string[]) => feeUnits(gasOf(deps.gasModel, ids), gasPrice, deps.feeMarginBps),
+  };
+  const plan = await planRoute(marketData, question, head, atSec);
+  if (!isNoRoute(plan)) return plan;
+  if (plan.problem === 'fee') {
+    throw badRequest(`sellAmountBeforeFee: too little, the fee alone is ${plan.feeUnits}`);
+  }
+  const where = routingPreference === 'onlyService' ? 'our own liquidity has' : 'there is';
+  throw noLiquidity(`No route: ${where} no or not enough liquidity for this swap`);
+}
+
+const noLiquidity = (message: string): ApiError => new ApiError(400, 'INSUFFICIENT_LIQUIDITY', message);
+
+/** Slippage goes to the output of a sell order, which must bring at least so much, and to the input of a buy order. */
+function draftOf(deps: SwapDeps, request: QuoteRequest, plan: RoutePlan): SwapQuoteDraft {
+  const nowMs = deps.nowMs();
+  const { kind, slippageBps } = request;
+  const isSell = kind === 'sell';
+  return {
+    id: crypto.randomUUID(),
+    owner: request.from,
+    receiver: request.receiver ?? request.from,
+    sellToken: request.sellToken,
+    buyToken: request.buyToken,
+    kind,
+    preference: request.routingPreference,
+    slippageBps,
+    sellUnits: isSell ? plan.inUnits : maxSellUnits(plan.inUnits, slippageBps),
+    expectedSellUnits: plan.inUnits,
+    buyUnits: plan.outUnits,
+    minBuyUnits: isSell ? minBuyUnits(plan.outUnits, slippageBps) : plan.outUnits,
+    feeUnits: plan.feeUnits,
+    validToSec: Math.floor(nowMs / 1_000) + deps.orderTtlSec,
+    createdMs: nowMs,
+    expiresMs: nowMs + deps.quoteTtlSec * 1_000,
+    route: encodeRoute(plan.parts),
+  };
+}
+
+function answerOf(deps: SwapDeps, quote: SwapQuote) {
+  return {
+    id: quote.id,
+    from: quote.owner,
+    expiration: new Date(quote.expiresMs).toISOString(),
+    quote: {
+      sellToken: quote.sellToken,
+      buyToken: quote.buyToken,
+      receiver: quote.receiver,
+      sellAmount: quote.sellUnits.toString(),
+      buyAmount: quote.buyUnits.toString(),
+      minBuyAmount: quote.minBuyUnits.toString(),
+      validTo: quote.validToSec,
+      feeAmount: quote.feeUnits.toString(),
+      kind: quote.kind,
+      partiallyFillable: false,
+      signingScheme: 'eip712',
+    },
+    permit2: {
+      allowanceTarget: deps.permit2,
+      spender: deps.settler,
+      typedData: JSON.parse(quote.typedData) as OrderTypedData,
+      witnessTypeString: WITNESS_TYPE_STRING,
+    },
+  };
+}

@@ -1,0 +1,89 @@
+import type { RouterMiddleware } from '@koa/router';
+import { z } from 'zod';
+import type { OrderTypedData } from '../../core/swap/typed-data.js';
+import type { Hex } from '../../core/types.js';
+import {
+  acceptOrder,
+  readClientOrder,
+  readOrderOfQuote,
+  readQuote,
+  type SwapOrder,
+  type SwapQuote,
+} from '../../ledger/swap-log.js';
+import { badRequest } from '../errors.js';
+import { readBody } from './body.js';
+import type { SwapDeps } from './deps.js';
+import { checkFunds } from './funds.js';
+import { orderStatus } from './order.js';
+import { digestOf, isSignedBy } from './signature.js';
+
+/** Longest signature in hex digits; contract accounts may need more than a key's 130. */
+const MAX_SIGNATURE_DIGITS = 16_384;
+
+export const submissionSchema = z.object({
+  quoteId: z.string().min(1).max(64),
+  signature: z
+    .string()
+    .regex(/^0x([0-9a-fA-F]{2})+$/, 'must be hex of whole bytes')
+    .max(2 + MAX_SIGNATURE_DIGITS)
+    .transform((value) => value.toLowerCase() as Hex),
+  clientOrderId: z
+    .string()
+    .regex(/^[A-Za-z0-9:_-]{1,128}$/, 'must be 1 to 128 letters, digits, and the characters : _ -')
+    .optional(),
+});
+
+/**
+ * POST /api/v1/orders: takes the signature of a quote. A request with a client order id that the owner used before answers with that
+ * order, whatever else it says; one quote makes one order.
+ */
+export function submitHandler(deps: SwapDeps): RouterMiddleware {
+  return async (ctx) => {
+    const { quoteId, signature, clientOrderId = null } = await readBody(ctx.req, submissionSchema);
+    const quote = await readQuote(deps.db.knex, quoteId);
+    if (quote === null) throw badRequest('quoteId: unknown, or expired long ago; get a fresh quote');
+    const earlier = clientOrderId === null ? null : await readClientOrder(deps.db.knex, quote.owner, clientOrderId);
+    const order = earlier ?? (await accept(deps, quote, signature, clientOrderId));
+    ctx.body = { orderId: order.id, quoteId: order.quoteId, status: await orderStatus(deps.db, order) };
+  };
+}
+
+async function accept(
+  deps: SwapDeps,
+  quote: SwapQuote,
+  signature: Hex,
+  clientOrderId: string | null,
+): Promise<SwapOrder> {
+  const used = await readOrderOfQuote(deps.db.knex, quote.id);
+  if (used !== null) return usedQuote(used, clientOrderId);
+  checkFresh(deps, quote);
+  const digest = digestOf(JSON.parse(quote.typedData) as OrderTypedData);
+  if (!(await isSignedBy(deps.eth, quote.owner, digest, signature))) {
+    throw badRequest(`Invalid signature: it is not that of ${quote.owner} over permit2.typedData of this quote`);
+  }
+  await checkFunds(deps, quote);
+  checkFresh(deps, quote);
+  const order = {
+    id: crypto.randomUUID(),
+    quoteId: quote.id,
+    owner: quote.owner,
+    signature,
+    clientOrderId,
+    createdMs: deps.nowMs(),
+  };
+  const acceptance = await acceptOrder(deps.db, order, quote.validToSec);
+  if (acceptance.result === 'quoteUsed') return usedQuote(acceptance.order, clientOrderId);
+  if (acceptance.result === 'accepted') deps.onOrder();
+  return acceptance.order;
+}
+
+/** The order itself when it is the same client's retry, which a concurrent request got ahead of; else a refusal. */
+function usedQuote(order: SwapOrder, clientOrderId: string | null): SwapOrder {
+  if (clientOrderId !== null && order.clientOrderId === clientOrderId) return order;
+  throw badRequest(`The quote was used already, by order ${order.id}; get a fresh quote`);
+}
+
+function checkFresh({ nowMs }: SwapDeps, quote: SwapQuote): void {
+  if (nowMs() < quote.expiresMs) return;
+  throw badRequest(`The quote expired at ${new Date(quote.expiresMs).toISOString()}; get a fresh quote and sign it`);
+}
