@@ -30,6 +30,8 @@ export interface DeployOptions {
   claimPosters: readonly string[];
   /** May execute signed orders; none by default. */
   executors?: readonly string[];
+  /** External contracts that the settler may call; none by default. */
+  targets?: readonly string[];
   /** Where Permit2 is; its canonical address by default. */
   permit2?: string;
   withdrawDelaySec: number;

@@ -8,6 +8,7 @@ import { PERMIT2_ADDRESS, placePermit2, placeWeth } from './canonical.js';
 import { deployCurvebook } from './deploy.js';
 import type { DeployMarket } from './deploy.js';
 import type { SandboxManifest } from './manifest.js';
+import { deployPools } from './sandbox-pools.js';
 import { createTokens } from './sandbox-tokens.js';
 import type { SandboxSymbol, SandboxToken } from './sandbox-tokens.js';
 import { connect, mined } from './transactions.js';
@@ -35,6 +36,8 @@ export interface SandboxOptions {
   /** How many of the markets above to list, 1..4. */
   marketCount: number;
   withdrawDelaySec?: number;
+  /** Adds Uniswap v3 with a pool per market, which the settler may call. */
+  pools?: boolean;
   log: (line: string) => void;
 }
 
@@ -63,12 +66,14 @@ async function deployAll(provider: JsonRpcProvider, options: SandboxOptions): Pr
   await placeWeth(provider);
   const symbols = [...new Set(markets.flatMap(({ pair }) => pair.split('-') as SandboxSymbol[]))];
   const tokens = await createTokens(provider, symbols);
+  const pools = options.pools === true ? await deployPools(provider, tokens, markets) : null;
   const { manifest, custodian, entrypoint } = await deployCurvebook({
     deployer: wallets.owner,
     owner: wallets.owner.address,
     curvePosters: [wallets.poster.address],
     claimPosters: [wallets.settler.address],
     executors: [wallets.executor.address],
+    targets: pools === null ? [] : [pools.uniswapV3Router],
     withdrawDelaySec: options.withdrawDelaySec ?? 600,
     tokens,
     markets,
@@ -84,7 +89,7 @@ async function deployAll(provider: JsonRpcProvider, options: SandboxOptions): Pr
     deploymentId,
     rpcUrl: options.rpcUrl,
     serverUrl: options.serverUrl,
-    contracts: { ...contracts, ...Object.fromEntries(tokenContracts) },
+    contracts: { ...contracts, ...Object.fromEntries(tokenContracts), ...pools },
     deploymentBlock,
     tokens: manifest.tokens,
     markets: manifest.markets,

@@ -40,10 +40,16 @@ export interface ManualChain {
 }
 
 /** Starts a chain in this process and deploys the sandbox on it. */
-export async function startManualChain(marketCount = 1): Promise<ManualChain> {
+export async function startManualChain(marketCount = 1, options: { pools?: boolean } = {}): Promise<ManualChain> {
   const running = await startChain({ host: '127.0.0.1', port: 0, blockTimeMs: 60_000 });
   const { rpcUrl } = running;
-  const manifest = await deploySandbox({ rpcUrl, serverUrl: 'http://127.0.0.1:1', marketCount, log: () => undefined });
+  const manifest = await deploySandbox({
+    rpcUrl,
+    serverUrl: 'http://127.0.0.1:1',
+    marketCount,
+    ...options,
+    log: () => undefined,
+  });
   const provider = connect(rpcUrl);
   await provider.send('evm_setAutomine', [false]);
   await provider.send('evm_setIntervalMining', [0]);

@@ -1,0 +1,168 @@
+import { expect } from 'chai';
+import { parseUnits, Wallet } from 'ethers';
+import type { Address } from '../../core/types.js';
+import { readBalances, sumBalances } from '../../ledger/balances.js';
+import { readHalt } from '../../ledger/halts.js';
+import { fillWithLegs } from '../../ledger/reads.js';
+import { forEachDatabase } from '../support/db.js';
+import { startManualChain, type ManualChain } from '../support/keeper-stack.js';
+import { startSwapStack, type SwapStack } from '../support/swap-stack.js';
+
+const wei = (amount: string): string => parseUnits(amount, 18).toString();
+const micros = (amount: string): string => parseUnits(amount, 6).toString();
+
+forEachDatabase((name, open) =>
+  describe(`gasless swaps end to end on ${name}`, () => {
+    let chain: ManualChain;
+    let stack: SwapStack;
+    let taker: Wallet;
+    let maker: Address;
+
+    before(async function () {
+      this.timeout(120_000);
+      chain = await startManualChain(1, { pools: true });
+      taker = chain.wallet('taker3');
+      maker = chain.address('maker1');
+    });
+
+    after(() => chain?.close());
+
+    beforeEach(async function () {
+      this.timeout(60_000);
+      await chain.reset();
+      stack = await startSwapStack(await open(), chain);
+      await chain.mine();
+      await stack.keepers.watcher.scan();
+    });
+
+    afterEach(async () => {
+      await stack.stop();
+    });
+
+    /** Two levels a side of 10 WETH each around 2,500, better than the pool by more than its fee, and posted. */
+    async function quoteMarket(bestBid = 249_990n, bestAsk = 250_010n): Promise<number[]> {
+      const oids = await stack.keepers.order(maker, [
+        { side: 'ask', priceTicks: bestAsk, sizeLots: 100_000n },
+        { side: 'ask', priceTicks: bestAsk + 500n, sizeLots: 100_000n },
+        { side: 'bid', priceTicks: bestBid, sizeLots: 100_000n },
+        { side: 'bid', priceTicks: bestBid - 500n, sizeLots: 100_000n },
+      ]);
+      await post();
+      return oids;
+    }
+
+    async function post(): Promise<void> {
+      await stack.keepers.poster.round();
+      await chain.mine();
+      await stack.keepers.watcher.scan();
+    }
+
+    async function expectSolvent(): Promise<void> {
+      expect(await readHalt(stack.db.knex)).to.equal(null);
+      const sums = await sumBalances(stack.db.knex);
+      for (const symbol of ['WETH', 'USDC']) {
+        const held = await stack.balanceOf(symbol, chain.manifest.contracts.custodian);
+        expect(sums.get(stack.token(symbol)), symbol).to.equal(held);
+      }
+    }
+
+    const operatorBalance = async (symbol: string): Promise<bigint> => {
+      const rows = await readBalances(stack.db.knex, { account: chain.address('owner') });
+      return rows.find((row) => row.token === stack.token(symbol))?.balanceUnits ?? 0n;
+    };
+
+    it('sells to the unit of the quote, from a wallet that can pay no gas, and attributes the fill to it', async () => {
+      await quoteMarket();
+      expect(await chain.provider.getBalance(taker.address)).to.equal(0n);
+      const receiver = chain.address('taker2');
+      const before = await stack.balanceOf('USDC', receiver);
+      const quote = await stack.quote(taker.address, { sellAmountBeforeFee: wei('2'), receiver });
+      const { buyAmount, minBuyAmount, sellAmount, feeAmount } = quote.quote;
+      expect(sellAmount).to.equal(wei('2'));
+      expect(BigInt(minBuyAmount)).to.equal((BigInt(buyAmount) * 9_950n + 9_999n) / 10_000n);
+      const { status, body } = await stack.submit(quote, taker);
+      expect([status, body.status]).to.deep.equal([200, 'pending']);
+      await stack.land();
+      const order = await stack.order(body.orderId);
+      expect(order).to.include({
+        status: 'filled',
+        executedSellAmount: sellAmount,
+        executedBuyAmount: buyAmount,
+        reason: null,
+      });
+      expect(order.attempts.map(({ result }) => result)).to.deep.equal(['sent']);
+      expect(order.attempts[0]!.txHashes).to.deep.equal([order.txHash]);
+      expect((await stack.balanceOf('USDC', receiver)) - before).to.equal(BigInt(buyAmount));
+      const fill = await fillWithLegs(stack.db.knex, 0, 1);
+      expect(fill?.fill).to.include({ taker: taker.address.toLowerCase(), inputFeeUnits: BigInt(feeAmount) });
+      expect(BigInt(feeAmount) > 0n).to.equal(true);
+      expect(await operatorBalance('WETH')).to.equal(BigInt(feeAmount));
+      await expectSolvent();
+    });
+
+    it('buys exactly what was asked for, for no more than it costs', async () => {
+      await quoteMarket();
+      const before = await stack.balanceOf('USDC', taker.address);
+      const quote = await stack.quote(taker.address, {
+        kind: 'buy',
+        sellToken: stack.token('USDC'),
+        buyToken: stack.token('WETH'),
+        buyAmountAfterFee: wei('1.5'),
+      });
+      const { minBuyAmount, buyAmount, sellAmount, feeAmount } = quote.quote;
+      expect([minBuyAmount, buyAmount]).to.deep.equal([wei('1.5'), wei('1.5')]);
+      const { body } = await stack.submit(quote, taker);
+      await stack.land();
+      const order = await stack.order(body.orderId);
+      expect(order).to.include({ status: 'filled', executedBuyAmount: wei('1.5') });
+      const cost = BigInt(micros('3750.15')) + BigInt(feeAmount);
+      expect(order.executedSellAmount).to.equal(cost.toString());
+      expect(BigInt(sellAmount)).to.equal((cost * 10_050n) / 10_000n);
+      expect(before - (await stack.balanceOf('USDC', taker.address))).to.equal(cost);
+      await expectSolvent();
+    });
+
+    for (const kind of ['sell', 'buy'] as const) {
+      it(`routes to the pool when the curve has nothing, and books the fee (${kind})`, async () => {
+        const amounts =
+          kind === 'sell' ? { sellAmountBeforeFee: wei('3') } : { kind, buyAmountAfterFee: micros('7000') };
+        const quote = await stack.quote(taker.address, amounts);
+        const { body } = await stack.submit(quote, taker);
+        await stack.land();
+        const order = await stack.order(body.orderId);
+        expect(order).to.include({ status: 'filled', executedBuyAmount: quote.quote.buyAmount });
+        expect(await fillWithLegs(stack.db.knex, 0, 1)).to.equal(null);
+        expect(await operatorBalance('WETH')).to.equal(BigInt(quote.quote.feeAmount));
+        expect(BigInt(order.executedSellAmount) <= BigInt(quote.quote.sellAmount)).to.equal(true);
+        await expectSolvent();
+      });
+
+      it(`splits what is too much for the curve (${kind})`, async () => {
+        await quoteMarket();
+        const amounts =
+          kind === 'sell' ? { sellAmountBeforeFee: wei('40') } : { kind, buyAmountAfterFee: micros('90000') };
+        const own = await stack.request('POST', '/quote', {
+          chainId: 8453,
+          from: taker.address,
+          sellToken: stack.token('WETH'),
+          buyToken: stack.token('USDC'),
+          kind,
+          signingScheme: 'eip712',
+          routingPreference: 'onlyService',
+          ...amounts,
+        });
+        expect(own).to.deep.include({ status: 400 });
+        expect(own.body).to.have.nested.property('error.code', 'INSUFFICIENT_LIQUIDITY');
+        const quote = await stack.quote(taker.address, amounts);
+        const { body } = await stack.submit(quote, taker);
+        await stack.land();
+        const order = await stack.order(body.orderId);
+        expect(order).to.include({ status: 'filled', executedBuyAmount: quote.quote.buyAmount });
+        const fill = await fillWithLegs(stack.db.knex, 0, 1);
+        expect(fill?.fill.taker).to.equal(taker.address.toLowerCase());
+        expect(fill?.fill.inputFeeUnits).to.equal(BigInt(quote.quote.feeAmount));
+        await expectSolvent();
+      });
+    }
+  }),
+);

@@ -1,0 +1,271 @@
+/** The swap API and the executor over the keepers of a manual chain, every step of theirs taken when a test says so. */
+import { Contract, HDNodeWallet, Wallet } from 'ethers';
+import { pino } from 'pino';
+import type { OrderTypedData } from '../../core/swap/typed-data.js';
+import type { Address, Hex } from '../../core/types.js';
+import { WETH_ADDRESS } from '../../deploy/canonical.js';
+import { createOutbox, type Outbox } from '../../keepers/chain/outbox.js';
+import { createRpc, type Rpc } from '../../keepers/chain/rpc.js';
+import { createExecutor, type Executor } from '../../keepers/executor/executor.js';
+import type { Db, Writer } from '../../ledger/types.js';
+import { acquireWriter } from '../../ledger/writers.js';
+import { createMarketData, type MarketData } from '../../liquidity/market-data.js';
+import { createUniswapV3 } from '../../liquidity/uniswap-v3.js';
+import { createApp } from '../../server/app.js';
+import { listen } from '../../server/listen.js';
+import type { SwapDeps } from '../../server/swap/deps.js';
+import { swapRoutes } from '../../server/swap/routes.js';
+import { startKeepers, type KeeperStack, type ManualChain } from './keeper-stack.js';
+
+export const GAS_MODEL = { own: 150_000n, route: 150_000n, routeOwn: 90_000n, routeCall: 120_000n };
+const PLENTY = { requests: 1_000_000, windowSec: 60 };
+
+/** The fields of a quote's answer that tests look at. */
+export interface QuoteAnswer {
+  id: string;
+  from: Address;
+  expiration: string;
+  quote: {
+    sellToken: Address;
+    buyToken: Address;
+    receiver: Address;
+    sellAmount: string;
+    buyAmount: string;
+    minBuyAmount: string;
+    validTo: number;
+    feeAmount: string;
+    kind: string;
+    partiallyFillable: boolean;
+    signingScheme: string;
+  };
+  permit2: { allowanceTarget: Address; spender: Address; typedData: OrderTypedData; witnessTypeString: string };
+}
+
+export interface OrderAnswer {
+  orderId: string;
+  quoteId: string;
+  status: 'pending' | 'filled' | 'failed' | 'expired';
+  executedSellAmount: string;
+  executedBuyAmount: string;
+  txHash: Hex | null;
+  reason: { code: string; message: string } | null;
+  attempts: { result: string; code: string | null; txHashes: Hex[] }[];
+}
+
+export interface Answer<T> {
+  status: number;
+  body: T;
+  headers: Headers;
+}
+
+export interface SwapStack {
+  keepers: KeeperStack;
+  db: Db;
+  url: string;
+  marketData: MarketData;
+  executor: Executor;
+  outbox: Outbox;
+  /** Lets the clock of API and executor run ahead. */
+  advance(ms: number): void;
+  setReady(ready: boolean): void;
+  request<T>(method: string, path: string, body?: unknown): Promise<Answer<T>>;
+  token(symbol: string): Address;
+  balanceOf(symbol: string, account: string): Promise<bigint>;
+  /** A quote of `from`, by default an own-liquidity sale; throws unless it is answered with 200. */
+  quote(from: string, change: object): Promise<QuoteAnswer>;
+  submit(
+    quote: QuoteAnswer,
+    signer: Wallet | HDNodeWallet,
+    extra?: object,
+  ): Promise<Answer<{ orderId: string; status: string }>>;
+  order(orderId: string): Promise<OrderAnswer>;
+  /** Executor, block, scan. */
+  land(): Promise<void>;
+  /** Another executor on the same database, as after a restart; `wrap` may spoil its connections. */
+  restartExecutor(wrap?: ExecutorWrap): Promise<Executor>;
+  stop(): Promise<void>;
+}
+
+/** Replaces parts of an executor by others, for tests of failures. */
+export interface ExecutorWrap {
+  rpc?(rpc: Rpc): Rpc;
+  writer?(writer: Writer): Writer;
+  outbox?(outbox: Outbox): Outbox;
+}
+
+export async function startSwapStack(db: Db, chain: ManualChain, change: Partial<SwapDeps> = {}): Promise<SwapStack> {
+  const keepers = await startKeepers(db, chain);
+  const { manifest } = chain;
+  const lower = (name: string) => manifest.contracts[name]!.toLowerCase() as Address;
+  const logger = pino({ level: process.env.LOG_LEVEL ?? 'silent' });
+  let aheadMs = 0;
+  let isReady = true;
+  const nowMs = () => Date.now() + aheadMs;
+  const rpc = createRpc(chain.rpcUrl);
+  const hasPools = manifest.contracts['uniswapV3Router'] !== undefined;
+  const venues = hasPools
+    ? [
+        createUniswapV3(rpc, {
+          factory: lower('uniswapV3Factory'),
+          router: lower('uniswapV3Router'),
+          quoter: lower('uniswapV3Quoter'),
+        }),
+      ]
+    : [];
+  const marketData = createMarketData(
+    {
+      eth: rpc,
+      contracts: { curveBook: lower('curveBook'), custodian: lower('custodian') },
+      markets: () => keepers.markets,
+      venues,
+      wrappedNative: WETH_ADDRESS.toLowerCase() as Address,
+    },
+    (venue, error) => logger.error({ venue, err: error }, 'a venue failed'),
+  );
+  const readiness = () => ({ ready: isReady, reason: isReady ? null : 'stale_ledger' });
+  const routes = swapRoutes(
+    {
+      db,
+      eth: rpc,
+      chainId: manifest.chainId,
+      permit2: lower('permit2'),
+      settler: lower('orderSettler'),
+      forbiddenReceivers: ['custodian', 'curveBook', 'entrypoint', 'orderSettler'].map(lower),
+      wrappedNative: WETH_ADDRESS.toLowerCase() as Address,
+      tokens: manifest.tokens.map(({ symbol, address, decimals }) => ({
+        chainId: manifest.chainId,
+        address: address.toLowerCase() as Address,
+        symbol,
+        name: symbol,
+        decimals,
+        logoURI: `https://example.org/${symbol}.svg`,
+      })),
+      marketData,
+      gasModel: GAS_MODEL,
+      feeMarginBps: 2_000,
+      toleranceBps: 10,
+      quoteTtlSec: 30,
+      orderTtlSec: 120,
+      limits: {
+        tokens: { name: 'tokens', ...PLENTY },
+        quotes: { name: 'quotes', ...PLENTY },
+        submissions: { name: 'submissions', ...PLENTY },
+        orders: { name: 'orders', ...PLENTY },
+      },
+      readiness,
+      nowMs,
+      onOrder: () => undefined,
+      ...change,
+    },
+    manifest.deploymentId,
+  );
+  const listening = await listen(createApp({ routers: [routes], logger }), 0, '127.0.0.1');
+
+  let writer: Writer | null = null;
+  async function startExecutor(wrap: ExecutorWrap = {}): Promise<[Executor, Outbox]> {
+    await writer?.release();
+    writer = await acquireWriter(db, 'swap');
+    const wrapped = wrap.writer?.(writer) ?? writer;
+    const client = wrap.rpc?.(createRpc(chain.rpcUrl)) ?? createRpc(chain.rpcUrl);
+    const made = createOutbox({
+      db,
+      writer: wrapped,
+      rpc: client,
+      chainId: manifest.chainId,
+      privateKey: chain.wallet('executor').privateKey as Hex,
+      order: 'queue',
+      stuckMs: 60_000,
+      nowMs,
+      logger,
+    });
+    const outbox = wrap.outbox?.(made) ?? made;
+    const executor = createExecutor({
+      db,
+      writer: wrapped,
+      outbox,
+      rpc: client,
+      settler: lower('orderSettler'),
+      marketData,
+      readiness,
+      toleranceBps: 10,
+      maxSends: 5,
+      pollIntervalMs: 50,
+      nowMs,
+      logger,
+    });
+    return [executor, outbox];
+  }
+  let [executor, outbox] = await startExecutor();
+
+  async function request<T>(method: string, path: string, body?: unknown): Promise<Answer<T>> {
+    const response = await fetch(`${listening.url}/api/v1${path}`, {
+      method,
+      ...(body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
+    });
+    return { status: response.status, body: (await response.json()) as T, headers: response.headers };
+  }
+
+  const token = (symbol: string): Address =>
+    manifest.tokens.find((one) => one.symbol === symbol)!.address.toLowerCase() as Address;
+
+  return {
+    keepers,
+    db,
+    url: listening.url,
+    marketData,
+    get executor() {
+      return executor;
+    },
+    get outbox() {
+      return outbox;
+    },
+    advance: (ms) => void (aheadMs += ms),
+    setReady: (ready) => void (isReady = ready),
+    request,
+    token,
+    balanceOf: (symbol, account) => {
+      const abi = ['function balanceOf(address) view returns (uint256)'];
+      return new Contract(token(symbol), abi, chain.provider).getFunction('balanceOf')(account) as Promise<bigint>;
+    },
+    async quote(from, overrides) {
+      const answer = await request<QuoteAnswer>('POST', '/quote', {
+        chainId: manifest.chainId,
+        from,
+        sellToken: token('WETH'),
+        buyToken: token('USDC'),
+        kind: 'sell',
+        signingScheme: 'eip712',
+        ...overrides,
+      });
+      if (answer.status !== 200) throw new Error(JSON.stringify(answer.body));
+      return answer.body;
+    },
+    async submit(quote, signer, extra = {}) {
+      return request('POST', '/orders', { quoteId: quote.id, signature: await signQuote(quote, signer), ...extra });
+    },
+    async order(orderId) {
+      return (await request<OrderAnswer>('GET', `/orders/${orderId}`)).body;
+    },
+    async land() {
+      await executor.round();
+      await chain.mine();
+      await keepers.watcher.scan();
+    },
+    async restartExecutor(wrap) {
+      [executor, outbox] = await startExecutor(wrap);
+      return executor;
+    },
+    async stop() {
+      await listening.close();
+      await writer?.release();
+      await keepers.stop();
+    },
+  };
+}
+
+/** Signs a quote as ethers wants it: without the domain's own type, which ethers knows. */
+export async function signQuote({ permit2 }: QuoteAnswer, signer: Wallet | HDNodeWallet): Promise<Hex> {
+  const { domain, types, message } = permit2.typedData;
+  const { EIP712Domain: _, ...rest } = types;
+  return (await signer.signTypedData(domain, rest, message)) as Hex;
+}
