@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { parseUnits, Wallet } from 'ethers';
+import type { Wallet } from 'ethers';
+import { parseUnits } from 'ethers';
 import type { Address } from '../../core/types.js';
 import { readBalances, sumBalances } from '../../ledger/balances.js';
 import { readHalt } from '../../ledger/halts.js';

@@ -1,5 +1,6 @@
 /** The swap API and the executor over the keepers of a manual chain, every step of theirs taken when a test says so. */
-import { Contract, HDNodeWallet, Wallet } from 'ethers';
+import type { HDNodeWallet, Wallet } from 'ethers';
+import { Contract } from 'ethers';
 import { pino } from 'pino';
 import type { OrderTypedData } from '../../core/swap/typed-data.js';
 import type { Address, Hex } from '../../core/types.js';
