@@ -7,7 +7,8 @@ import { ordersRoutes } from '../server/orders/routes.js';
 import { createFeed } from '../server/read/feed.js';
 import { readRoutes } from '../server/read/routes.js';
 import { createReadStore } from '../server/read/store.js';
-import { createSessions } from '../server/stream/sessions.js';
+import { serveStream } from '../server/stream/server.js';
+import { createSessions, type Sessions } from '../server/stream/sessions.js';
 import type { Writer } from '../ledger/types.js';
 import type { Shared } from './roles.js';
 import { VERSION } from './version.js';
@@ -42,10 +43,12 @@ export async function startHttp(shared: Shared, writer: Writer, signal: AbortSig
     logger,
   });
   const running = gateway.run(signal);
+  const sessions = createSessions();
+  const info = { db, gateway, clock: shared.nowMs, config: orderConfig };
   const app = createApp({
     routers: [
-      ordersRoutes({ db, gateway, clock: shared.nowMs, config: orderConfig }),
-      readRoutes(readDeps(shared, gateway, startedMs)),
+      ordersRoutes(info),
+      readRoutes(readDeps(shared, gateway, sessions, startedMs)),
       openApiRoutes(ENDPOINTS, {
         title: 'Curvebook',
         version: VERSION,
@@ -57,18 +60,32 @@ export async function startHttp(shared: Shared, writer: Writer, signal: AbortSig
     trustProxy: config.TRUST_PROXY,
   });
   const server = await listen(app, config.PORT, config.HOST);
+  const stream = serveStream({
+    server: server.server,
+    gateway,
+    info,
+    sessions,
+    logger,
+    clock: shared.nowMs,
+    trustProxy: config.TRUST_PROXY,
+  });
   return {
     url: server.url,
     onGeneration: gateway.onGeneration,
     async close() {
-      await server.close();
+      await Promise.all([stream.close(), server.close()]);
       await gateway.idle();
       await running;
     },
   };
 }
 
-function readDeps(shared: Shared, gateway: Gateway, startedMs: number): Parameters<typeof readRoutes>[0] {
+function readDeps(
+  shared: Shared,
+  gateway: Gateway,
+  sessions: Sessions,
+  startedMs: number,
+): Parameters<typeof readRoutes>[0] {
   const { config, db } = shared;
   const status = shared.watcherStatus;
   return {
@@ -81,7 +98,7 @@ function readDeps(shared: Shared, gateway: Gateway, startedMs: number): Paramete
     feed: createFeed({
       book: gateway.book,
       lastActionMs: gateway.lastActionMs,
-      sessions: createSessions(),
+      sessions,
       clock: shared.nowMs,
       startedMs,
     }),

@@ -76,22 +76,67 @@ interface UserFillRow {
   generation: number;
 }
 
-/** The `limit` (1..10000) newest order fills of a maker, newest first. */
-export async function userOrderFills(q: Queryable, maker: Address, limit = 2_000): Promise<UserFill[]> {
-  const rows = await q('order_fills as part')
-    .join('fills as fill', (on) => {
-      on.on('fill.market', 'part.market').on('fill.fill_seq', 'part.fill_seq');
-    })
-    .where('part.maker', maker)
+/** Which of a maker's fills to read: those of generations after one up to another, without the newest `skip` of them. */
+export interface UserFillRange {
+  after: number;
+  upTo: number;
+  skip: number;
+}
+
+/** The `limit` (1..10000) newest order fills of a maker, newest first, within the range if one is given. */
+export async function userOrderFills(
+  q: Queryable,
+  maker: Address,
+  limit = 2_000,
+  range?: UserFillRange,
+): Promise<UserFill[]> {
+  const query = userFillQuery(q, maker)
     .orderBy([
       { column: 'part.generation', order: 'desc' },
       { column: 'fill.block_number', order: 'desc' },
       { column: 'fill.log_index', order: 'desc' },
       { column: 'part.part_no', order: 'desc' },
     ])
-    .limit(checkLimit(limit))
+    .limit(checkLimit(limit));
+  if (range !== undefined) {
+    void query.where('part.generation', '>', range.after).where('part.generation', '<=', range.upTo).offset(range.skip);
+  }
+  return (await query).map(toUserFill);
+}
+
+/**
+ * At most `limit` (1..10000) order fills of a maker whose block time lies within both bounds, in milliseconds: the oldest first, or
+ * with `reversed` the newest first.
+ */
+export async function userOrderFillsByTime(
+  q: Queryable,
+  maker: Address,
+  range: { fromMs: number; toMs: number; reversed: boolean; limit: number },
+): Promise<UserFill[]> {
+  const order = range.reversed ? 'desc' : 'asc';
+  const rows = await userFillQuery(q, maker)
+    .whereBetween('fill.timestamp_ms', [range.fromMs, range.toMs])
+    .orderBy([
+      { column: 'fill.timestamp_ms', order },
+      { column: 'fill.block_number', order },
+      { column: 'fill.log_index', order },
+      { column: 'part.part_no', order },
+    ])
+    .limit(checkLimit(range.limit));
+  return rows.map(toUserFill);
+}
+
+function userFillQuery(q: Queryable, maker: Address) {
+  return q('order_fills as part')
+    .join('fills as fill', (on) => {
+      on.on('fill.market', 'part.market').on('fill.fill_seq', 'part.fill_seq');
+    })
+    .where('part.maker', maker)
     .select<UserFillRow[]>('part.*', 'fill.tx_hash', 'fill.block_number', 'fill.timestamp_ms');
-  return rows.map((row) => ({
+}
+
+function toUserFill(row: UserFillRow): UserFill {
+  return {
     market: row.market,
     fillSeq: row.fill_seq,
     oid: row.oid,
@@ -104,7 +149,7 @@ export async function userOrderFills(q: Queryable, maker: Address, limit = 2_000
     blockNumber: row.block_number,
     timestampMs: row.timestamp_ms,
     generation: row.generation,
-  }));
+  };
 }
 
 /** Fees of all fills so far in one token. */

@@ -1,5 +1,6 @@
-import type { Writer, Db } from '../../ledger/types.js';
+import type { Db } from '../../ledger/types.js';
 import type { GatewayConfig } from '../../server/orders/types.js';
+import type { StreamLimits } from '../../server/stream/limits.js';
 import { freshDatabase, post, seed, signRequest, startGateway } from './gateway.js';
 import type { RunningGateway } from './gateway.js';
 
@@ -7,7 +8,7 @@ import type { RunningGateway } from './gateway.js';
 export interface GatewaySuite {
   readonly db: Db;
   readonly running: RunningGateway;
-  start(change?: Partial<GatewayConfig>, wrap?: (writer: Writer) => Writer): Promise<RunningGateway>;
+  start(change?: Partial<GatewayConfig>, limits?: Partial<StreamLimits>): Promise<RunningGateway>;
   /** Stops the gateway, closes the database, and starts on it again. */
   restart(): Promise<RunningGateway>;
   nextNonce(): number;
@@ -21,7 +22,15 @@ export type Reply = any;
 
 /** Declares the tests once per database: SQLite, and PostgreSQL when DATABASE_URL names a server. */
 export function forEachGateway(name: string, declare: (suite: GatewaySuite) => void): void {
-  const kinds: ('sqlite' | 'pg')[] = process.env.DATABASE_URL?.startsWith('postgres') ? ['sqlite', 'pg'] : ['sqlite'];
+  declareOn(process.env.DATABASE_URL?.startsWith('postgres') ? ['sqlite', 'pg'] : ['sqlite'], name, declare);
+}
+
+/** The same on SQLite only, for what no database has a part in. */
+export function withGateway(name: string, declare: (suite: GatewaySuite) => void): void {
+  declareOn(['sqlite'], name, declare);
+}
+
+function declareOn(kinds: ('sqlite' | 'pg')[], name: string, declare: (suite: GatewaySuite) => void): void {
   for (const kind of kinds) {
     describe(`${name} on ${kind}`, () => {
       let database: Awaited<ReturnType<typeof freshDatabase>>;
@@ -38,9 +47,9 @@ export function forEachGateway(name: string, declare: (suite: GatewaySuite) => v
           if (running === null) throw new Error('start the gateway first');
           return running;
         },
-        async start(change = {}, wrap) {
+        async start(change = {}, limits = {}) {
           config = change;
-          running = await startGateway(db, wrap, config);
+          running = await startGateway(db, undefined, config, limits);
           return running;
         },
         async restart() {

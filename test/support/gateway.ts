@@ -22,6 +22,11 @@ import { createGateway } from '../../server/orders/engine.js';
 import type { Gateway } from '../../server/orders/engine.js';
 import type { GatewayConfig } from '../../server/orders/types.js';
 import { ordersRoutes } from '../../server/orders/routes.js';
+import type { StreamLimits } from '../../server/stream/limits.js';
+import { serveStream } from '../../server/stream/server.js';
+import type { Stream } from '../../server/stream/server.js';
+import { createSessions } from '../../server/stream/sessions.js';
+import type { Sessions } from '../../server/stream/sessions.js';
 import { USDC, WETH, WETH_DAI, WETH_USDC } from './markets.js';
 
 export const OPERATOR: Address = `0x${'9'.repeat(40)}`;
@@ -190,6 +195,8 @@ export interface RunningGateway {
   /** What the gateway's clock says; tests may set it. */
   time: { nowMs: (() => number) | null };
   ready: { reason: string | null };
+  sessions: Sessions;
+  stream: Stream;
   stop: () => Promise<void>;
 }
 
@@ -198,6 +205,7 @@ export async function startGateway(
   db: Db,
   wrap: (writer: Writer) => Writer = (writer) => writer,
   change: Partial<GatewayConfig> = {},
+  limits: Partial<StreamLimits> = {},
 ): Promise<RunningGateway> {
   const time: RunningGateway['time'] = { nowMs: null };
   const ready: RunningGateway['ready'] = { reason: null };
@@ -216,16 +224,22 @@ export async function startGateway(
   const abort = new AbortController();
   const running = gateway.run(abort.signal);
   const app = new Koa();
-  app.use(ordersRoutes({ gateway, db, config, clock }).routes());
+  const info = { gateway, db, config, clock };
+  app.use(ordersRoutes(info).routes());
   const server = app.listen(0, '127.0.0.1');
   await new Promise((resolve) => server.once('listening', resolve));
   const { port } = server.address() as AddressInfo;
+  const sessions = createSessions();
+  const stream = serveStream({ server, gateway, info, sessions, logger: silent, clock, limits });
   return {
     gateway,
     url: `http://127.0.0.1:${port}`,
     time,
     ready,
+    sessions,
+    stream,
     stop: async () => {
+      await stream.close();
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
       abort.abort();

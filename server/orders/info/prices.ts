@@ -6,7 +6,7 @@ import { recentFills } from '../../../ledger/reads.js';
 import type { InfoDeps } from './types.js';
 
 /** Exact middle between the best bid and the best ask, null when a side is empty. */
-export function midPrice(market: Market, { gateway }: Pick<InfoDeps, 'gateway'>): string | null {
+export function midPrice(market: Market, { gateway }: { gateway: Pick<InfoDeps['gateway'], 'book'> }): string | null {
   const bid = gateway.book().bestTicks(market.index, 'bid');
   const ask = gateway.book().bestTicks(market.index, 'ask');
   if (bid === null || ask === null) return null;

@@ -2,7 +2,9 @@ import { ticksToPrice, unitsToSize } from '../../../core/market.js';
 import { withPoint } from '../../../core/wire/decimal.js';
 import { WireError } from '../../../core/wire/errors.js';
 import { asAddress } from '../../../core/wire/shape.js';
+import type { JsonObject } from '../../../core/wire/shape.js';
 import { userOrderFills } from '../../../ledger/reads.js';
+import type { UserFill } from '../../../ledger/reads.js';
 import { MAX_USER_FILLS } from '../limits.js';
 import { sideLetter } from './order-row.js';
 import { coinOf } from './spot-meta.js';
@@ -11,17 +13,18 @@ import type { InfoDeps, InfoHandler } from './types.js';
 /** The latest 2,000 order fills of a maker, newest first. Maker fees are settled elsewhere, so `fee` is zero. */
 export const userFills: InfoHandler = async (request, deps) => {
   const user = asAddress(request.user, 'user');
-  const { aggregateByTime } = request;
-  if (aggregateByTime !== undefined && aggregateByTime !== null && aggregateByTime !== false) {
-    throw new WireError('aggregateByTime', 'is not supported');
-  }
+  refuseAggregation(request);
   const fills = await userOrderFills(deps.db.knex, user, MAX_USER_FILLS);
-  return fills.map((fill) => fillRow(fill, deps));
+  return fills.map((fill) => fillRow(fill, deps.gateway));
 };
 
-type UserFill = Awaited<ReturnType<typeof userOrderFills>>[number];
+/** Fills are never merged. Throws WireError. */
+export function refuseAggregation({ aggregateByTime }: JsonObject): void {
+  if ((aggregateByTime ?? false) !== false) throw new WireError('aggregateByTime', 'is not supported');
+}
 
-function fillRow(fill: UserFill, { gateway }: InfoDeps): object {
+/** A fill as its maker sees it. */
+export function fillRow(fill: UserFill, gateway: Pick<InfoDeps['gateway'], 'markets' | 'order'>): object {
   const market = gateway.markets()[fill.market];
   if (market === undefined) throw new RangeError(`a fill names market ${fill.market}, which is not listed`);
   const cloid = gateway.order(fill.oid)?.order.cloid ?? null;

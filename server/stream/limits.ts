@@ -1,0 +1,45 @@
+/** Caps of the WebSocket interface. Every one of them is answered with an error frame or a close code that names it. */
+export interface StreamLimits {
+  maxConnections: number;
+  maxSubscriptions: number;
+  maxMessageBytes: number;
+  /** Posts of one connection that are answered at the same time. */
+  maxPendingPosts: number;
+  /** A connection that sent nothing for this long is closed; protocol pings and pongs count. */
+  idleMs: number;
+  /** Bytes that the socket may hold before frames wait in the connection's own queue. */
+  highWaterBytes: number;
+  /** Bytes that the connection's own queue may hold. */
+  maxQueueBytes: number;
+  /** Events that a connection may be behind, and for how long. */
+  retainedEvents: number;
+  retainedMs: number;
+  /** Changes of a book are gathered this long before it is pushed. */
+  coalesceMs: number;
+  /** Books and mids that did not change are pushed again after this long. */
+  repeatMs: number;
+}
+
+export const STREAM_LIMITS: StreamLimits = {
+  maxConnections: 5_000,
+  maxSubscriptions: 32,
+  maxMessageBytes: 1024 * 1024,
+  maxPendingPosts: 100,
+  idleMs: 60_000,
+  highWaterBytes: 256 * 1024,
+  maxQueueBytes: 4 * 1024 * 1024,
+  retainedEvents: 100_000,
+  retainedMs: 600_000,
+  coalesceMs: 50,
+  repeatMs: 5_000,
+};
+
+/** Why the server closes a connection, beside the protocol's own codes (1001 going away, 1009 message too big). */
+export const CLOSE = {
+  internal: { code: 1011, reason: 'updates could not be read' },
+  idle: { code: 4000, reason: 'no message for too long' },
+  queueFull: { code: 4001, reason: 'output queue full' },
+  behind: { code: 4002, reason: 'behind retained events' },
+} as const;
+
+export type CloseReason = (typeof CLOSE)[keyof typeof CLOSE];

@@ -1,0 +1,155 @@
+import type { IncomingMessage, Server } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { WebSocketServer } from 'ws';
+import type { WebSocket } from 'ws';
+import type { Gateway } from '../orders/engine.js';
+import type { InfoDeps } from '../orders/info/types.js';
+import type { GatewayLogger } from '../orders/types.js';
+import { createBookFeed } from './books.js';
+import { createConnection } from './connection.js';
+import { errorFrame } from './frames.js';
+import { CLOSE, STREAM_LIMITS } from './limits.js';
+import type { CloseReason, StreamLimits } from './limits.js';
+import { createOutbox } from './outbox.js';
+import type { Outbox } from './outbox.js';
+import type { Sessions } from './sessions.js';
+import { createUpdateFeed } from './updates.js';
+
+export interface StreamDeps {
+  server: Server;
+  gateway: Gateway;
+  info: InfoDeps;
+  sessions: Sessions;
+  logger: GatewayLogger;
+  /** Unix milliseconds. */
+  clock: () => number;
+  /** Takes the client address from X-Forwarded-For. */
+  trustProxy?: boolean;
+  limits?: Partial<StreamLimits>;
+}
+
+export interface Stream {
+  connections(): number;
+  /** Tells every client that the server goes away, and cuts off those that don't answer. */
+  close(): Promise<void>;
+}
+
+const PATH = '/ws';
+/** How long a closing connection may take to say goodbye. */
+const CLOSE_GRACE_MS = 1_000;
+const SWEEP_MS = 1_000;
+
+interface Client {
+  socket: WebSocket;
+  outbox: Outbox;
+  heardMs: number;
+}
+
+/** Serves WebSocket connections on /ws of the HTTP server. Nothing is sent before the client asks for something. */
+export function serveStream(deps: StreamDeps): Stream {
+  const { server, gateway, clock, logger } = deps;
+  const limits: StreamLimits = { ...STREAM_LIMITS, ...deps.limits };
+  const sockets = new WebSocketServer({
+    noServer: true,
+    maxPayload: limits.maxMessageBytes,
+    // One compressor per connection costs more than the bytes it saves.
+    perMessageDeflate: false,
+    clientTracking: false,
+  });
+  const books = createBookFeed(gateway, limits, clock);
+  const updates = createUpdateFeed({ gateway, db: deps.info.db, clock, logger });
+  const clients = new Set<Client>();
+  const unlisten = gateway.listen((event) => {
+    books.changed(event.markets);
+    updates.onEvent(event);
+  });
+
+  function onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    socket.on('error', () => undefined);
+    const path = (request.url ?? '').split('?')[0];
+    if (path !== PATH) return refuseUpgrade(socket, '404 Not Found', 'WebSocket connections are served on /ws');
+    if (clients.size >= limits.maxConnections)
+      return refuseUpgrade(socket, '503 Service Unavailable', `More than ${limits.maxConnections} connections`);
+    sockets.handleUpgrade(request, socket, head, (accepted) => accept(accepted, addressOf(request)));
+  }
+
+  function addressOf(request: IncomingMessage): string {
+    const forwarded = request.headers['x-forwarded-for'];
+    const named =
+      deps.trustProxy === true && typeof forwarded === 'string' ? forwarded.split(',')[0]?.trim() : undefined;
+    return named ?? request.socket.remoteAddress ?? '';
+  }
+
+  function accept(socket: WebSocket, address: string): void {
+    const end = ({ code, reason }: CloseReason): void => {
+      logger.warn({ address, code, reason }, 'gave a connection up');
+      socket.close(code, reason);
+      setTimeout(() => socket.terminate(), CLOSE_GRACE_MS).unref();
+    };
+    const outbox = createOutbox(socket, limits, clock, end);
+    const client: Client = { socket, outbox, heardMs: clock() };
+    const connection = createConnection({ ...deps, books, updates, limits }, outbox, address, () =>
+      end(CLOSE.internal),
+    );
+    clients.add(client);
+    const heard = (): void => {
+      client.heardMs = clock();
+    };
+    socket.on('ping', heard);
+    socket.on('pong', heard);
+    socket.on('message', (data, isBinary) => {
+      heard();
+      try {
+        if (isBinary) outbox.reply(errorFrame('Error parsing JSON into valid websocket request: binary message'));
+        else connection.onMessage((data as Buffer).toString('utf8'));
+      } catch (error) {
+        logger.error({ err: error }, 'a message could not be served');
+        end(CLOSE.internal);
+      }
+    });
+    // The library has closed the connection with the protocol's own code; there is nobody left to tell.
+    socket.on('error', () => undefined);
+    socket.on('close', () => {
+      clients.delete(client);
+      connection.onClose();
+    });
+  }
+
+  const sweeping = setInterval(() => {
+    const nowMs = clock();
+    for (const { socket, outbox, heardMs } of clients) {
+      outbox.check(updates.lastSeq());
+      if (nowMs - heardMs < limits.idleMs) continue;
+      socket.close(CLOSE.idle.code, CLOSE.idle.reason);
+      if (nowMs - heardMs >= limits.idleMs + CLOSE_GRACE_MS) socket.terminate();
+    }
+  }, SWEEP_MS);
+  sweeping.unref();
+
+  server.on('upgrade', onUpgrade);
+  return {
+    connections: () => clients.size,
+    async close() {
+      server.off('upgrade', onUpgrade);
+      clearInterval(sweeping);
+      unlisten();
+      books.stop();
+      const closed = [...clients].map(({ socket }) => goodbye(socket));
+      await Promise.all(closed);
+    },
+  };
+}
+
+async function goodbye(socket: WebSocket): Promise<void> {
+  const cutOff = setTimeout(() => socket.terminate(), CLOSE_GRACE_MS);
+  await new Promise<void>((resolve) => {
+    socket.once('close', () => resolve());
+    socket.close(1001, 'the server goes away');
+  });
+  clearTimeout(cutOff);
+}
+
+function refuseUpgrade(socket: Duplex, status: string, message: string): void {
+  const head = `HTTP/1.1 ${status}\r\nContent-Type: text/plain\r\nContent-Length: ${Buffer.byteLength(message)}\r\n`;
+  socket.end(`${head}Connection: close\r\n\r\n${message}`);
+}
