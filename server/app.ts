@@ -25,6 +25,8 @@ export interface AppOptions {
   logger: AppLogger;
   /** Takes the client address from X-Forwarded-For, which only a proxy in front may be trusted with. Default: no. */
   trustProxy?: boolean;
+  /** Sees every request with its final status. */
+  observe?: Koa.Middleware;
 }
 
 /** Shape of every error body outside the order interface. */
@@ -40,6 +42,7 @@ export function createApp(options: AppOptions): Koa {
   const app = new Koa({ proxy: options.trustProxy ?? false });
   app.silent = true;
   app.on('error', (error: unknown) => options.logger.error({ err: error }, 'response failed'));
+  if (options.observe !== undefined) app.use(options.observe);
   app.use(cors({ exposeHeaders: EXPOSED_HEADERS, keepHeadersOnError: true }));
   app.use(errors(options.logger));
   app.use(jsonBody);

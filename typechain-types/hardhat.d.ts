@@ -10,8 +10,8 @@ import * as Contracts from "./index.js";
 
 declare module "@nomicfoundation/hardhat-ethers/types" {
   interface HardhatEthersHelpers extends HardhatEthersHelpersBase {
-  getContractFactory(name: 'CurveBook', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.CurveBook__factory>
-getContractFactory(name: 'Custodian', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.Custodian__factory>
+  getContractFactory(name: 'Custodian', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.Custodian__factory>
+getContractFactory(name: 'CurveBook', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.CurveBook__factory>
 getContractFactory(name: 'Entrypoint', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.Entrypoint__factory>
 getContractFactory(name: 'OrderSettler', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.OrderSettler__factory>
 getContractFactory(name: 'ICurveBook', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.ICurveBook__factory>
@@ -23,11 +23,11 @@ getContractFactory(name: 'IPermit2', signerOrOptions?: ethers.Signer | FactoryOp
 getContractFactory(name: 'CurveMathHarness', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.CurveMathHarness__factory>
 getContractFactory(name: 'MintableToken', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.MintableToken__factory>
 getContractFactory(name: 'MockExchange', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.MockExchange__factory>
-getContractFactory(name: 'SandboxUsdc', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.SandboxUsdc__factory>
 getContractFactory(name: 'SandboxUsdcProxy', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.SandboxUsdcProxy__factory>
+getContractFactory(name: 'SandboxUsdc', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.SandboxUsdc__factory>
 
-  getContractAt(name: 'CurveBook', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.CurveBook>
-getContractAt(name: 'Custodian', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.Custodian>
+  getContractAt(name: 'Custodian', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.Custodian>
+getContractAt(name: 'CurveBook', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.CurveBook>
 getContractAt(name: 'Entrypoint', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.Entrypoint>
 getContractAt(name: 'OrderSettler', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.OrderSettler>
 getContractAt(name: 'ICurveBook', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.ICurveBook>
@@ -39,11 +39,11 @@ getContractAt(name: 'IPermit2', address: string | ethers.Addressable, signer?: e
 getContractAt(name: 'CurveMathHarness', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.CurveMathHarness>
 getContractAt(name: 'MintableToken', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.MintableToken>
 getContractAt(name: 'MockExchange', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.MockExchange>
-getContractAt(name: 'SandboxUsdc', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.SandboxUsdc>
 getContractAt(name: 'SandboxUsdcProxy', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.SandboxUsdcProxy>
+getContractAt(name: 'SandboxUsdc', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.SandboxUsdc>
 
-  deployContract(name: 'CurveBook', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveBook>
-deployContract(name: 'Custodian', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Custodian>
+  deployContract(name: 'Custodian', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Custodian>
+deployContract(name: 'CurveBook', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveBook>
 deployContract(name: 'Entrypoint', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Entrypoint>
 deployContract(name: 'OrderSettler', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.OrderSettler>
 deployContract(name: 'ICurveBook', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICurveBook>
@@ -55,11 +55,11 @@ deployContract(name: 'IPermit2', signerOrOptions?: ethers.Signer | DeployContrac
 deployContract(name: 'CurveMathHarness', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveMathHarness>
 deployContract(name: 'MintableToken', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.MintableToken>
 deployContract(name: 'MockExchange', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.MockExchange>
-deployContract(name: 'SandboxUsdc', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.SandboxUsdc>
 deployContract(name: 'SandboxUsdcProxy', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.SandboxUsdcProxy>
+deployContract(name: 'SandboxUsdc', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.SandboxUsdc>
 
-  deployContract(name: 'CurveBook', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveBook>
-deployContract(name: 'Custodian', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Custodian>
+  deployContract(name: 'Custodian', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Custodian>
+deployContract(name: 'CurveBook', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveBook>
 deployContract(name: 'Entrypoint', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Entrypoint>
 deployContract(name: 'OrderSettler', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.OrderSettler>
 deployContract(name: 'ICurveBook', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICurveBook>
@@ -71,8 +71,8 @@ deployContract(name: 'IPermit2', args: any[], signerOrOptions?: ethers.Signer | 
 deployContract(name: 'CurveMathHarness', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveMathHarness>
 deployContract(name: 'MintableToken', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.MintableToken>
 deployContract(name: 'MockExchange', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.MockExchange>
-deployContract(name: 'SandboxUsdc', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.SandboxUsdc>
 deployContract(name: 'SandboxUsdcProxy', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.SandboxUsdcProxy>
+deployContract(name: 'SandboxUsdc', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.SandboxUsdc>
 
     // default types
     getContractFactory(

@@ -1,0 +1,202 @@
+import type { Middleware } from 'koa';
+import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
+import { toSafeInt } from '../../core/amounts.js';
+
+/** A signer of a keeper. */
+export interface SignerFacts {
+  role: string;
+  address: string;
+  /** Null until it was read for the first time. */
+  balanceWei: bigint | null;
+  lowBalance: boolean;
+  /** Nonces that are signed and not mined. */
+  unminedCount: number;
+  oldestSentMs: number | null;
+}
+
+/** Milliseconds; null before the first sample. */
+export interface QuantileFacts {
+  p50: number | null;
+  p99: number | null;
+}
+
+export interface PosterFacts {
+  latency: readonly { pair: string; orderToSignMs: QuantileFacts; orderToLandedMs: QuantileFacts }[];
+  /** Records sent, by kind. */
+  sent: Readonly<Record<string, number>>;
+  /** Transactions, by what became of them. */
+  transactions: Readonly<Record<string, number>>;
+  missedBlocks: number;
+}
+
+/** What is asked at each scrape. A role that this process does not play answers null, and its metrics are left out. */
+export interface MetricSources {
+  readiness(): { ready: boolean; reason: string | null };
+  /** Of the newest durable generation, and of the scan. Null before the first scan. */
+  ledger(): { head: number; nextBlock: number; headTimestampMs: number; scannedMs: number; generation: number } | null;
+  /** Units that a token's rows are away from the vault's holdings: zero, or the ledger halts. */
+  unattributed(): Promise<readonly { token: string; units: bigint }[]>;
+  signers(): readonly SignerFacts[];
+  poster(): PosterFacts | null;
+  gateway(): { active: boolean; sockets: number; openOrders: number } | null;
+  nowMs(): number;
+}
+
+export interface Metrics {
+  registry: Registry;
+  /** Counts requests and their time, by route and status. */
+  observe: Middleware;
+}
+
+const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
+const GWEI = 10n ** 9n;
+
+/** A registry of its own, so that several servers in one process don't meet. Names and meanings are in docs/runbook.md. */
+export function createMetrics(sources: MetricSources): Metrics {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry, prefix: 'curvebook_' });
+  ledgerGauges(registry, sources);
+  signerGauges(registry, sources);
+  posterGauges(registry, sources);
+  gatewayGauges(registry, sources);
+  return { registry, observe: requestObserver(registry) };
+}
+
+type Labels = Record<string, string>;
+
+/** A gauge that is computed at each scrape, from scratch. */
+function gauge(
+  registry: Registry,
+  [name, help, ...labelNames]: [name: string, help: string, ...labels: string[]],
+  values: () => Iterable<[Labels, number]> | Promise<Iterable<[Labels, number]>>,
+): void {
+  new Gauge({
+    name: `curvebook_${name}`,
+    help,
+    labelNames,
+    registers: [registry],
+    async collect() {
+      this.reset();
+      // A gauge without labels is zero again after a reset, which would be a statement.
+      if (labelNames.length === 0) this.remove();
+      for (const [labels, value] of await values()) this.set(labels, value);
+    },
+  });
+}
+
+const one = (value: number | null | undefined): [Labels, number][] =>
+  value === null || value === undefined ? [] : [[{}, value]];
+
+function ledgerGauges(registry: Registry, { readiness, ledger, unattributed, nowMs }: MetricSources): void {
+  gauge(registry, ['ready', '1 while inventory is safe to quote against, else 0 with the reason', 'reason'], () => {
+    const { ready, reason } = readiness();
+    return [[{ reason: reason ?? '' }, ready ? 1 : 0]];
+  });
+  gauge(registry, ['chain_head_block', 'newest block that the node named'], () => one(ledger()?.head));
+  gauge(registry, ['chain_lag_blocks', 'blocks that no durable generation includes'], () => {
+    const facts = ledger();
+    return one(facts && Math.max(facts.head - facts.nextBlock + 1, 0));
+  });
+  gauge(registry, ['chain_head_age_seconds', 'age of the newest block'], () => {
+    const facts = ledger();
+    return one(facts && (nowMs() - facts.headTimestampMs) / 1000);
+  });
+  gauge(registry, ['generation', 'number of the newest durable generation'], () => one(ledger()?.generation));
+  gauge(registry, ['generation_age_seconds', 'time since the last successful scan'], () => {
+    const facts = ledger();
+    return one(facts && (nowMs() - facts.scannedMs) / 1000);
+  });
+  gauge(registry, ['unattributed_units', 'smallest units in the vault that belong to nobody', 'token'], async () =>
+    (await unattributed()).map(({ token, units }) => [{ token }, saturated(units)]),
+  );
+}
+
+function signerGauges(registry: Registry, { signers, nowMs }: MetricSources): void {
+  const labels = ({ role, address }: SignerFacts): Labels => ({ role, signer: address });
+  gauge(registry, ['signer_balance_gwei', 'what a signer has for gas', 'role', 'signer'], () =>
+    signers().flatMap((signer): [Labels, number][] =>
+      signer.balanceWei === null ? [] : [[labels(signer), saturated(signer.balanceWei / GWEI)]],
+    ),
+  );
+  gauge(registry, ['signer_low_balance', '1 when a signer should be topped up', 'role', 'signer'], () =>
+    signers().map((signer) => [labels(signer), signer.lowBalance ? 1 : 0]),
+  );
+  gauge(registry, ['outbox_unmined', 'transactions that are signed and not mined', 'role', 'signer'], () =>
+    signers().map((signer) => [labels(signer), signer.unminedCount]),
+  );
+  gauge(registry, ['outbox_oldest_seconds', 'age of the oldest unmined transaction', 'role', 'signer'], () =>
+    signers().map((signer) => [
+      labels(signer),
+      signer.oldestSentMs === null ? 0 : (nowMs() - signer.oldestSentMs) / 1000,
+    ]),
+  );
+}
+
+function posterGauges(registry: Registry, { poster }: MetricSources): void {
+  const latency = (name: 'orderToSignMs' | 'orderToLandedMs') => (): [Labels, number][] =>
+    (poster()?.latency ?? []).flatMap((market) =>
+      (['p50', 'p99'] as const).flatMap((quantile): [Labels, number][] => {
+        const ms = market[name][quantile];
+        return ms === null ? [] : [[{ pair: market.pair, quantile }, ms / 1000]];
+      }),
+    );
+  gauge(
+    registry,
+    ['post_sign_seconds', 'from an acknowledged order to the signed post', 'pair', 'quantile'],
+    latency('orderToSignMs'),
+  );
+  gauge(
+    registry,
+    ['post_landed_seconds', 'from an acknowledged order to the landed post', 'pair', 'quantile'],
+    latency('orderToLandedMs'),
+  );
+  gauge(registry, ['post_records_sent', 'records sent since the start', 'kind'], () =>
+    Object.entries(poster()?.sent ?? {}).map(([kind, count]) => [{ kind }, count]),
+  );
+  gauge(registry, ['post_transactions', 'transactions since the start, by what became of them', 'outcome'], () =>
+    Object.entries(poster()?.transactions ?? {}).map(([outcome, count]) => [{ outcome }, count]),
+  );
+  gauge(registry, ['post_missed_blocks', 'blocks that went by while a post waited to be mined'], () =>
+    one(poster()?.missedBlocks),
+  );
+}
+
+function gatewayGauges(registry: Registry, { gateway }: MetricSources): void {
+  gauge(registry, ['gateway_active', '1 while this process owns the order log'], () => {
+    const facts = gateway();
+    return one(facts && (facts.active ? 1 : 0));
+  });
+  gauge(registry, ['sockets', 'open WebSocket connections'], () => one(gateway()?.sockets));
+  gauge(registry, ['open_orders', 'open orders of all makers'], () => one(gateway()?.openOrders));
+}
+
+function requestObserver(registry: Registry): Middleware {
+  const requests = new Counter({
+    name: 'curvebook_http_requests_total',
+    help: 'requests answered',
+    labelNames: ['method', 'route', 'status'],
+    registers: [registry],
+  });
+  const seconds = new Histogram({
+    name: 'curvebook_http_request_seconds',
+    help: 'time until the answer was ready; for /exchange that is the time to the acknowledgement',
+    labelNames: ['route'],
+    buckets: SECONDS,
+    registers: [registry],
+  });
+  return async (ctx, next) => {
+    const end = seconds.startTimer();
+    await next();
+    // The pattern, never the path: a label for each address would fill the memory.
+    const route = (ctx as { routerPath?: string; _matchedRoute?: unknown })._matchedRoute;
+    const name = typeof route === 'string' ? route : 'none';
+    end({ route: name });
+    requests.inc({ method: ctx.method, route: name, status: `${ctx.status}` });
+  };
+}
+
+/** Prometheus has doubles only; beyond what they hold exactly the exact value does not matter to an alarm. */
+function saturated(units: bigint): number {
+  const limit = BigInt(Number.MAX_SAFE_INTEGER);
+  return toSafeInt(units > limit ? limit : units);
+}

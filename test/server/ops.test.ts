@@ -1,0 +1,131 @@
+import { expect } from 'chai';
+import { createApp } from '../../server/app.js';
+import { listen } from '../../server/listen.js';
+import type { Listening } from '../../server/listen.js';
+import { createMetrics } from '../../server/ops/metrics.js';
+import type { MetricSources } from '../../server/ops/metrics.js';
+import { opsRoutes } from '../../server/ops/routes.js';
+import type { OpsDeps } from '../../server/ops/routes.js';
+import Router from '@koa/router';
+
+const NOW_MS = 1_700_000_010_000;
+
+const SOURCES: MetricSources = {
+  readiness: () => ({ ready: false, reason: 'stale_ledger' }),
+  ledger: () => ({
+    head: 120,
+    nextBlock: 118,
+    headTimestampMs: NOW_MS - 2_000,
+    scannedMs: NOW_MS - 7_500,
+    generation: 44,
+  }),
+  unattributed: () => Promise.resolve([{ token: 'USDC', units: 10n ** 30n }]),
+  signers: () => [
+    {
+      role: 'poster',
+      address: '0xabc',
+      balanceWei: 5n * 10n ** 17n,
+      lowBalance: true,
+      unminedCount: 2,
+      oldestSentMs: NOW_MS - 3_000,
+    },
+    {
+      role: 'settler',
+      address: '0xdef',
+      balanceWei: null,
+      lowBalance: false,
+      unminedCount: 0,
+      oldestSentMs: null,
+    },
+  ],
+  poster: () => null,
+  gateway: () => ({ active: true, sockets: 3, openOrders: 17 }),
+  nowMs: () => NOW_MS,
+};
+
+describe('Metrics and probes', () => {
+  let listening: Listening | null = null;
+
+  afterEach(async () => {
+    await listening?.close();
+    listening = null;
+  });
+
+  async function start(sources: Partial<MetricSources> = {}, probes: Partial<OpsDeps> = {}): Promise<string> {
+    const metrics = createMetrics({ ...SOURCES, ...sources });
+    const ops = opsRoutes({
+      registry: metrics.registry,
+      failure: () => null,
+      readiness: () => ({ ready: true, reason: null }),
+      ...probes,
+    });
+    const served = new Router();
+    served.get('/v0/book/:pair', (ctx) => {
+      ctx.body = { ok: true };
+    });
+    const silent = (): void => undefined;
+    const app = createApp({
+      routers: [served, ops],
+      logger: { info: silent, error: silent },
+      observe: metrics.observe,
+    });
+    listening = await listen(app, 0, '127.0.0.1');
+    return listening.url;
+  }
+
+  async function scrape(url: string): Promise<Map<string, string>> {
+    const text = await (await fetch(`${url}/metrics`)).text();
+    const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+    return new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), line.slice(line.lastIndexOf(' ') + 1)]));
+  }
+
+  it('reports the ledger, the signers and the gateway as they are at the scrape', async () => {
+    const values = await scrape(await start());
+    expect(values.get('curvebook_ready{reason="stale_ledger"}')).to.equal('0');
+    expect(values.get('curvebook_chain_lag_blocks')).to.equal('3');
+    expect(values.get('curvebook_generation_age_seconds')).to.equal('7.5');
+    expect(values.get('curvebook_signer_balance_gwei{role="poster",signer="0xabc"}')).to.equal('500000000');
+    expect(values.get('curvebook_signer_low_balance{role="poster",signer="0xabc"}')).to.equal('1');
+    expect(values.get('curvebook_outbox_oldest_seconds{role="poster",signer="0xabc"}')).to.equal('3');
+    expect(values.get('curvebook_unattributed_units{token="USDC"}')).to.equal('9007199254740991');
+    expect(values.get('curvebook_open_orders')).to.equal('17');
+  });
+
+  it('says nothing about what it does not know', async () => {
+    const values = await scrape(await start({ ledger: () => null, gateway: () => null }));
+    const names = [...values.keys()];
+    expect(names.filter((name) => /chain_lag|generation|sockets|gateway|post_/.test(name))).to.deep.equal([]);
+    expect(values.has('curvebook_signer_balance_gwei{role="settler",signer="0xdef"}')).to.equal(false);
+    expect(values.has('curvebook_signer_low_balance{role="settler",signer="0xdef"}')).to.equal(true);
+  });
+
+  it('follows what changes between two scrapes', async () => {
+    let reason: string | null = 'startup_catch_up';
+    const url = await start({ readiness: () => ({ ready: reason === null, reason }) });
+    await scrape(url);
+    reason = null;
+    const values = await scrape(url);
+    const ready = [...values].filter(([name]) => name.startsWith('curvebook_ready'));
+    expect(ready).to.deep.equal([['curvebook_ready{reason=""}', '1']]);
+  });
+
+  it('counts requests by route, not by path', async () => {
+    const url = await start();
+    for (const pair of ['A-B', 'C-D', 'E-F']) await fetch(`${url}/v0/book/${pair}`);
+    await fetch(`${url}/nothing/here`);
+    const values = await scrape(url);
+    expect(values.get('curvebook_http_requests_total{method="GET",route="/v0/book/:pair",status="200"}')).to.equal('3');
+    expect(values.get('curvebook_http_requests_total{method="GET",route="none",status="404"}')).to.equal('1');
+    expect(values.get('curvebook_http_request_seconds_count{route="/v0/book/:pair"}')).to.equal('3');
+  });
+
+  it('tells whether to restart the process apart from whether to send it requests', async () => {
+    const url = await start({}, { readiness: () => ({ ready: false, reason: 'integrity_halt' }) });
+    expect((await fetch(`${url}/live`)).status).to.equal(200);
+    const ready = await fetch(`${url}/ready`);
+    expect([ready.status, await ready.json()]).to.deep.equal([503, { ready: false, reason: 'integrity_halt' }]);
+    await listening?.close();
+    const failed = await start({}, { failure: () => 'the order log was lost' });
+    expect((await fetch(`${failed}/live`)).status).to.equal(503);
+  });
+});
