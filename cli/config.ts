@@ -2,9 +2,11 @@ import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { parseUnits } from '../core/amounts.js';
 import type { Address, Hex } from '../core/types.js';
+import { tokenListSchema } from '../server/swap/tokens.js';
+import { readSwapConfig, swapManifest, swapSettings, type SwapConfig } from './swap-settings.js';
 
 /** What one process may do. On SQLite one process plays all of them. */
-export const ROLES = ['watcher', 'gateway', 'poster'] as const;
+export const ROLES = ['watcher', 'gateway', 'poster', 'executor'] as const;
 export type Role = (typeof ROLES)[number];
 
 /** Startup failed because of what the operator gave us; restarting won't help. */
@@ -114,6 +116,7 @@ export const settingsSchema = z.object({
     .describe('mark prices of markets without a book and without a trade, as <BASE>-<QUOTE>=<price>,…'),
   FEE_CEILING_GWEI: coin(9, '50').describe('most that a keeper pays per gas, in gwei'),
   LOW_BALANCE_ETHER: coin(18, '0.01').describe('a signer below this balance is reported'),
+  ...swapSettings,
   LOG_LEVEL: z
     .enum(['debug', 'info', 'warn', 'error', 'silent'])
     .default('info')
@@ -134,16 +137,17 @@ const manifestSchema = z.object({
     custodian: address,
     curveBook: address,
     entrypoint: address,
-    orderSettler: address.optional(),
+    ...swapManifest,
   }),
   accounts: z.array(z.object({ role: z.string(), address, privateKey })).default([]),
+  tokenList: tokenListSchema.optional(),
 });
 
 export type Manifest = z.output<typeof manifestSchema>;
 
 export interface Config extends Omit<
   Settings,
-  'RPC_URL' | 'OPERATOR_ADDRESS' | 'POSTER_PRIVATE_KEY' | 'SIGNATURE_CHAIN_IDS'
+  'RPC_URL' | 'OPERATOR_ADDRESS' | 'POSTER_PRIVATE_KEY' | 'EXECUTOR_PRIVATE_KEY' | 'SIGNATURE_CHAIN_IDS'
 > {
   /** Null accepts any chain. */
   signatureChainIds: readonly bigint[] | null;
@@ -154,6 +158,10 @@ export interface Config extends Omit<
   operator: Address;
   /** Null when this process does not post. */
   posterPrivateKey: Hex | null;
+  /** Null when this process does not execute orders. */
+  executorPrivateKey: Hex | null;
+  /** Null for a deployment without a settler. */
+  swap: SwapConfig | null;
 }
 
 /**
@@ -174,7 +182,8 @@ export function loadConfig(
   const manifest = manifestPath === '' ? null : readManifest(manifestPath, problems);
   if (!settings.success || manifest === null) throw new ConfigError(problems);
 
-  const { RPC_URL, OPERATOR_ADDRESS, POSTER_PRIVATE_KEY, SIGNATURE_CHAIN_IDS, ...rest } = settings.data;
+  const { RPC_URL, OPERATOR_ADDRESS, POSTER_PRIVATE_KEY, EXECUTOR_PRIVATE_KEY, SIGNATURE_CHAIN_IDS, ...rest } =
+    settings.data;
   const account = (role: string) => manifest.accounts.find((one) => one.role === role);
   const rpcUrls = RPC_URL ?? (manifest.rpcUrl === undefined ? [] : [manifest.rpcUrl]);
   const rpcUrl = rpcUrls[0];
@@ -185,12 +194,34 @@ export function loadConfig(
   if (rest.ROLES.includes('poster') && posterPrivateKey === null) {
     problems.push('POSTER_PRIVATE_KEY: required for the poster role, the manifest names no poster account');
   }
+  const swap = readSwapConfig(settings.data, manifest, problems);
+  const executorPrivateKey = EXECUTOR_PRIVATE_KEY ?? account('executor')?.privateKey ?? null;
+  if (rest.ROLES.includes('executor') && (executorPrivateKey === null || swap === null)) {
+    problems.push(
+      swap === null
+        ? 'ROLES: the executor role needs orderSettler and permit2 in the manifest'
+        : 'EXECUTOR_PRIVATE_KEY: required for the executor role, the manifest names no executor account',
+    );
+  }
+  if (rest.SWAP_ORDER_TTL_SEC < rest.SWAP_QUOTE_TTL_SEC) {
+    problems.push('SWAP_ORDER_TTL_SEC: must not be less than SWAP_QUOTE_TTL_SEC');
+  }
   if (rest.TOUCH_BEFORE_SEC >= rest.CURVE_TTL_SEC) problems.push('TOUCH_BEFORE_SEC: must be less than CURVE_TTL_SEC');
   if (rpcUrl === undefined || operator === undefined || problems.length > 0) throw new ConfigError(problems);
   // Only a sandbox's manifest has accounts; there a wallet may sign for whatever chain it is on.
   const knownChains = manifest.accounts.length > 0 ? null : [BigInt(manifest.chainId), ...CLIENT_CHAIN_IDS];
   const signatureChainIds = SIGNATURE_CHAIN_IDS ?? knownChains;
-  return { ...rest, signatureChainIds, rpcUrl, rpcUrls, manifest, operator, posterPrivateKey };
+  return {
+    ...rest,
+    signatureChainIds,
+    rpcUrl,
+    rpcUrls,
+    manifest,
+    operator,
+    posterPrivateKey,
+    executorPrivateKey,
+    swap,
+  };
 }
 
 function readManifest(path: string, problems: string[]): Manifest | null {

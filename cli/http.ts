@@ -11,6 +11,7 @@ import { serveStream } from '../server/stream/server.js';
 import { createSessions, type Sessions } from '../server/stream/sessions.js';
 import type { Writer } from '../ledger/types.js';
 import type { Shared } from './roles.js';
+import { swapRouter } from './swap.js';
 import { VERSION } from './version.js';
 
 export interface HttpHandle {
@@ -23,8 +24,13 @@ export interface HttpHandle {
 /** Pause between two looks at the logs when nobody wakes the gateway. */
 const FOLLOW_INTERVAL_MS = 250;
 
-/** Starts the gateway and the HTTP server in front of it. */
-export async function startHttp(shared: Shared, writer: Writer, signal: AbortSignal): Promise<HttpHandle> {
+/** Starts the gateway and the HTTP server in front of it. `onSwapOrder` is called when a gasless order was accepted. */
+export async function startHttp(
+  shared: Shared,
+  writer: Writer,
+  signal: AbortSignal,
+  onSwapOrder: () => void,
+): Promise<HttpHandle> {
   const { config, db, logger } = shared;
   const startedMs = shared.nowMs();
   const orderConfig = {
@@ -45,8 +51,10 @@ export async function startHttp(shared: Shared, writer: Writer, signal: AbortSig
   const running = gateway.run(signal);
   const sessions = createSessions();
   const info = { db, gateway, clock: shared.nowMs, config: orderConfig };
+  const swaps = swapRouter(shared, onSwapOrder);
   const app = createApp({
     routers: [
+      ...(swaps === null ? [] : [swaps]),
       ordersRoutes(info),
       readRoutes(readDeps(shared, gateway, sessions, startedMs)),
       openApiRoutes(ENDPOINTS, {

@@ -14,6 +14,7 @@ import { acquireWriter } from '../ledger/writers.js';
 import type { Config, Role } from './config.js';
 import { fillLine } from './fill-line.js';
 import { startHttp, type HttpHandle } from './http.js';
+import { startExecutor } from './swap.js';
 
 /** A running set of roles. */
 export interface Running {
@@ -25,7 +26,12 @@ export interface Running {
   readonly failed: Promise<Error>;
 }
 
-const LOG_OF: Partial<Record<Role, LogName>> = { gateway: 'order', watcher: 'ledger', poster: 'publication' };
+const LOG_OF: Partial<Record<Role, LogName>> = {
+  gateway: 'order',
+  watcher: 'ledger',
+  poster: 'publication',
+  executor: 'swap',
+};
 
 /** Everything the roles of one process share. */
 export interface Shared {
@@ -94,9 +100,14 @@ export async function startRoles(config: Config, printLine: (line: string) => vo
     });
     readStatus = ledger.status;
     loops.push(ledger.loop);
+    const executor = config.ROLES.includes('executor') ? startExecutor(shared, signal) : null;
+    if (executor !== null) {
+      listeners.push(executor.wake);
+      loops.push(executor);
+    }
     const orderWriter = writers.get('order');
     if (orderWriter !== undefined) {
-      http = await startHttp(shared, orderWriter, signal);
+      http = await startHttp(shared, orderWriter, signal, () => executor?.wake());
       listeners.push(http.onGeneration);
     }
     if (config.ROLES.includes('poster')) {

@@ -24,6 +24,7 @@ const BOTS = [
   ['maker', 'maker2'],
   ['taker', 'taker1'],
   ['taker', 'taker2'],
+  ['gasless-taker', 'taker3'],
 ] as const;
 const BOT_GRACE_MS = 5_000;
 const SERVER_GRACE_MS = 10_000;
@@ -57,7 +58,9 @@ async function start(config: SandboxConfig, started: Started, signal: AbortSigna
     (end) => !signal.aborted && say(`the chain has stopped (${describeEnd(end)}); press Ctrl-C`),
   );
   say(`chain at ${chain.rpcUrl}, one block every ${blockTimeMs} ms; deploying`);
-  const manifest = await deploySandbox({ rpcUrl: chain.rpcUrl, serverUrl, marketCount: config.marketCount, log: say });
+  const { rpcUrl } = chain;
+  const { marketCount } = config;
+  const manifest = await deploySandbox({ rpcUrl, serverUrl, marketCount, pools: true, log: say });
   signal.throwIfAborted();
 
   say('starting the server');
@@ -69,7 +72,7 @@ async function start(config: SandboxConfig, started: Started, signal: AbortSigna
   if (config.demo) for (const bot of BOTS) started.bots.push(startBot(bot, manifestPath, directory, signal));
   say(
     config.demo
-      ? 'two makers and two takers are trading; Ctrl-C stops everything'
+      ? 'two makers, two takers and one gasless taker are trading; Ctrl-C stops everything'
       : 'up without bots; Ctrl-C stops everything',
   );
 }

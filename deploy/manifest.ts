@@ -2,6 +2,7 @@
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { solidityPackedKeccak256 } from 'ethers';
+import type { TokenList } from './sandbox-token-list.js';
 
 export interface ManifestToken {
   symbol: string;
@@ -39,6 +40,8 @@ export interface SandboxManifest extends DeploymentManifest {
   rpcUrl: string;
   serverUrl: string;
   accounts: ManifestAccount[];
+  /** What the swap API lists. */
+  tokenList: TokenList;
 }
 
 /** First 16 hex digits of keccak256(chain id, custodian, hash of the deployment block): names this deployment and no other. */

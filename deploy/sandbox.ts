@@ -9,6 +9,7 @@ import { deployCurvebook } from './deploy.js';
 import type { DeployMarket } from './deploy.js';
 import type { SandboxManifest } from './manifest.js';
 import { deployPools } from './sandbox-pools.js';
+import { sandboxTokenList } from './sandbox-token-list.js';
 import { createTokens } from './sandbox-tokens.js';
 import type { SandboxSymbol, SandboxToken } from './sandbox-tokens.js';
 import { connect, mined } from './transactions.js';
@@ -92,6 +93,7 @@ async function deployAll(provider: JsonRpcProvider, options: SandboxOptions): Pr
     contracts: { ...contracts, ...Object.fromEntries(tokenContracts), ...pools },
     deploymentBlock,
     tokens: manifest.tokens,
+    tokenList: sandboxTokenList(chainId, manifest.tokens),
     markets: manifest.markets,
     accounts,
   };

@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { formatUnits, parseUnits } from 'ethers';
 
 export interface Manifest {
+  chainId: number;
   rpcUrl: string;
   serverUrl: string;
   contracts: { entrypoint: string };

@@ -27,6 +27,16 @@ export interface GasModel {
   routeCall: bigint;
 }
 
+/** As measured on the sandbox's chain, with some room; `npm run bench:swap` prints today's figures. */
+export const DEFAULT_GAS: GasModel = { own: 150_000n, route: 130_000n, routeOwn: 80_000n, routeCall: 130_000n };
+
+/** The model with something added to every order. */
+export const withExtraGas = (model: GasModel, extraGas: bigint): GasModel => ({
+  ...model,
+  own: model.own + extraGas,
+  route: model.route + extraGas,
+});
+
 /** Gas of an order that trades with these sources. */
 export function gasOf(model: GasModel, ids: readonly string[]): bigint {
   const calls = BigInt(ids.filter((id) => id !== OWN).length);

@@ -1,0 +1,105 @@
+import type Router from '@koa/router';
+import { DEFAULT_GAS, withExtraGas } from '../core/swap/pricing.js';
+import { createOutbox } from '../keepers/chain/outbox.js';
+import { createRpcPool, type RpcPool } from '../keepers/chain/pool.js';
+import { createExecutor } from '../keepers/executor/executor.js';
+import type { Loop } from '../keepers/loop.js';
+import { createMarketData, type MarketData } from '../liquidity/market-data.js';
+import { createUniswapV3 } from '../liquidity/uniswap-v3.js';
+import { swapRoutes } from '../server/swap/routes.js';
+import type { Shared } from './roles.js';
+
+/** The swap API, or null for a deployment without a settler. `onOrder` is called when an order was accepted. */
+export function swapRouter(shared: Shared, onOrder: () => void): Router | null {
+  const { config, db } = shared;
+  const { swap, manifest } = config;
+  if (swap === null) return null;
+  const rpc = rpcPool(shared);
+  const { custodian, curveBook, entrypoint } = manifest.contracts;
+  const perMinute = (name: string, requests: number) => ({ name: `swap-${name}`, requests, windowSec: 60 });
+  return swapRoutes(
+    {
+      db,
+      eth: rpc,
+      chainId: manifest.chainId,
+      permit2: swap.permit2,
+      settler: swap.settler,
+      forbiddenReceivers: [custodian, curveBook, entrypoint, swap.settler],
+      wrappedNative: config.WRAPPED_NATIVE,
+      tokens: swap.tokens,
+      marketData: marketDataOf(shared, rpc),
+      gasModel: withExtraGas(DEFAULT_GAS, BigInt(config.SWAP_EXTRA_GAS)),
+      feeMarginBps: config.SWAP_FEE_MARGIN_BPS,
+      toleranceBps: config.SWAP_TOLERANCE_BPS,
+      quoteTtlSec: config.SWAP_QUOTE_TTL_SEC,
+      orderTtlSec: config.SWAP_ORDER_TTL_SEC,
+      limits: {
+        tokens: perMinute('tokens', config.SWAP_READS_PER_MINUTE),
+        quotes: perMinute('quotes', config.SWAP_QUOTES_PER_MINUTE),
+        submissions: perMinute('submissions', config.SWAP_ORDERS_PER_MINUTE),
+        orders: perMinute('orders', config.SWAP_READS_PER_MINUTE),
+      },
+      readiness: shared.readiness,
+      nowMs: shared.nowMs,
+      onOrder,
+    },
+    manifest.deploymentId,
+  );
+}
+
+/** The keeper that executes signed orders. Throws unless its log, its key and a settler are there, which the configuration has checked. */
+export function startExecutor(shared: Shared, signal: AbortSignal): Loop {
+  const { config, db, logger } = shared;
+  const writer = shared.writers.get('swap');
+  const { swap, executorPrivateKey } = config;
+  if (writer === undefined || swap === null || executorPrivateKey === null) {
+    throw new Error('the executor needs its log, its key and a settler');
+  }
+  const rpc = rpcPool(shared);
+  const outbox = createOutbox({
+    db,
+    writer,
+    rpc,
+    chainId: config.manifest.chainId,
+    privateKey: executorPrivateKey,
+    order: 'queue',
+    feeCeilingWei: config.FEE_CEILING_GWEI,
+    lowBalanceWei: config.LOW_BALANCE_ETHER,
+    nowMs: shared.nowMs,
+    logger,
+  });
+  const executor = createExecutor({
+    db,
+    writer,
+    outbox,
+    rpc,
+    settler: swap.settler,
+    marketData: marketDataOf(shared, rpc),
+    readiness: shared.readiness,
+    toleranceBps: config.SWAP_TOLERANCE_BPS,
+    maxSends: config.SWAP_MAX_SENDS,
+    pollIntervalMs: config.POLL_INTERVAL_MS,
+    nowMs: shared.nowMs,
+    logger,
+  });
+  return executor.start(signal);
+}
+
+function marketDataOf({ config, markets, logger }: Shared, rpc: RpcPool): MarketData {
+  const { custodian, curveBook } = config.manifest.contracts;
+  const uniswapV3 = config.swap?.uniswapV3 ?? null;
+  return createMarketData(
+    {
+      eth: rpc,
+      contracts: { custodian, curveBook },
+      markets: () => markets,
+      venues: uniswapV3 === null ? [] : [createUniswapV3(rpc, uniswapV3)],
+      wrappedNative: config.WRAPPED_NATIVE,
+    },
+    (venue, error) => logger.warn({ venue, err: error }, 'external liquidity can not be read'),
+  );
+}
+
+function rpcPool({ config, nowMs, logger }: Shared): RpcPool {
+  return createRpcPool(config.rpcUrls, { nowMs, logger, chainId: config.manifest.chainId });
+}
