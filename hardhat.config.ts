@@ -26,8 +26,17 @@ const compiler = {
 /** Tests deploy contracts from their artifacts, so how they are compiled themselves only has to be fast. */
 const testCompiler = {
   ...compiler,
-  settings: { ...compiler.settings, viaIR: false, optimizer: { enabled: false } },
+  settings: { ...compiler.settings, viaIR: false, optimizer: { enabled: true, runs: 200 } },
 };
+
+/** How thorough the Solidity tests are, by SOLIDITY_RUNS: runs of each property, runs and calls of each invariant. */
+const SOLIDITY_RUNS = {
+  quick: { fuzz: 256, invariant: 16, depth: 64 },
+  full: { fuzz: 10_000, invariant: 128, depth: 64 },
+  deep: { fuzz: 50_000, invariant: 512, depth: 128 },
+};
+const runs = SOLIDITY_RUNS[(process.env['SOLIDITY_RUNS'] ?? 'quick') as keyof typeof SOLIDITY_RUNS];
+if (runs === undefined) throw new Error(`SOLIDITY_RUNS must be one of ${Object.keys(SOLIDITY_RUNS).join(', ')}`);
 
 /** Hardhat compiles together what shares one configuration object, and resolves each override to one of its own. */
 const sharedTestCompiler: HardhatPlugin = {
@@ -63,7 +72,13 @@ export default defineConfig({
     tests: { solidity: solidityTests },
   },
   /** Every call of a test is a transaction of its own, so that transient storage and warm slots end with it. */
-  test: { solidity: { isolate: true, fuzz: { runs: 256 } } },
+  test: {
+    solidity: {
+      isolate: true,
+      fuzz: { runs: runs.fuzz },
+      invariant: { runs: runs.invariant, depth: runs.depth, failOnRevert: true },
+    },
+  },
   typechain: { outDir: './typechain-types' },
   networks: {
     /** In-process chain of tests; the sandbox's chain is the same one behind HTTP. */

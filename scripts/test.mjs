@@ -2,6 +2,7 @@
 /**
  * `npm test`: types, Solidity tests, TypeScript tests. Tests of the database run on SQLite, and once more on PostgreSQL when
  * DATABASE_URL names a server. Arguments go to Mocha and leave the rest out: `npm test -- test/core/book.test.ts`.
+ * Solidity properties run 10,000 times each; SOLIDITY_RUNS=quick is for the impatient.
  * `--deep` multiplies the runs of each property (RUNS, default 20) and lifts Mocha's time limit.
  * The last line is `N passed, N failed`; the exit code is 0 only when nothing failed.
  */
@@ -31,11 +32,12 @@ async function checkTypes() {
   return { passed: 0, failed: code === 0 ? 0 : 1 };
 }
 
-/** @returns {Promise<Totals>} */
-async function runSolidityTests() {
-  say('Solidity tests');
+/** @param {string} runs a profile of hardhat.config.ts @returns {Promise<Totals>} */
+async function runSolidityTests(runs) {
+  say(`Solidity tests (${runs} runs)`);
   const { code, output } = await run(process.execPath, [bin('hardhat/dist/src/cli.js'), 'test', 'solidity'], {
     echo: true,
+    env: { SOLIDITY_RUNS: process.env.SOLIDITY_RUNS ?? runs },
   });
   const lines = stripVTControlCharacters(output);
   const count = (word) =>
@@ -99,7 +101,7 @@ const args = process.argv.slice(2).filter((arg) => arg !== '--deep');
 const results = [];
 if (args.length === 0) {
   results.push(await checkTypes());
-  results.push(await runSolidityTests());
+  results.push(await runSolidityTests(deep ? 'deep' : 'full'));
 }
 const deepEnv = { RUNS: process.env.RUNS ?? '20' };
 const files = args.some((arg) => arg.endsWith('.ts')) ? [] : [TEST_FILES];

@@ -34,11 +34,13 @@ interface Vm {
     function load(address account, bytes32 slot) external view returns (bytes32);
     function lastCallGas() external view returns (Gas memory);
     function prank(address sender) external;
+    function snapshotState() external returns (uint256 snapshotId);
     function startPrank(address sender) external;
     function stopPrank() external;
     function recordLogs() external;
     function getRecordedLogs() external returns (Log[] memory);
     function roll(uint256 blockNumber) external;
+    function revertToState(uint256 snapshotId) external returns (bool success);
     function setBlockhash(uint256 blockNumber, bytes32 hash) external;
     function sign(uint256 privateKey, bytes32 digest) external pure returns (uint8 v, bytes32 r, bytes32 s);
     function store(address account, bytes32 slot, bytes32 value) external;
