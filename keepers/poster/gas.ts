@@ -1,16 +1,16 @@
 /**
- * What a record costs, as far as full and partial posts of the same curve differ. The figures are those of the protocol's price list: a
- * cold slot that changes costs 5,000, one that is written as it was 2,200, one that is only read 2,100.
+ * What full and partial posts of the same curve cost, as far as they differ. The figures are measured, `npm run bench:curve` prints them
+ * beside this model: a cold slot that is written as it was costs 2,200 gas and one that changes 5,000, each with its part of the loop; a
+ * partial post also reads the words that stay, and hashes and checks the curve from storage.
  */
 import { encodePost, wordChanges, type BlockRef, type FullPost, type PartialPost } from '../../core/curve/post.js';
 import { toSafeInt } from '../../core/amounts.js';
 
-const SLOT_CHANGED = 5_000;
-const SLOT_REWRITTEN = 2_200;
-const SLOT_READ = 2_100;
-/** Measured: what a partial post executes beyond a full one, per record and per word of the curve. */
-const PARTIAL_RECORD = 700;
-const PARTIAL_WORD = 90;
+const FULL_WORD = 2_501;
+const FULL_CHANGED_WORD = 2_800;
+const PARTIAL_RECORD = 2_807;
+const PARTIAL_WORD = 2_452;
+const PARTIAL_CHANGED_WORD = 3_099;
 const ZERO_BYTE = 4;
 const OTHER_BYTE = 16;
 
@@ -43,25 +43,20 @@ export function partialOf(full: FullPost, before: WordsBefore): PartialPost {
 /** The cheaper of a full post and a partial one over the live curve, by the estimate. */
 export function cheaperPost(block: BlockRef, full: FullPost, before: WordsBefore): FullPost | PartialPost {
   const partial = partialOf(full, before);
-  return partialGas(block, partial, full) < fullGas(block, full, before) ? partial : full;
-}
-
-function fullGas(block: BlockRef, full: FullPost, before: WordsBefore): number {
-  const slots = [slotGas(full.askWords, before.askWords), slotGas(full.bidWords, before.bidWords)];
-  return slots.reduce((sum, gas) => sum + gas, calldataGas(encodePost(block, [full])));
-}
-
-function slotGas(words: readonly bigint[], before: readonly bigint[]): number {
-  // An empty side is one zero word.
-  const written = words.length === 0 ? [0n] : words;
-  return written.reduce((gas, word, i) => gas + (word === (before[i] ?? 0n) ? SLOT_REWRITTEN : SLOT_CHANGED), 0);
-}
-
-function partialGas(block: BlockRef, partial: PartialPost, full: FullPost): number {
-  const changed = [...partial.askChanges, ...partial.bidChanges].filter((word) => word !== null).length;
   const words = Math.max(1, full.askWords.length) + Math.max(1, full.bidWords.length);
-  const slots = changed * SLOT_CHANGED + Math.max(0, words - changed) * SLOT_READ;
-  return slots + words * PARTIAL_WORD + PARTIAL_RECORD + calldataGas(encodePost(block, [partial]));
+  const changed = [...partial.askChanges, ...partial.bidChanges].filter((word) => word !== null).length;
+  return partialGas(block, partial, words, changed) < fullGas(block, full, words, changed) ? partial : full;
+}
+
+/** Gas of a full post of `words` words, `changed` of them other than before, less what both kinds cost alike. */
+export function fullGas(block: BlockRef, full: FullPost, words: number, changed: number): number {
+  return words * FULL_WORD + changed * FULL_CHANGED_WORD + calldataGas(encodePost(block, [full]));
+}
+
+/** The same for the partial post with its effect. */
+export function partialGas(block: BlockRef, partial: PartialPost, words: number, changed: number): number {
+  const execution = PARTIAL_RECORD + words * PARTIAL_WORD + changed * PARTIAL_CHANGED_WORD;
+  return execution + calldataGas(encodePost(block, [partial]));
 }
 
 /** Gas limit of a transaction with these records: room for slots that are written for the first time, and for a retry's overhead. */

@@ -187,7 +187,8 @@ forEachDatabase((name, open) =>
       await stack.stop();
       stack = await startKeepers(stack.db, chain, { nowMs, poster: { knots } });
       await stack.watcher.scan();
-      const oids = await stack.order(maker1, [...ladder, bid(299_000n)]);
+      const bids = ladder.map((one, i) => ({ ...bid(299_000n - BigInt(i * i)), sizeLots: one.sizeLots }));
+      const oids = await stack.order(maker1, [...ladder, ...bids]);
       await round();
       // The last level grows: one word of four is another one.
       const far = ladder.at(-1)!;
@@ -199,6 +200,9 @@ forEachDatabase((name, open) =>
       const [, amended, header] = await publicationsOf(stack);
       expect(header!.wordsHash).to.equal(amended!.wordsHash);
       expect(header!.snapshotHash).to.not.equal(amended!.snapshotHash);
+      // Once most words change, a full post is cheaper.
+      await stack.order(maker2, [ask(299_900n), bid(299_100n)]);
+      expect(await round()).to.deep.equal([`${stack.markets[0]!.pair} 4 full`]);
     });
 
     it('measures orders from their acknowledgement', async () => {
