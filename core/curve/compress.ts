@@ -2,7 +2,7 @@
  * One side of the book as at most K segments: chords of its exact cost, never better than the book from its first lot on.
  *
  * Knots come from knots.ts; everything here is exact. Lengths are rounded down to what a knot can say, from the last segment to the first,
- * each handing what it lost to the one before it, so that only the first one loses depth. Slopes are those of the chords between the points
+ * each handing what it lost to the one before it, so that only the first one loses depth, and hardly any. Slopes are those of the chords between the points
  * that the rounded lengths really reach, rounded up on asks and down on bids. Both roundings keep the order of the slopes.
  */
 import { ceilDiv, minBig, toSafeInt } from '../amounts.js';
@@ -53,11 +53,10 @@ export function compressSide(
     throw new CurveError('bad_max_knots', `maxKnots must be 1..${MAX_KNOTS}, not ${maxKnots}`);
   }
   const kept = withinReach(levels, BigInt(maxKnots) * MAX_LENGTH_LOTS);
-  const lengths = packLengths(placeKnots(side, kept, maxKnots));
+  const lengths = chooseLengths(side, kept, maxKnots);
   const words = packChords(side, lengths, chordCosts(kept, lengths));
   const segments = decodeSide(market, side, words);
-  const offered = lengths.reduce((sum, length) => sum + lotsOf(length), 0n);
-  return { words, segments, leftOutLots: totalLots(levels) - offered };
+  return { words, segments, leftOutLots: totalLots(levels) - sumLots(lengths) };
 }
 
 /** The levels whose prices and lots have a place in packed words; the last one may be cut. */
@@ -136,6 +135,29 @@ type Length = Pick<Knot, 'mantissa' | 'exponent'>;
 function lotsOf(length: Length): bigint {
   return length.mantissa << length.exponent;
 }
+
+/** A part of the depth that may be lost to rounding: 0.05 bps. */
+const NEGLIGIBLE_LOSS = 200_000n;
+/** From so many levels on, one knot less costs little. */
+const MANY_LEVELS = 100;
+
+/**
+ * Lengths of the segments. Where rounding the first one down would lose more than a negligible part of the depth, as it may before a wall,
+ * what it lost gets a segment of its own in front of it, if there is one to spare or levels enough to do with one less.
+ */
+function chooseLengths(side: Side, levels: readonly Level[], maxKnots: number): Length[] {
+  const depth = totalLots(levels);
+  const lengths = packLengths(placeKnots(side, levels, maxKnots));
+  const lost = depth - sumLots(lengths);
+  if (lost * NEGLIGIBLE_LOSS <= depth || maxKnots === 1) return lengths;
+  if (lengths.length < maxKnots) return [packLength(lost), ...lengths];
+  if (levels.length < MANY_LEVELS) return lengths;
+  const fewer = packLengths(placeKnots(side, levels, maxKnots - 1));
+  const stillLost = depth - sumLots(fewer);
+  return stillLost === 0n ? fewer : [packLength(stillLost), ...fewer];
+}
+
+const sumLots = (lengths: readonly Length[]): bigint => lengths.reduce((sum, length) => sum + lotsOf(length), 0n);
 
 /** Rounds lengths down from the last to the first; what a segment loses is added to the one before it. */
 function packLengths(lots: readonly bigint[]): Length[] {
