@@ -7,9 +7,9 @@ import {
 } from '../../core/attribution.js';
 import { createBook, type Book } from '../../core/book.js';
 import { buildCurve } from '../../core/curve/build.js';
-import { consumedUnits, trade, type TradeMode } from '../../core/curve/walk.js';
+import { consumedUnits, depthUnits, trade, type Consumed, type TradeMode } from '../../core/curve/walk.js';
 import { executablePublication, trimToInventory, worstPayments, type ExposureMarket } from '../../core/exposure.js';
-import { snapshotHash, snapshotOf } from '../../core/snapshot.js';
+import { snapshotHash, snapshotOf, snapshotSide } from '../../core/snapshot.js';
 import type {
   Address,
   Decomposition,
@@ -74,6 +74,8 @@ export type WorldStep =
   | { kind: 'land'; market: number; pick: number }
   | { kind: 'expire'; market: number; pick: number }
   | { kind: 'swap'; market: number; mode: TradeMode; permille: bigint }
+  /** Takes the live curve up to the end of its first `orders` orders, all of it if there are fewer. */
+  | { kind: 'take'; market: number; side: Side; orders: number }
   | { kind: 'scan' }
   | { kind: 'withdraw'; maker: number; base: boolean; permille: bigint };
 
@@ -218,15 +220,32 @@ export const createWorld = (
     return ahead[pick % Math.max(1, ahead.length)];
   };
 
-  const swap = ({ market: index, mode, permille }: Extract<WorldStep, { kind: 'swap' }>): void => {
-    const market = markets[index]!;
+  /** The curve that a taker meets now, and what of it is taken already. */
+  const meet = (index: number): { live: WorldPublication; consumed: Consumed } | null => {
     const on = chain[index]!;
     const live = publications.find((one) => one.market === index && one.seq === on.liveSeq);
-    if (live === undefined || on.expired.has(live.seq)) return;
-    const consumed = {
-      askUnits: consumedUnits(on.askVolumeUnits, live.snapshot.askVolumeUnits),
-      bidUnits: consumedUnits(on.bidVolumeUnits, live.snapshot.bidVolumeUnits),
-    };
+    if (live === undefined || on.expired.has(live.seq)) return null;
+    const { askVolumeUnits, bidVolumeUnits } = live.snapshot;
+    const askUnits = consumedUnits(on.askVolumeUnits, askVolumeUnits);
+    return { live, consumed: { askUnits, bidUnits: consumedUnits(on.bidVolumeUnits, bidVolumeUnits) } };
+  };
+
+  const take = ({ market: index, side, orders }: Extract<WorldStep, { kind: 'take' }>): void => {
+    const met = meet(index);
+    if (met === null) return;
+    const { live, consumed } = met;
+    const first = snapshotSide(live.snapshot, side).slice(0, orders);
+    const before = side === 'ask' ? consumed.askUnits : consumed.bidUnits;
+    const units = first.reduce((sum, { sizeLots }) => sum + sizeLots * markets[index]!.lotUnits, -before);
+    const depth = depthUnits(side === 'ask' ? live.asks : live.bids) - before;
+    fill(index, side === 'ask' ? 'buyExactOut' : 'sellExactIn', units < depth ? units : depth);
+  };
+
+  const swap = ({ market: index, mode, permille }: Extract<WorldStep, { kind: 'swap' }>): void => {
+    const market = markets[index]!;
+    const met = meet(index);
+    if (met === null) return;
+    const { live, consumed } = met;
     const side: Side = mode.startsWith('buy') ? 'ask' : 'bid';
     const segments = side === 'ask' ? live.asks : live.bids;
     const before = side === 'ask' ? consumed.askUnits : consumed.bidUnits;
@@ -236,8 +255,15 @@ export const createWorld = (
     const whole = fixesBase
       ? left
       : (left * (segments[0]?.subticks ?? 0n) * market.tickLotUnits) / (market.lotUnits * 256n);
-    const result = trade(market, live, consumed, mode, (whole * permille + 999n) / 1000n);
+    fill(index, mode, (whole * permille + 999n) / 1000n);
+  };
+
+  const fill = (index: number, mode: TradeMode, amountUnits: bigint): void => {
+    const on = chain[index]!;
+    const { live, consumed } = meet(index)!;
+    const result = trade(markets[index]!, live, consumed, mode, amountUnits);
     if (result === null) return;
+    const side: Side = mode.startsWith('buy') ? 'ask' : 'bid';
     on.fillSeq += 1;
     if (side === 'ask') on.askVolumeUnits += result.baseUnits;
     else on.bidVolumeUnits += result.baseUnits;
@@ -247,7 +273,7 @@ export const createWorld = (
       curveSeq: live.seq,
       side,
       ...result,
-      consumedBeforeUnits: before,
+      consumedBeforeUnits: side === 'ask' ? consumed.askUnits : consumed.bidUnits,
       generation: 0,
     });
   };
@@ -342,6 +368,7 @@ export const createWorld = (
       const publication = mine[one.pick % Math.max(1, mine.length)];
       if (publication !== undefined) chain[one.market]!.expired.add(publication.seq);
     } else if (one.kind === 'swap') swap(one);
+    else if (one.kind === 'take') take(one);
     else if (one.kind === 'scan') scan();
     else withdraw(one);
   };
