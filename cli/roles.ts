@@ -16,6 +16,15 @@ import { fillLine } from './fill-line.js';
 import { startHttp, type HttpHandle } from './http.js';
 import { startExecutor } from './swap.js';
 
+/** The ledger was reconciled with the chain: what roles hold in memory is out of date, and they start again. */
+export class RolesOutdatedError extends Error {
+  override readonly name = 'RolesOutdatedError';
+
+  constructor() {
+    super('the ledger was reconciled; starting the roles again');
+  }
+}
+
 /** A running set of roles. */
 export interface Running {
   /** Where the HTTP server listens, null when no role of this process needs one. */
@@ -92,7 +101,8 @@ export async function startRoles(config: Config, printLine: (line: string) => vo
     const listeners: (() => void)[] = [];
     const notify = () => listeners.forEach((listener) => listener());
 
-    const ledger = await startLedger(shared, signal, notify, (write) => {
+    const onReversal = () => fail(new RolesOutdatedError());
+    const ledger = await startLedger(shared, signal, { notify, onReversal }, (write) => {
       for (const one of write.fills) {
         const market = markets[one.fill.market];
         if (market !== undefined) printLine(fillLine(market, one));
@@ -126,7 +136,7 @@ export async function startRoles(config: Config, printLine: (line: string) => vo
 async function startLedger(
   shared: Shared,
   signal: AbortSignal,
-  notify: () => void,
+  { notify, onReversal }: { notify: () => void; onReversal: () => void },
   onFills: (write: GenerationWrite) => void,
 ) {
   const { config, db, logger, markets } = shared;
@@ -141,6 +151,7 @@ async function startLedger(
       pollIntervalMs: config.POLL_INTERVAL_MS,
       logger,
       onGeneration: notify,
+      onReversal,
     });
     return { status: remote.status, loop: remote.start(signal), snapshots };
   }
@@ -162,6 +173,7 @@ async function startLedger(
       onFills(write);
       notify();
     },
+    onReversal,
   });
   return { status: watcher.status, loop: watcher.start(signal), snapshots };
 }

@@ -1,6 +1,7 @@
 import { readCommandLine } from './arguments.js';
 import { ConfigError, loadConfig } from './config.js';
-import { startRoles } from './roles.js';
+import { RolesOutdatedError, startRoles } from './roles.js';
+import { toSafeInt } from '../core/amounts.js';
 import { ListenError } from '../server/listen.js';
 import { DatabaseError } from '../ledger/errors.js';
 
@@ -32,13 +33,17 @@ export async function serveCommand(args: readonly string[]): Promise<number> {
     const interrupted = new Promise<null>((resolve) => {
       for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => resolve(null));
     });
-    const running = await startRoles(config, (text) => process.stdout.write(`${text}\n`));
-    process.stdout.write(`serving ${config.ROLES.join(', ')}${running.url === null ? '' : ` at ${running.url}`}\n`);
-    const failure = await Promise.race([interrupted, running.failed]);
-    await running.stop();
-    if (failure === null) return 0;
-    process.stderr.write(`${failure.message}\n`);
-    return EXIT_RESTART;
+    let port = config.PORT;
+    for (;;) {
+      const running = await startRoles({ ...config, PORT: port }, (text) => process.stdout.write(`${text}\n`));
+      process.stdout.write(`serving ${config.ROLES.join(', ')}${running.url === null ? '' : ` at ${running.url}`}\n`);
+      if (running.url !== null) port = toSafeInt(BigInt(new URL(running.url).port));
+      const failure = await Promise.race([interrupted, running.failed]);
+      await running.stop();
+      if (failure === null) return 0;
+      process.stderr.write(`${failure.message}\n`);
+      if (!(failure instanceof RolesOutdatedError)) return EXIT_RESTART;
+    }
   } catch (error) {
     process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
     const permanent = error instanceof ConfigError || error instanceof DatabaseError || error instanceof ListenError;

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import type { Address, Market } from '../core/types.js';
-import { chunks, fromColumn, toColumn } from './columns.js';
+import { chunks, fromColumn, insertAll, toColumn } from './columns.js';
 import { LedgerInvariantError } from './errors.js';
 import { accountKey, fillRef } from './invariants.js';
 import { VAULT, type Account, type BalanceRow, type GenerationWrite, type Queryable } from './types.js';
@@ -114,26 +114,58 @@ function checkRow({ account, token, balanceUnits, reservedUnits }: BalanceRow, o
   }
 }
 
+/** All rows, by `accountKey`. */
+export async function loadBalances(q: Queryable): Promise<Balances> {
+  return new Map((await readBalances(q)).map((row) => [accountKey(row), row]));
+}
+
 /** Writes touched rows back, but those that a comparison alone touched. */
 export async function storeBalances(tx: Knex.Transaction, touched: Balances, write: GenerationWrite): Promise<void> {
-  const { generation } = write;
   const changed = new Set([...write.entries, ...write.reservations, ...write.netCapital].map(accountKey));
-  const rows = [...touched.values()]
-    .filter((row) => changed.has(accountKey(row)))
-    .map((row) => ({
-      account: row.account,
-      token: row.token,
-      generation,
-      balance_units: toColumn(row.balanceUnits),
-      reserved_units: toColumn(row.reservedUnits),
-      net_capital_units: toColumn(row.netCapitalUnits),
-    }));
+  const rows = [...touched.values()].filter((row) => changed.has(accountKey(row)));
+  await storeRows(tx, rows, write.generation);
+}
+
+/** Writes rows as they are after a generation. */
+export async function storeRows(
+  tx: Knex.Transaction,
+  balances: readonly BalanceRow[],
+  generation: number,
+): Promise<void> {
+  const rows = balances.map((row) => ({
+    account: row.account,
+    token: row.token,
+    generation,
+    balance_units: toColumn(row.balanceUnits),
+    reserved_units: toColumn(row.reservedUnits),
+    net_capital_units: toColumn(row.netCapitalUnits),
+  }));
   for (const part of chunks(rows, 200)) {
     await tx('balances')
       .insert(part)
       .onConflict(['account', 'token'])
       .merge(['generation', 'balance_units', 'reserved_units', 'net_capital_units']);
   }
+}
+
+/** Keeps the changes of the counters that entries do not explain, one row per account and token. */
+export async function insertChanges(tx: Knex.Transaction, write: GenerationWrite): Promise<void> {
+  const changes = new Map<string, { account: Account; token: Address; reserved: bigint; netCapital: bigint }>();
+  const of = (at: { account: Account; token: Address }) => {
+    const change = changes.get(accountKey(at)) ?? { ...at, reserved: 0n, netCapital: 0n };
+    changes.set(accountKey(at), change);
+    return change;
+  };
+  for (const { account, token, deltaUnits } of write.reservations) of({ account, token }).reserved += deltaUnits;
+  for (const { account, token, deltaUnits } of write.netCapital) of({ account, token }).netCapital += deltaUnits;
+  const rows = [...changes.values()].map(({ account, token, reserved, netCapital }) => ({
+    generation: write.generation,
+    account,
+    token,
+    reserved_delta_units: toColumn(reserved),
+    net_capital_delta_units: toColumn(netCapital),
+  }));
+  await insertAll(tx, 'balance_changes', rows);
 }
 
 function fromRow(row: StoredRow): BalanceRow {

@@ -2,7 +2,7 @@
 import type { Knex } from 'knex';
 import { NO_CLAIM, addSaturating, type LaterRequests } from '../core/claims.js';
 import type { Address } from '../core/types.js';
-import { checkLimit, chunks, fromColumn, toColumn } from './columns.js';
+import { checkLimit, chunks, fromColumn, insertAll, toColumn } from './columns.js';
 import { groupBy } from './group.js';
 import type { ClaimRow, GenerationWrite, Queryable } from './types.js';
 
@@ -37,6 +37,39 @@ export async function storeClaims(
     generation,
   }));
   for (const part of chunks(rows, 100)) await tx('claims').insert(part).onConflict(['maker', 'token']).merge();
+  await insertAll(tx, 'claim_changes', rows);
+}
+
+/** Claims that changed after a generation. */
+export async function claimsChangedAfter(q: Queryable, generation: number): Promise<ClaimKey[]> {
+  return q('claim_changes')
+    .where('generation', '>', generation)
+    .distinct<{ maker: Address; token: Address }[]>('maker', 'token');
+}
+
+/** Puts claims back to the newest state that `claim_changes` has of them, inside a transaction of the ledger log's writer. */
+export async function restoreClaims(tx: Knex.Transaction, keys: readonly ClaimKey[]): Promise<void> {
+  for (const { maker, token } of keys) {
+    await tx('claims').where({ maker, token }).delete();
+    const before = (await tx('claim_changes').where({ maker, token }).orderBy('generation', 'desc').first()) as
+      StoredClaim | undefined;
+    if (before !== undefined) await tx('claims').insert(before);
+  }
+}
+
+/** Adds amounts to the totals of takers, inside a transaction of the ledger log's writer; those of a reversal are below zero. */
+export async function addTakerFees(
+  tx: Knex.Transaction,
+  generation: number,
+  fees: readonly { taker: Address; token: Address; amountUnits: bigint }[],
+): Promise<void> {
+  for (const { taker, token, amountUnits } of fees) {
+    const before = (await tx('taker_fees').where({ taker, token }).first()) as StoredFee;
+    const accrued = fromColumn(before.accrued_units) + amountUnits;
+    await tx('taker_fees')
+      .where({ taker, token })
+      .update({ accrued_units: toColumn(accrued), generation });
+  }
 }
 
 /** The claim of one maker in one token; `NO_CLAIM` when there never was any. */

@@ -61,6 +61,7 @@ export type InvariantCode =
   | 'negative_reservation'
   | 'claim_broken'
   | 'vault_mismatch'
+  | 'reversal_outdated'
   | 'duplicate_row';
 
 /** A generation that contradicts itself or the ledger. Nothing of it was written; the caller halts. */
@@ -72,6 +73,19 @@ export class LedgerInvariantError extends Error {
     message: string,
   ) {
     super(message);
+  }
+}
+
+/**
+ * A reorganisation of the chain took generations back that a projection in memory has applied. The projection is built anew; nothing
+ * is wrong with what is stored.
+ */
+export class LedgerReversedError extends Error {
+  override readonly name = 'LedgerReversedError';
+  readonly code = 'LEDGER_REVERSED';
+
+  constructor(generation: number) {
+    super(`Part of the ledger up to generation ${generation} was taken back; what was built on it is built anew`);
   }
 }
 

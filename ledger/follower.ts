@@ -14,7 +14,10 @@ export interface Follower {
   position(): { orderSeq: number; generation: number };
   /** Fill counter and volumes of a market after the last generation included; zeros before its first fill. */
   progress(market: number): MarketProgress;
-  /** Applies the rows up to the cut. Throws RangeError for a cut behind the position, or one that the logs do not reach. */
+  /**
+   * Applies the rows up to the cut. Throws RangeError for a cut behind the position, or one that the logs do not reach, and
+   * LedgerReversedError when the cut lies beyond a reorganisation that took part of the position back; then a new follower is due.
+   */
   advance(q: Queryable, cut: Pick<Cut, 'orderSeq' | 'generation'>): Promise<void>;
 }
 

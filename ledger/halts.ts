@@ -10,7 +10,7 @@ export interface Halt {
   timeMs: number;
 }
 
-/** Makes a halt durable, inside a transaction of the ledger log's writer. It stands until the operator resumes. */
+/** Makes a halt durable, inside a transaction of the ledger log's writer. It stands until the operator resumes or reconciles. */
 export async function insertHalt(
   tx: Knex.Transaction,
   halt: { code: string; message: string; timeMs: number; generation?: number },
@@ -24,16 +24,22 @@ export async function insertHalt(
   });
 }
 
-/** The first halt that no resume has cleared, which is the cause of those after it; null when there is none. */
+/** The first halt that no resume and no reversal has cleared, which is the cause of those after it; null when there is none. */
 export async function readHalt(q: Queryable): Promise<Halt | null> {
-  const cleared = (await q('operator_log').max({ last: 'clears_halt_no' }).first()) as { last: number | null };
   const row = (await q('halts')
-    .where('halt_no', '>', cleared.last ?? 0)
+    .where('halt_no', '>', await lastClearedHalt(q))
     .orderBy('halt_no')
     .first()) as
     { halt_no: number; time_ms: number; code: string; message: string; generation: number | null } | undefined;
   if (row === undefined) return null;
   return { haltNo: row.halt_no, code: row.code, message: row.message, generation: row.generation, timeMs: row.time_ms };
+}
+
+/** Number of the newest halt that a resume or a reversal has put an end to, 0 for none. */
+export async function lastClearedHalt(q: Queryable): Promise<number> {
+  const resumed = (await q('operator_log').max({ last: 'clears_halt_no' }).first()) as { last: number | null };
+  const reversed = (await q('reversals').max({ last: 'clears_halt_no' }).first()) as { last: number | null };
+  return Math.max(resumed.last ?? 0, reversed.last ?? 0);
 }
 
 /** Number of the newest halt, 0 when there never was one. */

@@ -1,20 +1,25 @@
 /** The ledger log: one generation per scan of the chain, committed whole or not at all. */
 import type { Knex } from 'knex';
 import { decodeSnapshot, encodeSnapshot } from '../core/json.js';
-import type { Address, Hex, MarketSnapshot, OrderFill } from '../core/types.js';
-import { applyToBalances, loadTouched, storeBalances } from './balances.js';
+import type { Address, MarketSnapshot, OrderFill } from '../core/types.js';
+import { applyToBalances, insertChanges, loadTouched, storeBalances } from './balances.js';
+import { liveRanges, rangesAfter } from './branches.js';
 import { insertTakerFees, storeClaims } from './claims.js';
-import { checkLimit, chunks, fromColumn, insertAll, toColumn } from './columns.js';
+import { checkLimit, fromColumn, insertAll, toColumn } from './columns.js';
 import { LedgerInvariantError, isUniqueViolation } from './errors.js';
 import { insertFills } from './fills.js';
+import { lastGeneration, readGeneration, type StoredGeneration } from './generations.js';
 import { groupBy } from './group.js';
 import { insertHalt } from './halts.js';
 import { checkBlocks, checkClaims, checkEntries, checkFills, checkHoldings, checkListed } from './invariants.js';
 import { insertMarkets, readMarkets } from './markets.js';
+import { nameRefs } from './refs.js';
+import { checkContinues, readOrphanedRows, readReversals } from './reversals.js';
 import { insertSettledOrders } from './settled-orders.js';
 import type { Db, GenerationEffects, GenerationRow, GenerationWrite, MarketProgress, Queryable } from './types.js';
 
 export { readBalances, sumBalances } from './balances.js';
+export { lastGeneration, readGeneration } from './generations.js';
 export { insertHalt, readHalt } from './halts.js';
 export { readMarkets } from './markets.js';
 
@@ -43,7 +48,12 @@ export async function commitGeneration(
   const before = new Map((await readProgress(tx)).map((one) => [one.market, one]));
   const progress = checkFills(write.fills, markets, before);
   checkEntries(write, markets, operator);
-  await checkNewRefs(tx, write);
+  const reversals = await readReversals(tx);
+  const refs = await nameRefs(
+    tx,
+    write.entries.map((entry) => entry.ref),
+    reversals.length,
+  );
   const touched = await loadTouched(tx, write);
   const starts = applyToBalances(touched, write, markets, operator);
   checkClaims(write, touched);
@@ -54,7 +64,8 @@ export async function commitGeneration(
     await insertFills(tx, write.generation, write.fills, markets, starts);
     await insertSettledOrders(tx, write.generation, write.settledOrders ?? []);
     await insertProgress(tx, write.generation, progress);
-    await insertEntries(tx, write);
+    await insertEntries(tx, write, refs);
+    await insertChanges(tx, write);
     await storeBalances(tx, touched, write);
     await storeClaims(tx, write.claims, write.generation);
     await insertTakerFees(tx, write);
@@ -80,14 +91,6 @@ async function checkReplay(tx: Knex.Transaction, write: GenerationWrite): Promis
     'generation_conflict',
     `generation ${write.generation} is committed with other blocks`,
   );
-}
-
-async function checkNewRefs(tx: Knex.Transaction, write: GenerationWrite): Promise<void> {
-  const refs = [...new Set(write.entries.map((entry) => entry.ref))];
-  for (const part of chunks(refs)) {
-    const row = await tx<{ ref: string }>('entries').whereIn('ref', part).orderBy('ref').first('ref');
-    if (row !== undefined) throw new LedgerInvariantError('ref_exists', `${row.ref} is booked already`);
-  }
 }
 
 async function insertScan(tx: Knex.Transaction, write: GenerationWrite): Promise<void> {
@@ -118,7 +121,8 @@ async function insertScan(tx: Knex.Transaction, write: GenerationWrite): Promise
     generation,
     payload: encodeSnapshot(snapshot),
   }));
-  await insertAll(tx, 'snapshots', snapshots);
+  // A curve that was hit before a reorganisation and again after it has its book already; the hash of the book names it.
+  for (const snapshot of snapshots) await tx('snapshots').insert(snapshot).onConflict(['market', 'seq']).ignore();
   if (write.halt !== null) await insertHalt(tx, { ...write.halt, timeMs: write.scannedMs, generation });
 }
 
@@ -168,13 +172,17 @@ async function insertProgress(
   await insertAll(tx, 'market_progress', rows);
 }
 
-async function insertEntries(tx: Knex.Transaction, { generation, entries }: GenerationWrite): Promise<void> {
+async function insertEntries(
+  tx: Knex.Transaction,
+  { generation, entries }: GenerationWrite,
+  refs: ReadonlyMap<string, string>,
+): Promise<void> {
   const lines = new Map<string, number>();
   const rows = entries.map((entry) => {
     const line = lines.get(entry.ref) ?? 0;
     lines.set(entry.ref, line + 1);
     return {
-      ref: entry.ref,
+      ref: refs.get(entry.ref)!,
       line,
       generation,
       kind: entry.kind,
@@ -184,41 +192,6 @@ async function insertEntries(tx: Knex.Transaction, { generation, entries }: Gene
     };
   });
   await insertAll(tx, 'entries', rows);
-}
-
-interface StoredGeneration {
-  generation: number;
-  from_block: number;
-  to_block: number;
-  block_hash: string;
-  block_timestamp_ms: number;
-  scanned_ms: number;
-  observed_head: number;
-  observed_head_timestamp_ms: number;
-}
-
-/** The newest generation, null before the first. */
-export async function lastGeneration(q: Queryable): Promise<GenerationRow | null> {
-  return toGeneration((await q('generations').orderBy('generation', 'desc').first()) as StoredGeneration | undefined);
-}
-
-/** One generation, null when it is not committed. */
-export async function readGeneration(q: Queryable, generation: number): Promise<GenerationRow | null> {
-  return toGeneration((await q('generations').where({ generation }).first()) as StoredGeneration | undefined);
-}
-
-function toGeneration(row: StoredGeneration | undefined): GenerationRow | null {
-  if (row === undefined) return null;
-  return {
-    generation: row.generation,
-    fromBlock: row.from_block,
-    toBlock: row.to_block,
-    blockHash: row.block_hash as Hex,
-    blockTimestampMs: row.block_timestamp_ms,
-    scannedMs: row.scanned_ms,
-    observedHead: row.observed_head,
-    observedHeadTimestampMs: row.observed_head_timestamp_ms,
-  };
 }
 
 /** The newest generation and the counters after it, null before the first. Call it within `readTx` while others may write. */
@@ -264,40 +237,75 @@ interface StoredPart {
   side: OrderFill['side'];
   price_ticks: string;
   base_units: string;
+  fill_seq: number;
+  part_no: number;
 }
 
 /**
- * Effects of the generations with `after` < generation <= `upTo`, oldest first, at most `limit` (1..10000) of them, those without
- * a fill included. Within one, order fills go by market and fill_seq.
+ * Effects of the generations with `after` < generation <= `upTo` that are live after `upTo`, oldest first, at most `limit` (1..10000) of
+ * them, those without a fill included. Within one, order fills go by market and fill_seq. Throws LedgerReversedError when the state
+ * after `after` does not lead to the one after `upTo`.
  */
 export async function readGenerationEffects(
   q: Queryable,
   range: { after: number; upTo?: number; limit: number },
 ): Promise<GenerationEffects[]> {
-  const query = q<StoredGeneration>('generations')
-    .where('generation', '>', range.after)
+  const reversals = await readReversals(q);
+  const upTo = range.upTo ?? (await lastGeneration(q))?.generation ?? 0;
+  checkContinues(reversals, range.after, Math.max(upTo, range.after));
+  const ranges = rangesAfter(liveRanges(reversals, upTo), range.after);
+  if (ranges.length === 0) return [];
+  const rows = await q<StoredGeneration>('generations')
+    .where((any) => {
+      for (const { from, to } of ranges) void any.orWhereBetween('generation', [from, to]);
+    })
     .orderBy('generation')
-    .limit(checkLimit(range.limit));
-  if (range.upTo !== undefined) void query.where('generation', '<=', range.upTo);
-  const rows = await query.select('generation', 'to_block');
+    .limit(checkLimit(range.limit))
+    .select('generation', 'to_block');
   if (rows.length === 0) return [];
-  const span = [rows[0]!.generation, rows.at(-1)!.generation] as const;
-  const parts = await q<StoredPart>('order_fills')
-    .whereBetween('generation', span)
-    .orderBy(['generation', 'market', 'fill_seq', 'part_no'])
-    .select('generation', 'oid', 'maker', 'market', 'side', 'price_ticks', 'base_units');
-  const progress = (await q('market_progress')
-    .whereBetween('generation', span)
-    .orderBy(['generation', 'market'])
-    .select()) as StoredProgress[];
-  const partsOf = groupBy(parts, (part) => part.generation);
-  const progressOf = groupBy(progress, (one) => one.generation);
+  const span = { from: rows[0]!.generation, to: rows.at(-1)!.generation };
+  // A state that lies on a branch of the past is made of rows that were set aside since.
+  const hasOrphans = reversals.some(({ generation }) => generation > upTo);
+  const partsOf = groupBy(await readParts(q, span, hasOrphans), (part) => part.generation);
+  const progressOf = groupBy(await readProgressOf(q, span, hasOrphans), (one) => one.generation);
   return rows.map(({ generation, to_block }) => ({
     generation,
     toBlock: to_block,
     orderFills: (partsOf.get(generation) ?? []).map(toOrderFill),
     progress: (progressOf.get(generation) ?? []).map(toProgress),
   }));
+}
+
+type Span = { from: number; to: number };
+
+async function readParts(q: Queryable, span: Span, hasOrphans: boolean): Promise<StoredPart[]> {
+  const parts = await q('order_fills')
+    .whereBetween('generation', [span.from, span.to])
+    .orderBy(['generation', 'market', 'fill_seq', 'part_no'])
+    .select<StoredPart[]>(
+      'generation',
+      'oid',
+      'maker',
+      'market',
+      'side',
+      'price_ticks',
+      'base_units',
+      'fill_seq',
+      'part_no',
+    );
+  if (!hasOrphans) return parts;
+  const orphans = await readOrphanedRows<StoredPart>(q, 'order_fills', span);
+  return [...parts, ...orphans].sort(
+    (a, b) => a.generation - b.generation || a.market - b.market || a.fill_seq - b.fill_seq || a.part_no - b.part_no,
+  );
+}
+
+async function readProgressOf(q: Queryable, span: Span, hasOrphans: boolean): Promise<StoredProgress[]> {
+  const rows = (await q('market_progress')
+    .whereBetween('generation', [span.from, span.to])
+    .orderBy(['generation', 'market'])
+    .select()) as StoredProgress[];
+  return hasOrphans ? [...rows, ...(await readOrphanedRows<StoredProgress>(q, 'market_progress', span))] : rows;
 }
 
 function toOrderFill(part: StoredPart): OrderFill {

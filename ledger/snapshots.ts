@@ -1,5 +1,6 @@
 import type { Market, MarketSnapshot } from '../core/types.js';
 import { snapshotHash, snapshotOf } from '../core/snapshot.js';
+import { LedgerReversedError } from './errors.js';
 import { createFollower, type Follower } from './follower.js';
 import { readSnapshot } from './ledger-log.js';
 import type { Publication, Queryable } from './types.js';
@@ -45,7 +46,13 @@ export function createSnapshotStore(markets: readonly Market[]): SnapshotStore {
     const at = follower.position();
     const { cut, trims, excluded } = publication;
     if (cut.orderSeq < at.orderSeq || cut.generation < at.generation) follower = createFollower(markets);
-    await follower.advance(q, cut);
+    try {
+      await follower.advance(q, cut);
+    } catch (error) {
+      if (!(error instanceof LedgerReversedError)) throw error;
+      follower = createFollower(markets);
+      await follower.advance(q, cut);
+    }
     const snapshot = snapshotOf(follower.book, market, follower.progress(market.index), trims, new Set(excluded));
     const actual = snapshotHash(snapshot);
     if (actual !== publication.snapshotHash) throw new SnapshotMismatchError(publication, actual);

@@ -243,8 +243,9 @@ export type MakerStatus = 'approved' | 'suspended';
 export interface OperatorRow {
   operatorSeq: number;
   timeMs: number;
-  kind: 'approve' | 'suspend' | 'halt' | 'resume' | 'lowerClaim';
+  kind: 'approve' | 'suspend' | 'halt' | 'resume' | 'lowerClaim' | 'reconcile';
   maker: Address | null;
+  /** What the operator wrote; of `reconcile`, what it asked for. */
   note: string;
   /** `lowerClaim` only: the claim of `maker` in `token` is to be at most this. */
   lower?: { token: Address; amountUnits: bigint } | undefined;

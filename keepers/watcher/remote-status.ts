@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { Market } from '../../core/types.js';
 import { loadLedgerHead, readMarkets } from '../../ledger/ledger-log.js';
+import { lastReversal } from '../../ledger/reversals.js';
 import type { Db } from '../../ledger/types.js';
 import { startLoop, type Loop } from '../loop.js';
 import { readStandingHalt } from './standing-halt.js';
@@ -15,6 +16,8 @@ export interface RemoteStatusDeps {
   logger: Logger;
   /** Called when a new generation was seen. */
   onGeneration(generation: number): void;
+  /** Called once, when the ledger was reconciled: what was built on it is out of date. */
+  onReversal(): void;
 }
 
 /** The watcher's state as another process sees it: from what is durable, by polling. */
@@ -35,7 +38,12 @@ export function createRemoteStatus(deps: RemoteStatusDeps): {
     halt: null,
   };
 
+  let reversal: number | null = null;
+
   async function step(): Promise<void> {
+    const newest = await lastReversal(deps.db.knex);
+    if (newest > (reversal ?? newest)) deps.onReversal();
+    reversal = newest;
     const halt = await readStandingHalt(deps.db.knex);
     const head = await loadLedgerHead(deps.db.knex);
     if (head === null) {

@@ -1,9 +1,12 @@
 import type { Logger } from 'pino';
 import type { Address, Market } from '../../core/types.js';
 import { LedgerInvariantError } from '../../ledger/errors.js';
+import { restartCapital } from '../../ledger/capital-origin.js';
 import { insertHalt } from '../../ledger/halts.js';
 import { commitGeneration, loadLedgerHead, readBalances, readMarkets } from '../../ledger/ledger-log.js';
 import { readPublication } from '../../ledger/publication-log.js';
+import { readReconcileRequest } from '../../ledger/reconcile-requests.js';
+import { reverseGenerations } from '../../ledger/reversals.js';
 import type { SnapshotStore } from '../../ledger/snapshots.js';
 import {
   VAULT,
@@ -49,6 +52,8 @@ export interface WatcherDeps {
   logger: Logger;
   /** Called after each commit, so that followers need not wait for their next poll. */
   onGeneration(generation: GenerationWrite): void;
+  /** Called after a reversal was committed: what other roles hold in memory is out of date. */
+  onReversal(): void;
 }
 
 export interface Watcher {
@@ -95,6 +100,8 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
   const progress = createProgress(deps.nowMs);
   /** A commit failed or its outcome is unknown: what is durable must be read again before the next scan. */
   let mustReload = true;
+  /** Newest request of the operator that came too late to be carried out. */
+  let voidRequest = 0;
 
   /** Takes everything from what is durable. */
   async function reload(): Promise<void> {
@@ -120,6 +127,7 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
 
   async function scan(): Promise<void> {
     if (mustReload) await reload();
+    await reconcile();
     status.halt = await readStandingHalt(db.knex);
     if (status.halt !== null && !status.halt.byOperator) return;
     try {
@@ -128,6 +136,35 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
       if (error instanceof CanonicalMismatchError) await halt({ code: 'canonical_mismatch', message: error.message });
       else throw error;
     }
+  }
+
+  /** Carries out what the operator asked for with `curvebook reconcile`, in one transaction, even while the ledger is halted. */
+  async function reconcile(): Promise<void> {
+    const request = await readReconcileRequest(db.knex);
+    if (request === null || request.operatorSeq <= voidRequest) return;
+    const by = { operatorSeq: request.operatorSeq, timeMs: deps.nowMs() };
+    const { reversal } = request;
+    try {
+      await writer.tx(async (tx) => {
+        if (reversal !== null) await reverseGenerations(tx, reversal, by);
+        if (request.capitalOrigin) await restartCapital(tx, by);
+      });
+    } catch (error) {
+      mustReload = true;
+      if (!(error instanceof LedgerInvariantError)) throw error;
+      voidRequest = request.operatorSeq;
+      logger.error(
+        { err: error.message, operatorSeq: request.operatorSeq },
+        'the ledger can not be reconciled as asked',
+      );
+      return;
+    }
+    logger.warn({ operatorSeq: request.operatorSeq, reversal }, 'reconciled the ledger as the operator asked');
+    markets.length = 0;
+    status.nextBlock = deps.deploymentBlock;
+    status.catchingUp = true;
+    await reload();
+    if (reversal !== null) deps.onReversal();
   }
 
   async function scanToHead(): Promise<void> {

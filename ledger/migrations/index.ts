@@ -3,6 +3,7 @@ import { firstTables } from './0001-first-tables.js';
 import { settlementTables } from './0002-settlement.js';
 import { publicationRecords } from './0004-publications.js';
 import { swaps } from './0005-swaps.js';
+import { reversals } from './0007-reversals.js';
 
 /** One step of the schema. A step that was released never changes; later steps alter what it made. */
 export interface Migration {
@@ -13,4 +14,4 @@ export interface Migration {
 }
 
 /** All steps, oldest first. */
-export const migrations: readonly Migration[] = [firstTables, settlementTables, publicationRecords, swaps];
+export const migrations: readonly Migration[] = [firstTables, settlementTables, publicationRecords, swaps, reversals];

@@ -156,6 +156,7 @@ export async function startKeepers(db: Db, chain: ManualChain, options: KeeperOp
     nowMs,
     logger,
     onGeneration: () => undefined,
+    onReversal: () => undefined,
   });
   const publicationWriter = writers.get('publication')!;
   const posterRpc = createRpc(options.posterRpcUrl ?? chain.rpcUrl, options.rpcTimeoutMs);

@@ -1,0 +1,157 @@
+import type { Hex } from '../../core/types.js';
+import { readTx } from '../../ledger/db.js';
+import { liveRanges } from '../../ledger/branches.js';
+import { lastGeneration, readGeneration } from '../../ledger/generations.js';
+import { balancesReversed, readReversals, type BalanceDelta, type ReversalRequest } from '../../ledger/reversals.js';
+import { listOrphans, type Orphans } from '../../ledger/orphans.js';
+import type { Db, GenerationRow, Queryable } from '../../ledger/types.js';
+import type { RpcPool } from '../chain/pool.js';
+import { confirmMismatch } from './canonical.js';
+import { readHead, readHeaders, type Header } from './headers.js';
+
+/** A deeper reorganisation is none: something else is wrong, and a backup or a new database is the way back. */
+export const MAX_REORG_BLOCKS = 64;
+
+export type ReconcileErrorCode =
+  'nothing_scanned' | 'node_behind' | 'not_confirmed' | 'reorg_too_deep' | 'deployment_gone';
+
+/** The ledger can't be reconciled with the chain as it is now. Nothing was changed. */
+export class ReconcileError extends Error {
+  override readonly name = 'ReconcileError';
+
+  constructor(
+    readonly code: ReconcileErrorCode,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+/** What a reconciliation would do. */
+export interface ReconcilePlan {
+  reversal: ReversalRequest;
+  /** First and last block that the ledger has and the chain no longer has. */
+  orphanedBlocks: { from: number; to: number };
+  /** Scans that would be taken back; blocks of them that are still on the chain are read anew. */
+  generations: number;
+  /** What would be gone, and whom it was told to. */
+  orphans: Orphans;
+  /** What balances would change by before the chain is read anew. */
+  balances: BalanceDelta[];
+}
+
+interface LedgerBlock {
+  number: number;
+  hash: Hex;
+  parentHash: Hex;
+}
+
+/**
+ * Compares the newest blocks of the ledger with the chain, as the majority of the endpoints has it. Returns null when nothing is to be
+ * taken back. Reads only. Throws ReconcileError.
+ */
+export async function planReconcile(
+  db: Db,
+  rpc: RpcPool,
+  { deploymentBlock }: { deploymentBlock: number },
+): Promise<ReconcilePlan | null> {
+  const head = await lastGeneration(db.knex);
+  if (head === null) throw new ReconcileError('nothing_scanned', 'the ledger has not scanned a block yet');
+  const ours = await newestBlocks(db.knex);
+  const chain = await readChain(rpc, ours, head);
+  const common = commonBlock(ours, chain, head);
+  if (common === head.toBlock) return null;
+  const firstOrphan = ours.find((block) => block.number === common + 1)!;
+  if ((await confirmMismatch(rpc.endpoints, firstOrphan)) === null) {
+    throw new ReconcileError(
+      'not_confirmed',
+      `no majority of the RPC endpoints says that block ${firstOrphan.number} is another one than ${firstOrphan.hash}`,
+    );
+  }
+  return readTx(db, (q) => describe(q, rpc, head, common, deploymentBlock));
+}
+
+/** One more than may be taken back, so that the last one that must be common is among them. Highest first. */
+async function newestBlocks(q: Queryable): Promise<LedgerBlock[]> {
+  const rows = await q('blocks')
+    .orderBy('number', 'desc')
+    .limit(MAX_REORG_BLOCKS + 1)
+    .select<{ number: number; hash: Hex; parent_hash: Hex }[]>('number', 'hash', 'parent_hash');
+  return rows.map(({ number, hash, parent_hash: parentHash }) => ({ number, hash, parentHash }));
+}
+
+/** The chain's blocks at the same heights, as far as it has them. */
+async function readChain(rpc: RpcPool, ours: readonly LedgerBlock[], head: GenerationRow): Promise<Header[]> {
+  const top = await readHead(rpc);
+  const numbers = ours.map(({ number }) => number).filter((number) => number <= top.number);
+  const chain = await readHeaders(rpc, numbers);
+  const behind = top.number < head.toBlock;
+  if (behind && chain.every((block) => ours.find(({ number }) => number === block.number)?.hash === block.hash)) {
+    throw new ReconcileError(
+      'node_behind',
+      `the chain ends at block ${top.number} and block ${head.toBlock} is scanned; wait for the node`,
+    );
+  }
+  return chain;
+}
+
+function commonBlock(ours: readonly LedgerBlock[], chain: readonly Header[], head: GenerationRow): number {
+  if (ours.length === 0) return head.toBlock;
+  const hashes = new Map(chain.map((block) => [block.number, block.hash]));
+  const common = ours.find((block) => hashes.get(block.number) === block.hash);
+  if (common !== undefined) return common.number;
+  const oldest = ours[ours.length - 1]!;
+  if (ours.length <= MAX_REORG_BLOCKS) return oldest.number - 1;
+  throw new ReconcileError(
+    'reorg_too_deep',
+    `block ${oldest.number} has changed, too: more than ${MAX_REORG_BLOCKS} blocks can not be taken back`,
+  );
+}
+
+async function describe(
+  q: Queryable,
+  rpc: RpcPool,
+  head: GenerationRow,
+  common: number,
+  deploymentBlock: number,
+): Promise<ReconcilePlan> {
+  const kept = await newestWithin(q, head.generation, common);
+  const keptGeneration = kept?.generation ?? 0;
+  const block =
+    kept === null
+      ? await blockBefore(q, rpc, deploymentBlock)
+      : { number: kept.toBlock, hash: kept.blockHash, timestampMs: kept.blockTimestampMs };
+  return {
+    reversal: { headGeneration: head.generation, keptGeneration, block, depth: head.toBlock - common },
+    orphanedBlocks: { from: common + 1, to: head.toBlock },
+    generations: head.generation - keptGeneration,
+    orphans: await listOrphans(q, common),
+    balances: await balancesReversed(q, { headGeneration: head.generation, keptGeneration }),
+  };
+}
+
+/** The newest generation that ends at or before a block, of those that are live. */
+async function newestWithin(q: Queryable, generation: number, block: number): Promise<GenerationRow | null> {
+  const ranges = liveRanges(await readReversals(q), generation);
+  const row = await q<{ generation: number; to_block: number }>('generations')
+    .where('to_block', '<=', block)
+    .where((any) => {
+      for (const { from, to } of ranges) void any.orWhereBetween('generation', [from, to]);
+    })
+    .orderBy('generation', 'desc')
+    .first('generation');
+  return row === undefined ? null : readGeneration(q, row.generation);
+}
+
+/** What stands before the first scan. Throws ReconcileError when the chain has lost that, too. */
+async function blockBefore(q: Queryable, rpc: RpcPool, deploymentBlock: number): Promise<ReversalRequest['block']> {
+  const first = await q<{ number: number; parent_hash: Hex }>('blocks')
+    .orderBy('number')
+    .first('number', 'parent_hash');
+  if (first === undefined) throw new ReconcileError('nothing_scanned', 'the ledger has no block');
+  const [header] = first.number === 0 ? [] : await readHeaders(rpc, [first.number - 1]);
+  if (header === undefined || header.hash !== first.parent_hash || first.number > deploymentBlock) {
+    throw new ReconcileError('deployment_gone', `the chain has lost block ${first.number - 1}, before the deployment`);
+  }
+  return { number: header.number, hash: header.hash, timestampMs: header.timestampSec * 1_000 };
+}

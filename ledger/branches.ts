@@ -1,0 +1,42 @@
+/**
+ * The ledger log is a line of generations, some of which are reversals: generation r with `keptGeneration` k takes back everything that
+ * was live after k. So the log is a tree, and the state after a generation is the sum of the generations that are live there. All
+ * functions are pure.
+ */
+
+export interface Reversal {
+  /** The reversal's own number; as a generation it is empty. */
+  generation: number;
+  /** Newest generation that it leaves as it is, 0 for none. */
+  keptGeneration: number;
+}
+
+/** Consecutive generations, both ends included. */
+export interface GenerationRange {
+  from: number;
+  to: number;
+}
+
+/** The generations that make up the state after generation `upTo`, lowest first. `reversals` are in any order. */
+export function liveRanges(reversals: readonly Reversal[], upTo: number): GenerationRange[] {
+  const newestFirst = [...reversals].sort((a, b) => b.generation - a.generation);
+  const ranges: GenerationRange[] = [];
+  let to = upTo;
+  for (const { generation, keptGeneration } of newestFirst) {
+    if (generation > to) continue;
+    ranges.unshift({ from: generation, to });
+    to = keptGeneration;
+  }
+  if (to >= 1) ranges.unshift({ from: 1, to });
+  return ranges;
+}
+
+/** The parts of ranges above `after`. */
+export function rangesAfter(ranges: readonly GenerationRange[], after: number): GenerationRange[] {
+  return ranges.filter(({ to }) => to > after).map(({ from, to }) => ({ from: Math.max(from, after + 1), to }));
+}
+
+/** Whether what was live after `from` is still live after `to`, so that a projection can be moved forward from one to the other. */
+export function continues(reversals: readonly Reversal[], from: number, to: number): boolean {
+  return liveRanges(reversals, to).some((range) => range.from <= from && from <= range.to) || from === 0;
+}
