@@ -41,7 +41,8 @@ export async function insertOutbox(tx: Knex.Transaction, row: OutboxRow): Promis
 
 /** Unfinished rows of a signer: lowest nonce first, and of one nonce the oldest first. */
 export async function readOutbox(q: Queryable, signer: Address): Promise<OutboxRow[]> {
-  return ordered(q('outbox').where({ signer, finished: 0 }));
+  const rows = await ordered(q('outbox').where({ signer, finished: 0 }));
+  return rows.map(({ finished: _, ...row }) => row);
 }
 
 /** Rows of a signer from `nonce` on, finished ones included, in the order of `readOutbox`. */

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { KnotPolicy } from '../../core/curve/compress.js';
 import type { Address, Hex, Market } from '../../core/types.js';
+import { LedgerReversedError } from '../../ledger/errors.js';
 import { createFollower, type Follower } from '../../ledger/follower.js';
 import { lastGeneration } from '../../ledger/ledger-log.js';
 import { readOperatorState, type OperatorState } from '../../ledger/operator-log.js';
@@ -159,6 +160,8 @@ export function createPoster(deps: PosterDeps): Poster {
       return await readPosterView({ db, markets, snapshots, follower, operator }, deps.nowMs());
     } catch (error) {
       follower = newFollower();
+      // What the follower held was taken back by a reorganisation; a new one starts from what stands.
+      if (error instanceof LedgerReversedError) return readView();
       throw error;
     }
   }

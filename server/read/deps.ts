@@ -15,6 +15,8 @@ export interface AccountState {
   balances: BalanceRow[];
   /** Highest attributed fill per market index; markets without a fill may be missing. */
   fillSeqs: ReadonlyMap<number, number>;
+  /** First block that the net_capital counters include; null when they begin with the deployment. */
+  capitalOrigin: number | null;
 }
 
 /** The durable facts behind the read API. */

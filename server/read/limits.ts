@@ -63,7 +63,7 @@ function ledgerOf(deps: ReadDeps, state: AccountState): Limits['ledger'] {
     ready,
     reason,
     deployment_id: deps.deploymentId,
-    capital_flow_start_block: deps.capitalFlowStartBlock,
+    capital_flow_start_block: state.capitalOrigin ?? deps.capitalFlowStartBlock,
     inventory_revision: deps.inventoryRevision(),
     durable_inventory_revision: generation?.generation ?? 0,
     next_block: generation === null ? deps.capitalFlowStartBlock : generation.toBlock + 1,

@@ -1,3 +1,4 @@
+import { readCapitalOrigin } from '../../ledger/capital-origin.js';
 import { readTx } from '../../ledger/db.js';
 import { fillSeqs, fillWithLegs, lastGeneration, makerBalances, recentFills } from '../../ledger/reads.js';
 import type { Db } from '../../ledger/types.js';
@@ -11,6 +12,7 @@ export function createReadStore(db: Db): ReadStore {
         generation: await lastGeneration(tx),
         balances: await makerBalances(tx, account),
         fillSeqs: await fillSeqs(tx),
+        capitalOrigin: await readCapitalOrigin(tx),
       })),
     recentFills: (market, limit) => recentFills(db.knex, market, limit),
     explainedFill: (market, fillSeq) => readTx(db, (tx) => fillWithLegs(tx, market, fillSeq)),

@@ -21,6 +21,7 @@ import { Entrypoint__factory, type Entrypoint } from '../../typechain-types/inde
 const ERC20 = [
   'function balanceOf(address) view returns (uint256)',
   'function transfer(address,uint256) returns (bool)',
+  'function approve(address,uint256) returns (bool)',
 ];
 
 /** A local chain that mines when it is told to, with the sandbox's contracts and accounts on it. */
