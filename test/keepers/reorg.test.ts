@@ -26,9 +26,9 @@ describe('a chain that takes blocks back', () => {
   before(async function () {
     this.timeout(120_000);
     chain = await startManualChain();
-    await chain
-      .tokenAs('WETH', 'taker2')
-      .getFunction('approve')(chain.manifest.contracts.custodian, MaxUint256, { gasLimit: 100_000n });
+    await chain.tokenAs('WETH', 'taker2').getFunction('approve')(chain.manifest.contracts.custodian, MaxUint256, {
+      gasLimit: 100_000n,
+    });
     await chain.mine();
   });
 
@@ -163,13 +163,17 @@ describe('a chain that takes blocks back', () => {
         expect(found.orphans.fills.map(({ fillSeq }) => fillSeq)).to.deep.equal([before.fill + 1]);
         const told = found.orphans.fills.flatMap((fill) => fill.notifications.map((one) => [one.maker, one.oid]));
         expect(told).to.deep.equal([depth < 3 ? [maker, resting] : [newcomer, quoted]]);
-        expect(found.orphans.custody.map(({ kind, maker: who }) => [kind, who])).to.deep.equal([['deposited', newcomer]]);
+        expect(found.orphans.custody.map(({ kind, maker: who }) => [kind, who])).to.deep.equal([
+          ['deposited', newcomer],
+        ]);
 
         await reconcile(found);
         await expectSolvent();
         const reversals = await readReversals(stack.db.knex);
         expect(reversals).to.have.length(round + 1);
-        expect((await readOrphans(stack.db.knex, reversals.at(-1)!.generation)).fills).to.deep.equal(found.orphans.fills);
+        expect((await readOrphans(stack.db.knex, reversals.at(-1)!.generation)).fills).to.deep.equal(
+          found.orphans.fills,
+        );
         expect(await plan()).to.equal(null);
         expect(await balanceOf(newcomer, 'WETH')).to.equal(0n);
         expect([await balanceOf(maker, 'WETH'), await balanceOf(maker, 'USDC')]).to.deep.equal(before.maker);
