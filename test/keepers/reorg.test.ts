@@ -216,9 +216,10 @@ describe('a chain that takes blocks back', () => {
         expect([row?.balanceUnits, row?.netCapitalUnits]).to.deep.equal([3n * ETHER, 3n * ETHER]);
         await expectSolvent();
       }
-      const hashes = (await stack.db.knex('entries').where({ kind: 'deposit', account: newcomer }).select('ref')) as {
-        ref: string;
-      }[];
+      const hashes = await stack.db
+        .knex('entries')
+        .where({ kind: 'deposit', account: newcomer })
+        .select<{ ref: string }[]>('ref');
       expect(new Set(hashes.map(({ ref }) => ref.replace('reversed:', '').replace(/~.*/, ''))).size).to.equal(1);
     });
 
