@@ -3,6 +3,7 @@
 /* eslint-disable */
 export * as interfaces from './interfaces/index.js';
 export * as mocks from './mocks/index.js';
+export * as periphery from './periphery/index.js';
 export { CurveBook__factory } from './CurveBook__factory.js';
 export { Custodian__factory } from './Custodian__factory.js';
 export { Entrypoint__factory } from './Entrypoint__factory.js';

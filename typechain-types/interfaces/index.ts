@@ -2,8 +2,12 @@
 /* tslint:disable */
 /* eslint-disable */
 export type { ICurveBook } from './ICurveBook.js';
+export type { ICurveLens } from './ICurveLens.js';
 export type { ICustodian } from './ICustodian.js';
 export type { IEntrypoint } from './IEntrypoint.js';
 export type { IOrderPayer } from './IOrderPayer.js';
 export type { IOrderSettler } from './IOrderSettler.js';
 export type { IPermit2 } from './IPermit2.js';
+export type { IPropAMM } from './IPropAMM.js';
+export type { IPropAMMExactOut } from './IPropAMMExactOut.js';
+export type { IPropAmmAdapter } from './IPropAmmAdapter.js';

@@ -2,8 +2,12 @@
 /* tslint:disable */
 /* eslint-disable */
 export { ICurveBook__factory } from './ICurveBook__factory.js';
+export { ICurveLens__factory } from './ICurveLens__factory.js';
 export { ICustodian__factory } from './ICustodian__factory.js';
 export { IEntrypoint__factory } from './IEntrypoint__factory.js';
 export { IOrderPayer__factory } from './IOrderPayer__factory.js';
 export { IOrderSettler__factory } from './IOrderSettler__factory.js';
 export { IPermit2__factory } from './IPermit2__factory.js';
+export { IPropAMM__factory } from './IPropAMM__factory.js';
+export { IPropAMMExactOut__factory } from './IPropAMMExactOut__factory.js';
+export { IPropAmmAdapter__factory } from './IPropAmmAdapter__factory.js';
