@@ -91,7 +91,7 @@ export default tseslint.config(
   },
   {
     // The one place that reads the environment, and tools whose settings come from it.
-    files: ['cli/config.ts', 'cli/main.ts', 'cli/sandbox/config.ts', 'hardhat.config.ts'],
+    files: ['cli/config.ts', 'cli/main.ts', 'cli/sandbox/config.ts', 'deploy/environment.ts', 'hardhat.config.ts'],
     rules: { 'no-restricted-syntax': ['error', ...noFloats] },
   },
   {

@@ -25,6 +25,17 @@ export interface BuiltContract {
   immutables: Immutable[];
 }
 
+export interface Compilation {
+  /** Names the input. */
+  id: string;
+  /** Standard JSON, as the compiler got it. */
+  input: Record<string, unknown>;
+  /** For instance `v0.8.37+commit.f401782d` */
+  compilerVersion: string;
+  /** `<source in the input>:<contract>` */
+  qualifiedName: string;
+}
+
 export interface Build {
   /** Throws `NOT_BUILT` when there is none of this name. */
   contract(name: string): BuiltContract;
@@ -32,6 +43,8 @@ export interface Build {
   names(): string[];
   /** With the members of every ERC-7201 namespace; positions in the sources left out. */
   layout(name: string): StorageLayout;
+  /** How the contract was compiled. */
+  compilation(name: string): Compilation;
   /** Throws `UNSAFE_UPGRADE` when the contract can't be an implementation behind a UUPS proxy. */
   assertUpgradeSafe(name: string): void;
 }
@@ -43,6 +56,12 @@ interface Artifact {
   bytecode: string;
   immutableReferences?: Record<string, { start: number; length: number }[]>;
   buildInfoId: string;
+  inputSourceName: string;
+}
+
+interface BuildInfo {
+  solcLongVersion: string;
+  input: Record<string, unknown>;
 }
 
 /** UUPSUpgradeable's own address, by which it tells a call through a proxy. */
@@ -50,13 +69,22 @@ const SELF = '__self';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
-/** Reads `artifacts/` and `cache/` of the project when asked for something; `folders` are those of the sources. */
-export function readBuild(folders: readonly string[] = ['contracts']): Build {
-  const root = ROOT;
-  const found = folders.flatMap((folder) => contractFiles(join(root, 'artifacts', folder)));
+export interface BuildPlace {
+  artifacts: string;
+  cache: string;
+  /** Where the sources are, within the project. */
+  sources: string;
+}
+
+const PROJECT: BuildPlace = { artifacts: join(ROOT, 'artifacts'), cache: join(ROOT, 'cache'), sources: 'contracts' };
+
+/** Reads what Hardhat left there, when asked for something. */
+export function readBuild({ artifacts, cache, sources }: BuildPlace = PROJECT): Build {
+  const found = contractFiles(join(artifacts, sources));
   const files = new Map(found.map((file) => [basename(file, '.json'), file]));
-  const astOf = memo((id: string) => readJson<unknown>(join(root, 'artifacts', 'build-info', `${id}.output.json`)));
-  const validations = memo(() => readValidations(join(root, 'cache', 'validations.json')));
+  const astOf = memo((id: string) => readJson<unknown>(join(artifacts, 'build-info', `${id}.output.json`)));
+  const inputOf = memo((id: string) => readJson<BuildInfo>(join(artifacts, 'build-info', `${id}.json`)));
+  const validations = memo(() => readValidations(join(cache, 'validations.json')));
   const artifact = memo((name: string): Artifact => {
     const file = files.get(name);
     if (file === undefined) throw new DeployError('NOT_BUILT', `no contract ${name} is built; run npm run compile`);
@@ -82,6 +110,12 @@ export function readBuild(folders: readonly string[] = ['contracts']): Build {
       }));
       return { name: contractName, source: sourceName, abi, interface: new Interface(abi), bytecode, immutables };
     }),
+    compilation: (name) => {
+      const { buildInfoId, inputSourceName } = artifact(name);
+      const { solcLongVersion, input } = inputOf(buildInfoId);
+      const qualifiedName = `${inputSourceName}:${name}`;
+      return { id: buildInfoId, input, compilerVersion: `v${solcLongVersion}`, qualifiedName };
+    },
     names: () => [...files.keys()].sort(),
     layout: (name) => normalizeLayout(upgradesCore.getStorageLayout(validations(''), validated(name))),
     assertUpgradeSafe: (name) => {

@@ -5,12 +5,13 @@ import type { DeployConfig } from './config.js';
 import { configureActions } from './configure.js';
 import { currentRecord } from './context.js';
 import type { Context, Mode } from './context.js';
-import { CONTRACT_NAMES, ownershipOf } from './contracts.js';
+import { CONTRACT_NAMES, PERIPHERY_NAMES, ownershipOf } from './contracts.js';
 import { DeployError } from './errors.js';
 import { listingOf, manifestToken } from './listing.js';
 import { acceptActions, transferActions } from './ownership.js';
 import type { DeploymentRecord } from './record.js';
 import { readState } from './state.js';
+import type { PlatformState } from './state.js';
 import { addressesOf } from './upgrade.js';
 
 /**
@@ -79,7 +80,7 @@ export async function acceptCommand(context: Context, next: string, mode: Mode):
   return actions;
 }
 
-/** Compares the chain with the record, and says who owns what. */
+/** Compares the chain with the record, and says who owns what, who may do what, and what is listed. */
 export async function statusCommand(context: Context): Promise<DeploymentRecord> {
   const { provider, log } = context;
   const record = await currentRecord(context);
@@ -89,11 +90,34 @@ export async function statusCommand(context: Context): Promise<DeploymentRecord>
     const next = pendingOwner === null ? '' : `, offered to ${pendingOwner}`;
     log(`${name} ${record.contracts[name]}: owner ${owner}${next}`);
   }
+  for (const name of PERIPHERY_NAMES) log(`${name} ${record.contracts[name]}`);
   for (const [name, { address, contract, commit, codeHash }] of Object.entries(record.implementations)) {
     log(`${name} runs ${contract} of ${commit} at ${address}, code hash ${codeHash}`);
   }
   for (const [name, proposed] of Object.entries(record.proposed)) {
     log(`${name}: ${proposed.address} is proposed and waits for the owner`);
   }
+  for (const line of stateLines(await readState(provider, addressesOf(record), record.deploymentBlock), record))
+    log(line);
   return record;
+}
+
+function stateLines(state: PlatformState, { markets }: DeploymentRecord): string[] {
+  const list = (label: string, accounts: readonly string[]): string =>
+    `${label}: ${accounts.length === 0 ? 'none' : accounts.join(', ')}`;
+  return [
+    list('curve posters', state.curvePosters),
+    list('claim posters', state.claimPosters),
+    list('executors', state.executors),
+    list('external targets', state.targets),
+    list(
+      'taker fees',
+      state.takerFees.map(({ taker, ratePpm }) => `${taker} ${ratePpm} ppm`),
+    ),
+    `withdrawal delay: ${state.withdrawDelaySec} s`,
+    ...state.markets.map(({ base, quote, maxTtlSec }, index) => {
+      const pair = markets[index]?.pair ?? `${base}-${quote}`;
+      return `market ${index} ${pair}: longest TTL ${maxTtlSec} s`;
+    }),
+  ];
 }

@@ -44,8 +44,8 @@ export async function createContext({ folder, ...options }: ContextOptions): Pro
 export type Mode = 'dry-run' | 'propose' | 'send';
 
 /**
- * The record of this chain's deployment, after comparing every piece of code with it. Implementations that were proposed and that the
- * owner has upgraded to since are taken over into it. Throws `NOT_DEPLOYED`, or `CODE_MISMATCH` when the chain has something else.
+ * The record of this chain's deployment, after comparing every piece of code with it. Implementations that were proposed, or ran
+ * before, and that the owner has upgraded to since are taken over into it. Throws `NOT_DEPLOYED`, or `CODE_MISMATCH` when the chain has something else.
  */
 export async function currentRecord(context: Context): Promise<DeploymentRecord> {
   const { provider, files, chainId } = context;
@@ -81,7 +81,8 @@ async function assertCode(
 /** @returns whether the record changed */
 async function adoptProposed({ provider, log }: Context, record: DeploymentRecord, name: ProxyName): Promise<boolean> {
   const live = await implementationOf(provider, record.contracts[name]);
-  const known = [record.implementations[name], record.proposed[name]].find((one) => one?.address === live);
+  const earlier = record.previous[name] ?? [];
+  const known = [record.implementations[name], record.proposed[name], ...earlier].find((one) => one?.address === live);
   if (known === undefined) {
     throw new DeployError('CODE_MISMATCH', `${name} runs ${live}, which is not in the record of the deployment`);
   }
@@ -89,7 +90,7 @@ async function adoptProposed({ provider, log }: Context, record: DeploymentRecor
   if (known === record.implementations[name]) return false;
   (record.previous[name] ??= []).push(record.implementations[name]);
   record.implementations[name] = known;
-  delete record.proposed[name];
+  if (record.proposed[name]?.address === live) delete record.proposed[name];
   log(`${name} runs ${known.contract} ${live} now`);
   return true;
 }
@@ -112,8 +113,17 @@ export async function describeImplementation(
   contract: string,
   address: string,
   block: number,
+  constructorArgs: string,
 ): Promise<ImplementationRecord> {
   const code = await provider.getCode(address);
   const immutables = immutableValues(code, build.contract(contract).immutables);
-  return { contract, address: getAddress(address), codeHash: keccak256(code), block, commit, immutables };
+  return {
+    contract,
+    address: getAddress(address),
+    codeHash: keccak256(code),
+    block,
+    commit,
+    constructorArgs,
+    immutables,
+  };
 }

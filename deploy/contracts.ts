@@ -1,27 +1,18 @@
 /**
- * Deploys Custodian, CurveBook and Entrypoint as UUPS proxies, and OrderSettler. Peers' addresses are immutables, so every address is
- * fixed by the deployer's nonces before the first transaction is sent. Each transaction names its nonce: whatever else the deployer's
+ * Deploys Custodian, CurveBook and Entrypoint as UUPS proxies, OrderSettler, and the periphery. Peers' addresses are immutables, so every
+ * address is fixed by the deployer's nonces before the first transaction is sent. Each transaction names its nonce: whatever else the deployer's
  * key sends meanwhile, a contract ends up at the address that its peers know, or the deployment stops. Running it again with the same
  * first nonce goes on where it stopped.
  */
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import {
-  Interface,
-  ZeroAddress,
-  concat,
-  dataSlice,
-  getAddress,
-  getCreateAddress,
-  id,
-  keccak256,
-  toBeHex,
-} from 'ethers';
-import type { InterfaceAbi, Provider, Signer } from 'ethers';
+import { Interface, ZeroAddress, concat, dataSlice, getAddress, getCreateAddress, id, toBeHex } from 'ethers';
+import type { Provider, Signer } from 'ethers';
 import { CurveBook__factory } from '../typechain-types/factories/CurveBook__factory.js';
 import { Custodian__factory } from '../typechain-types/factories/Custodian__factory.js';
 import { Entrypoint__factory } from '../typechain-types/factories/Entrypoint__factory.js';
 import { OrderSettler__factory } from '../typechain-types/factories/OrderSettler__factory.js';
+import { PlatformProxy__factory } from '../typechain-types/factories/PlatformProxy__factory.js';
+import { CurveLens__factory } from '../typechain-types/factories/periphery/CurveLens__factory.js';
+import { PropAmmAdapter__factory } from '../typechain-types/factories/periphery/PropAmmAdapter__factory.js';
 import type { CurveBook, Custodian, Entrypoint, OrderSettler } from '../typechain-types/index.js';
 import { DeployError } from './errors.js';
 import { mined } from './transactions.js';
@@ -35,6 +26,23 @@ export const PROXY_NAMES = Object.keys(PROXIES) as ProxyName[];
 export const CONTRACT_NAMES = [...PROXY_NAMES, 'orderSettler'] as const;
 export type ContractName = (typeof CONTRACT_NAMES)[number];
 export type Addresses = Record<ContractName, string>;
+
+/** Sources of what is never replaced. */
+export const FIXED = {
+  custodian: 'PlatformProxy',
+  curveBook: 'PlatformProxy',
+  entrypoint: 'PlatformProxy',
+  orderSettler: 'OrderSettler',
+  lens: 'CurveLens',
+  adapter: 'PropAmmAdapter',
+} as const;
+export type FixedName = keyof typeof FIXED;
+export const FIXED_NAMES = Object.keys(FIXED) as FixedName[];
+
+/** What has neither an owner nor state, and that nothing else depends on. */
+export const PERIPHERY_NAMES = ['lens', 'adapter'] as const;
+export type PeripheryName = (typeof PERIPHERY_NAMES)[number];
+export type PeripheryAddresses = Record<PeripheryName, string>;
 
 /** ERC-1967: keccak256("eip1967.proxy.implementation") - 1 */
 const IMPLEMENTATION_SLOT = toBeHex(BigInt(id('eip1967.proxy.implementation')) - 1n, 32);
@@ -51,6 +59,10 @@ export interface PlanOptions {
 export interface Step {
   /** The contract's name in the manifest; with a suffix for an implementation. */
   name: string;
+  /** Name of its source. */
+  source: string;
+  /** Constructor arguments, ABI-encoded. */
+  args: string;
   nonce: number;
   /** Where the contract will be. */
   address: string;
@@ -60,6 +72,7 @@ export interface Step {
 export interface DeploymentPlan {
   deployer: string;
   addresses: Addresses;
+  periphery: PeripheryAddresses;
   implementations: Record<ProxyName, string>;
   steps: Step[];
 }
@@ -79,6 +92,11 @@ export function settlerArgs(owner: string, permit2: string, at: Addresses): stri
   return [owner, permit2, at.entrypoint, at.custodian, at.curveBook];
 }
 
+/** Constructor arguments of the periphery. */
+export function peripheryArgs(name: PeripheryName, at: Addresses, periphery: PeripheryAddresses): string[] {
+  return { lens: [at.curveBook, at.custodian], adapter: [at.entrypoint, periphery.lens] }[name];
+}
+
 /** Call data of each proxy's initialization. */
 export function initializeData(name: ProxyName, owner: string, withdrawDelaySec: number): string {
   const data = {
@@ -96,59 +114,57 @@ export function planDeployment({ deployer, firstNonce, permit2, withdrawDelaySec
   const names = PROXY_NAMES;
   const implementations = Object.fromEntries(names.map((name, i) => [name, at(i)])) as Record<ProxyName, string>;
   const proxies = Object.fromEntries(names.map((name, i) => [name, at(names.length + i)])) as Record<ProxyName, string>;
-  const addresses: Addresses = { ...proxies, orderSettler: at(2 * names.length) };
-  const steps = [
-    ...names.map((name) => ({ name: `${name} implementation`, initCode: implementationInitCode(name, addresses) })),
+  const settlerOffset = 2 * names.length;
+  const addresses: Addresses = { ...proxies, orderSettler: at(settlerOffset) };
+  const periphery: PeripheryAddresses = { lens: at(settlerOffset + 1), adapter: at(settlerOffset + 2) };
+  const steps: { name: string; source: Source; args: readonly unknown[] }[] = [
+    ...names.map((name) => ({
+      name: `${name} implementation`,
+      source: PROXIES[name],
+      args: constructorArgs(name, addresses),
+    })),
     ...names.map((name) => ({
       name,
-      initCode: proxyInitCode(implementations[name], initializeData(name, from, withdrawDelaySec)),
+      source: FIXED[name],
+      args: [implementations[name], initializeData(name, from, withdrawDelaySec)],
     })),
-    { name: 'orderSettler', initCode: settlerInitCode(from, permit2, addresses) },
+    { name: 'orderSettler', source: FIXED.orderSettler, args: settlerArgs(from, permit2, addresses) },
+    ...PERIPHERY_NAMES.map((name) => ({
+      name,
+      source: FIXED[name],
+      args: peripheryArgs(name, addresses, periphery),
+    })),
   ];
   return {
     deployer: from,
     addresses,
+    periphery,
     implementations,
-    steps: steps.map((step, i) => ({ ...step, nonce: firstNonce + i, address: at(i) })),
+    steps: steps.map(({ name, source, args }, i) => {
+      const { bytecode, abi } = FACTORIES[source];
+      const encoded = new Interface(abi).encodeDeploy([...args]);
+      return {
+        name,
+        source,
+        nonce: firstNonce + i,
+        address: at(i),
+        args: encoded,
+        initCode: concat([bytecode, encoded]),
+      };
+    }),
   };
 }
 
-function implementationInitCode(name: ProxyName, at: Addresses): string {
-  const factories = { custodian: Custodian__factory, curveBook: CurveBook__factory, entrypoint: Entrypoint__factory };
-  const { bytecode, abi } = factories[name];
-  return concat([bytecode, new Interface(abi).encodeDeploy(constructorArgs(name, at))]);
-}
-
-/** The settler's init code, constructor arguments included. */
-export function settlerInitCode(owner: string, permit2: string, at: Addresses): string {
-  const args = OrderSettler__factory.createInterface().encodeDeploy(settlerArgs(owner, permit2, at));
-  return concat([OrderSettler__factory.bytecode, args]);
-}
-
-interface ProxyArtifact {
-  abi: InterfaceAbi;
-  bytecode: string;
-  deployedBytecode: string;
-}
-
-let proxyArtifact: ProxyArtifact | undefined;
-
-/** OpenZeppelin's ERC-1967 proxy as published, so that explorers know its source. */
-function erc1967Proxy(): ProxyArtifact {
-  const path = createRequire(import.meta.url).resolve('@openzeppelin/contracts/build/contracts/ERC1967Proxy.json');
-  proxyArtifact ??= JSON.parse(readFileSync(path, 'utf8')) as ProxyArtifact;
-  return proxyArtifact;
-}
-
-function proxyInitCode(implementation: string, data: string): string {
-  const { abi, bytecode } = erc1967Proxy();
-  return concat([bytecode, new Interface(abi).encodeDeploy([implementation, data])]);
-}
-
-/** keccak256 of the code that each of our proxies has. */
-export function proxyCodeHash(): string {
-  return keccak256(erc1967Proxy().deployedBytecode);
-}
+const FACTORIES = {
+  Custodian: Custodian__factory,
+  CurveBook: CurveBook__factory,
+  Entrypoint: Entrypoint__factory,
+  PlatformProxy: PlatformProxy__factory,
+  OrderSettler: OrderSettler__factory,
+  CurveLens: CurveLens__factory,
+  PropAmmAdapter: PropAmmAdapter__factory,
+};
+type Source = keyof typeof FACTORIES;
 
 /**
  * Sends what is missing of `plan`, one transaction after the other. Throws `INTERRUPTED` when the deployer's key was used for something

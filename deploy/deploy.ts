@@ -73,7 +73,7 @@ export async function deployCurvebook(options: DeployOptions): Promise<Deploymen
   const manifest: DeploymentManifest = {
     chainId,
     deploymentId: deploymentIdOf(chainId, plan.addresses.custodian, block.hash),
-    contracts: { ...plan.addresses, permit2: getAddress(permit2) },
+    contracts: { ...plan.addresses, ...plan.periphery, permit2: getAddress(permit2) },
     deploymentBlock: firstBlock,
     tokens: tokens.map(manifestToken),
     markets: markets.map(({ pair, tickSize, lotSize }) => ({ pair, tickSize, lotSize })),

@@ -13,6 +13,9 @@ export class DeployError extends Error {
       | 'LAYOUT_UNKNOWN'
       | 'UNSAFE_UPGRADE'
       | 'NOT_BUILT'
+      | 'NO_KEY'
+      | 'UNVERIFIED'
+      | 'CALL_REVERTS'
       | 'BAD_ARGUMENT',
     message: string,
   ) {

@@ -1,6 +1,6 @@
 /** The `deploy` command: puts the contracts on the chain, or what is missing of them, and records them. */
 import { getAddress, keccak256 } from 'ethers';
-import { CONTRACT_NAMES, PROXIES, PROXY_NAMES, executePlan, planDeployment, proxyCodeHash } from './contracts.js';
+import { FIXED_NAMES, PROXIES, PROXY_NAMES, executePlan, planDeployment } from './contracts.js';
 import type { DeploymentPlan } from './contracts.js';
 import type { DeployConfig } from './config.js';
 import { codeOf, currentRecord, describeImplementation } from './context.js';
@@ -9,16 +9,40 @@ import { DeployError } from './errors.js';
 import { deploymentIdOf } from './manifest.js';
 import type { DeploymentRecord, PendingDeployment } from './record.js';
 
+/** Shows what `deployCommand` would do, if nothing else uses the deployer's key before. Sends and writes nothing. */
+export async function deployDryRun(context: Context, config: DeployConfig): Promise<DeploymentPlan | null> {
+  const { chainId, provider, signer, files, log } = context;
+  assertChain(context, config);
+  if (files.read() !== null) {
+    log(`chain ${chainId} has a deployment already: ${files.path}`);
+    return null;
+  }
+  for (const name of PROXY_NAMES) context.build.assertUpgradeSafe(PROXIES[name]);
+  const deployer = getAddress(await signer.getAddress());
+  const firstNonce = await provider.getTransactionCount(deployer);
+  const { permit2, withdrawDelaySec } = config;
+  const plan = planDeployment(files.readPending() ?? { deployer, firstNonce, permit2, withdrawDelaySec });
+  for (const { name, source, address, nonce, initCode } of plan.steps) {
+    const done = (await provider.getCode(address)) !== '0x';
+    const what = `${name} ${address}: ${source}, nonce ${nonce}, ${(initCode.length - 2) / 2} bytes`;
+    log(done ? `${what} (there already)` : what);
+  }
+  return plan;
+}
+
+function assertChain({ chainId }: Context, config: DeployConfig): void {
+  if (config.chainId === chainId) return;
+  throw new DeployError('WRONG_CHAIN', `the configuration is for chain ${config.chainId}, this is ${chainId}`);
+}
+
 /**
  * Deploys unless the files say that it is done; then it compares the chain with them. The deployer owns the contracts until it passes
  * them on. Interrupted at any point, it goes on where it stopped when it is run again from the same sources.
  * Throws `WRONG_CHAIN`, `INTERRUPTED`, `CODE_MISMATCH`.
  */
 export async function deployCommand(context: Context, config: DeployConfig): Promise<DeploymentRecord> {
-  const { chainId, files, log } = context;
-  if (config.chainId !== chainId) {
-    throw new DeployError('WRONG_CHAIN', `the configuration is for chain ${config.chainId}, this is ${chainId}`);
-  }
+  const { files, log } = context;
+  assertChain(context, config);
   if (files.read() !== null) {
     const record = await currentRecord(context);
     log(`deployment ${record.deploymentId} is complete, and its code is what was recorded`);
@@ -91,12 +115,9 @@ function assertSameBuild(plan: DeploymentPlan, pending: PendingDeployment, { com
 async function assertBuilt(context: Context, plan: DeploymentPlan): Promise<void> {
   const { provider } = context;
   for (const step of plan.steps) {
-    const proxy = PROXY_NAMES.find((name) => plan.addresses[name] === step.address);
-    const actual = keccak256(await provider.getCode(step.address));
-    const contract = PROXY_NAMES.find((name) => plan.implementations[name] === step.address);
-    const source = contract === undefined ? 'OrderSettler' : PROXIES[contract];
-    const expected =
-      proxy === undefined ? keccak256(await codeOf(context, source, step.initCode, step.address)) : proxyCodeHash();
+    const { source, initCode, address } = step;
+    const actual = keccak256(await provider.getCode(address));
+    const expected = keccak256(await codeOf(context, source, initCode, address));
     if (actual !== expected) {
       throw new DeployError('CODE_MISMATCH', `${step.name} at ${step.address} has code ${actual}, not ${expected}`);
     }
@@ -107,14 +128,22 @@ async function recordOf(context: Context, plan: DeploymentPlan, pending: Pending
   const { provider, chainId, commit } = context;
   const block = await provider.getBlock(pending.firstBlock);
   if (!block?.hash) throw new DeployError('INTERRUPTED', `the chain has no block ${pending.firstBlock} any more`);
-  const describe = (name: (typeof PROXY_NAMES)[number]) =>
-    describeImplementation(context, PROXIES[name], plan.implementations[name], pending.firstBlock);
+  const argsOf = (address: string): string => plan.steps.find((step) => step.address === address)?.args ?? '0x';
+  const describe = (name: (typeof PROXY_NAMES)[number]) => {
+    const address = plan.implementations[name];
+    return describeImplementation(context, PROXIES[name], address, pending.firstBlock, argsOf(address));
+  };
   const codeHashes: Record<string, string> = {};
-  for (const name of CONTRACT_NAMES) codeHashes[name] = keccak256(await provider.getCode(plan.addresses[name]));
+  const constructorArgs: Record<string, string> = {};
+  const fixed = { ...plan.addresses, ...plan.periphery };
+  for (const name of FIXED_NAMES) {
+    codeHashes[name] = keccak256(await provider.getCode(fixed[name]));
+    constructorArgs[name] = argsOf(fixed[name]);
+  }
   return {
     chainId,
     deploymentId: deploymentIdOf(chainId, plan.addresses.custodian, block.hash),
-    contracts: { ...plan.addresses, permit2: pending.permit2 },
+    contracts: { ...fixed, permit2: pending.permit2 },
     deploymentBlock: pending.firstBlock,
     deploymentBlockHash: block.hash,
     deployer: plan.deployer,
@@ -128,6 +157,7 @@ async function recordOf(context: Context, plan: DeploymentPlan, pending: Pending
     },
     previous: {},
     codeHashes,
+    constructorArgs,
     proposed: {},
   };
 }

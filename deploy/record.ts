@@ -18,6 +18,8 @@ const implementationSchema = z.strictObject({
   /** Block after which it was deployed. */
   block: z.number().int(),
   commit: z.string(),
+  /** ABI-encoded. */
+  constructorArgs: z.string(),
   /** As 32 bytes each, without its own address. */
   immutables: z.record(z.string(), z.string()),
 });
@@ -30,6 +32,8 @@ const recordSchema = z.strictObject({
     curveBook: z.string(),
     entrypoint: z.string(),
     orderSettler: z.string(),
+    lens: z.string(),
+    adapter: z.string(),
     permit2: z.string(),
   }),
   deploymentBlock: z.number().int(),
@@ -49,8 +53,10 @@ const recordSchema = z.strictObject({
   previous: z
     .partialRecord(z.enum(['custodian', 'curveBook', 'entrypoint']), z.array(implementationSchema))
     .default({}),
-  /** Of what never changes: the proxies and the settler. */
+  /** Of what never changes: the proxies, the settler, the periphery. */
   codeHashes: z.record(z.string(), z.string()),
+  /** Of the same, ABI-encoded. */
+  constructorArgs: z.record(z.string(), z.string()),
   /** Deployed, and proposed to the owner, who has not upgraded yet. */
   proposed: z.partialRecord(z.enum(['custodian', 'curveBook', 'entrypoint']), implementationSchema).default({}),
 });

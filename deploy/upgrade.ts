@@ -32,6 +32,8 @@ export interface PlannedUpgrade {
   proxy: string;
   contract: string;
   before: ImplementationRecord;
+  /** ABI-encoded. */
+  constructorArgs: string;
   initCode: string;
   /** Where it is, or will be as long as the signer sends nothing else before. */
   address: string;
@@ -93,7 +95,8 @@ async function planUpgrade(
   const before = record.implementations[name];
   const built = build.contract(contract);
   const args = constructorArgs(name, record.contracts);
-  const initCode = concat([built.bytecode, built.interface.encodeDeploy(args)]);
+  const encodedArgs = built.interface.encodeDeploy(args);
+  const initCode = concat([built.bytecode, encodedArgs]);
   const codeIf = (address: string): Promise<string> => codeOf(context, contract, initCode, address);
   if (keccak256(await codeIf(before.address)) === before.codeHash) return null;
 
@@ -112,6 +115,7 @@ async function planUpgrade(
     proxy: record.contracts[name],
     contract,
     before,
+    constructorArgs: encodedArgs,
     initCode,
     address,
     deployed,
@@ -202,7 +206,8 @@ async function deployImplementation(context: Context, plan: PlannedUpgrade): Pro
       `the implementation of ${plan.name} is at ${receipt.contractAddress}; run again`,
     );
   }
-  const deployed = await describeImplementation(context, plan.contract, plan.address, receipt.blockNumber);
+  const { contract, address, constructorArgs } = plan;
+  const deployed = await describeImplementation(context, contract, address, receipt.blockNumber, constructorArgs);
   if (deployed.codeHash !== plan.codeHash) {
     throw new DeployError('CODE_MISMATCH', `${plan.contract} at ${plan.address} has code ${deployed.codeHash}`);
   }
@@ -210,10 +215,15 @@ async function deployImplementation(context: Context, plan: PlannedUpgrade): Pro
   return deployed;
 }
 
-/** The owner's call, tried without being sent. */
+/** The owner's call, tried without being sent. Throws `CALL_REVERTS`. */
 export async function rehearse({ provider }: Context, action: Action): Promise<void> {
   const { owner } = await ownershipOf(provider, action.to);
-  await provider.call({ from: owner, to: action.to, data: action.data });
+  try {
+    await provider.call({ from: owner, to: action.to, data: action.data });
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new DeployError('CALL_REVERTS', `${action.contract}: ${action.summary} would revert: ${reason}`);
+  }
 }
 
 /** The part of the record that names what has an owner. */

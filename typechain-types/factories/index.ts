@@ -8,3 +8,4 @@ export { CurveBook__factory } from './CurveBook__factory.js';
 export { Custodian__factory } from './Custodian__factory.js';
 export { Entrypoint__factory } from './Entrypoint__factory.js';
 export { OrderSettler__factory } from './OrderSettler__factory.js';
+export { PlatformProxy__factory } from './PlatformProxy__factory.js';

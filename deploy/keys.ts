@@ -1,0 +1,48 @@
+/** Keys that send transactions: from the environment, or from Hardhat's encrypted keystore. Never from a file of the project. */
+import { VoidSigner, Wallet } from 'ethers';
+import type { Provider, Signer } from 'ethers';
+import { EXPLORER_KEY_VARIABLE, KEY_VARIABLE } from './environment.js';
+import { DeployError } from './errors.js';
+
+/**
+ * The signer of the key in the environment, or of the one that `npx hardhat keystore set DEPLOY_PRIVATE_KEY` stored, for which the
+ * keystore asks its password. Throws `NO_KEY` when there is neither, or when it is no key.
+ */
+export async function keySigner(provider: Provider, fromEnvironment: string | null): Promise<Signer> {
+  const key = fromEnvironment ?? (await fromKeystore(KEY_VARIABLE));
+  if (!/^(0x)?[0-9a-fA-F]{64}$/.test(key)) throw new DeployError('NO_KEY', `${KEY_VARIABLE} is no 32-byte hex key`);
+  return new Wallet(key.startsWith('0x') ? key : `0x${key}`, provider);
+}
+
+/** Stands for an account whose key is not at hand; it can look but not send. */
+export function onlooker(provider: Provider, address: string): Signer {
+  return new VoidSigner(address, provider);
+}
+
+/** The explorer's key for source verification, from the same places. Throws `NO_KEY`. */
+export function explorerKey(): Promise<string> {
+  return fromKeystore(EXPLORER_KEY_VARIABLE);
+}
+
+/** Hardhat looks into the environment first. It takes a second to load, which a key in the environment need not wait for. */
+async function fromKeystore(name: string): Promise<string> {
+  const { default: hardhatKeystore } = await import('@nomicfoundation/hardhat-keystore');
+  const { configVariable } = await import('hardhat/config');
+  const { createHardhatRuntimeEnvironment } = await import('hardhat/hre');
+  const hre = await createHardhatRuntimeEnvironment({
+    plugins: [hardhatKeystore],
+    networks: { target: { type: 'http', url: 'http://127.0.0.1', accounts: [configVariable(name)] } },
+  });
+  const network = hre.config.networks['target'];
+  const [variable] = network?.type === 'http' && Array.isArray(network.accounts) ? network.accounts : [];
+  try {
+    if (variable === undefined) throw new Error('not configured');
+    return await variable.get();
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new DeployError(
+      'NO_KEY',
+      `${name} is neither in the environment nor in Hardhat's keystore (npx hardhat keystore set ${name}): ${reason}`,
+    );
+  }
+}

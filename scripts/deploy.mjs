@@ -1,0 +1,11 @@
+#!/usr/bin/env node
+/** `npm run deploy -- <command>`: deployment, configuration, upgrades, ownership and verification, on contracts compiled from these sources. */
+import { ensureCompiled } from './compile.mjs';
+import { ensureInstalled } from './install.mjs';
+import { ensureNode } from './node-version.mjs';
+import { runTypeScript } from './typescript.mjs';
+
+await ensureNode();
+await ensureInstalled();
+await ensureCompiled();
+await runTypeScript('deploy/main.ts');

@@ -1,0 +1,205 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { ContractFactory } from 'ethers';
+import type { Signer } from 'ethers';
+import { proposalOf } from '../../deploy/actions.js';
+import type { Action } from '../../deploy/actions.js';
+import type { Build } from '../../deploy/build.js';
+import { acceptCommand, configureCommand, statusCommand, transferCommand } from '../../deploy/commands.js';
+import { parseConfig } from '../../deploy/config.js';
+import { CONTRACT_NAMES, connectContracts, ownershipOf } from '../../deploy/contracts.js';
+import { deployCommand, deployDryRun } from '../../deploy/install.js';
+import { addressesOf } from '../../deploy/upgrade.js';
+import { refusal, startOwnerWorld } from '../support/owner.js';
+import type { OwnerWorld } from '../support/owner.js';
+import { buildSuccessors } from '../support/successors.js';
+
+describe('deployment commands', function () {
+  this.timeout(240_000);
+  let world: OwnerWorld;
+  let owner: Signer;
+
+  beforeEach(async () => {
+    world = await startOwnerWorld();
+    owner = world.chain.signers[0]!;
+  });
+  afterEach(() => world.close());
+
+  const address = (index: number): Promise<string> => world.chain.signers[index]!.getAddress();
+  const contracts = () => connectContracts(addressesOf(world.record()), world.chain.provider);
+
+  it('predict every address, send nothing in a dry run, and then deploy just that, once', async () => {
+    const plan = await deployDryRun(await world.context(), world.config());
+    expect(await owner.getNonce()).to.equal(0);
+    expect(existsSync(join(world.folder, '8453.json'))).to.equal(false);
+    expect(existsSync(join(world.folder, '8453.pending.json'))).to.equal(false);
+
+    const record = await deployCommand(await world.context(), world.config());
+    expect(record.contracts).to.include({ ...plan!.addresses, ...plan!.periphery });
+    expect(record.implementations.curveBook.address).to.equal(plan!.implementations.curveBook);
+    expect(record.deploymentId).to.match(/^[0-9a-f]{16}$/);
+    expect(record.commit).to.equal('test');
+    const nonce = await owner.getNonce();
+    expect(nonce).to.equal(plan!.steps.length);
+
+    const before = world.file('8453.json');
+    await deployCommand(await world.context(), world.config());
+    expect(await owner.getNonce(), 'a second run sends nothing').to.equal(nonce);
+    expect(world.file('8453.json')).to.equal(before);
+  });
+
+  it('go on where a deployment was interrupted', async () => {
+    const plan = await deployDryRun(await world.context(), world.config());
+    for (const after of [2, 5]) {
+      const signer = failingAfter(owner, after - (await owner.getNonce()));
+      const failure = await deployCommand(await world.context({ signer }), world.config()).catch(String);
+      expect(failure).to.contain('power cut');
+      expect(existsSync(join(world.folder, '8453.json')), 'no record of half a deployment').to.equal(false);
+    }
+    const record = await deployCommand(await world.context(), world.config());
+    expect(record.contracts).to.include(plan!.addresses);
+    expect(await owner.getNonce()).to.equal(plan!.steps.length);
+    expect(existsSync(join(world.folder, '8453.pending.json'))).to.equal(false);
+  });
+
+  it('stop when the key was used for something else in between', async () => {
+    await deployCommand(await world.context({ signer: failingAfter(owner, 3) }), world.config()).catch(() => undefined);
+    await (await owner.sendTransaction({ to: await address(6), value: 1n })).wait();
+    const { code, message } = await refusal(deployCommand(await world.context(), world.config()));
+    expect(code).to.equal('INTERRUPTED');
+    expect(message).to.contain('was used for something else');
+    const other = world.chain.signers[6]!;
+    expect((await refusal(deployCommand(await world.context({ signer: other }), world.config()))).code).to.equal(
+      'INTERRUPTED',
+    );
+  });
+
+  it('notice code that is not what was recorded', async () => {
+    const { contracts: at } = await deployCommand(await world.context(), world.config());
+    await world.chain.provider.send('hardhat_setCode', [at.lens, '0x6001']);
+    const { code, message } = await refusal(statusCommand(await world.context()));
+    expect(code).to.equal('CODE_MISMATCH');
+    expect(message).to.contain('lens');
+  });
+
+  it('configure the difference, as the owner, and nothing when there is none', async () => {
+    await deployCommand(await world.context(), world.config());
+    const config = world.config();
+    const planned = await configureCommand(await world.context(), config, 'dry-run');
+    const nonce = await owner.getNonce();
+    expect(planned.map(({ summary }) => summary.slice(0, 1)).join('')).to.match(/^[-~+]+$/);
+    const done = await configureCommand(await world.context(), config, 'send');
+    expect(done.map(({ data }) => data)).to.deep.equal(planned.map(({ data }) => data));
+    expect(await owner.getNonce()).to.equal(nonce + done.length);
+    expect(world.record().markets.map(({ pair }) => pair)).to.deep.equal(['WETH-USDC']);
+    const { curveBook, custodian, entrypoint, orderSettler } = contracts();
+    expect(await curveBook.isPoster(await address(1))).to.equal(true);
+    expect(await custodian.isPoster(await address(2))).to.equal(true);
+    expect(await custodian.withdrawDelay()).to.equal(600n);
+    expect(await orderSettler.isExecutor(await address(3))).to.equal(true);
+    expect(await entrypoint.takerFee(await address(5))).to.equal(250n);
+
+    expect(await configureCommand(await world.context(), config, 'send')).to.deep.equal([]);
+    expect(await owner.getNonce(), 'a second run sends nothing').to.equal(nonce + done.length);
+
+    const changed = world.config({
+      curvePosters: [await address(6)],
+      takerFees: [],
+      withdrawDelaySec: 0,
+      markets: [{ ...config.markets[0], maxTtlSec: 30 }],
+    });
+    await configureCommand(await world.context(), changed, 'send');
+    expect(await curveBook.isPoster(await address(1)), 'no longer named').to.equal(false);
+    expect(await curveBook.isPoster(await address(6))).to.equal(true);
+    expect(await entrypoint.takerFee(await address(5))).to.equal(0n);
+    expect(await custodian.withdrawDelay()).to.equal(0n);
+    expect((await curveBook.marketState(await curveBook.marketAt(0))).maxTtlSec).to.equal(30n);
+  });
+
+  it('refuse what no call can do, or who may not, before anything is sent', async () => {
+    expect((await refusal(statusCommand(await world.context()))).code).to.equal('NOT_DEPLOYED');
+    await deployCommand(await world.context(), world.config());
+    await configureCommand(await world.context(), world.config(), 'send');
+    const stranger = world.chain.signers[6]!;
+    const attempt = async (changes: Record<string, unknown>, signer = owner) =>
+      refusal(configureCommand(await world.context({ signer }), world.config(changes), 'send'));
+    const grid = [{ pair: 'WETH-USDC', tickSize: '0.1', lotSize: '0.0001', maxTtlSec: 60 }];
+    const turned = [{ pair: 'USDC-WETH', tickSize: '0.0000000001', lotSize: '1', maxTtlSec: 60 }];
+    expect(await attempt({ markets: grid })).to.include({ code: 'BAD_CONFIG' });
+    expect((await attempt({ markets: turned })).message).to.contain('the other way round');
+    expect((await attempt({ markets: [] })).message).to.contain('listed for good');
+    expect((await attempt({ chainId: 1 })).code).to.equal('WRONG_CHAIN');
+    const nonce = await stranger.getNonce();
+    expect((await attempt({ withdrawDelaySec: 1 }, stranger)).code).to.equal('NOT_OWNER');
+    expect(await stranger.getNonce()).to.equal(nonce);
+  });
+
+  it('name every mistake of a configuration at once', () => {
+    const config = { ...world.config(), owner: '0x1', withdrawDelaySec: -1, executers: [] };
+    const both = { ...world.config(), claimPosters: world.config().curvePosters };
+    expect(() => parseConfig(config)).to.throw(/owner.*\n.*withdrawDelaySec.*\n.*executers/s);
+    expect(() => parseConfig(both)).to.throw(/must not both price and pay/);
+  });
+
+  describe('of a multisig', () => {
+    let build: Build;
+    before(async () => {
+      build = await buildSuccessors();
+    });
+
+    it('pass the ownership on in two steps, and prepare every later call for it', async () => {
+      await deployCommand(await world.context(), world.config());
+      const { interface: abi, bytecode } = build.contract('Wallet');
+      const wallet = await new ContractFactory(abi, bytecode, world.chain.signers[6]).deploy();
+      const walletAddress = await (await wallet.waitForDeployment()).getAddress();
+      const execute = async (actions: readonly Action[]): Promise<void> => {
+        const proposal = proposalOf('test', actions, { chainId: 8453, owner: walletAddress, createdAtMs: 0 });
+        for (const { to, value, data } of proposal.transactions) {
+          expect(value).to.equal('0');
+          await (await wallet.getFunction('execute')(to, data)).wait();
+        }
+      };
+      const owners = async () => {
+        const all = CONTRACT_NAMES.map((name) => ownershipOf(world.chain.provider, world.record().contracts[name]));
+        return (await Promise.all(all)).map(({ owner: one, pendingOwner }) => [one, pendingOwner]);
+      };
+
+      const early = await refusal(acceptCommand(await world.context(), walletAddress, 'propose'));
+      expect(early.code, 'nothing was offered yet').to.equal('NOT_OWNER');
+      await transferCommand(await world.context(), walletAddress, 'send');
+      const first = await address(0);
+      expect(await owners()).to.deep.equal(CONTRACT_NAMES.map(() => [first, walletAddress]));
+      expect(await transferCommand(await world.context(), walletAddress, 'send'), 'offered already').to.deep.equal([]);
+      await execute(await acceptCommand(await world.context(), walletAddress, 'propose'));
+      expect(await owners()).to.deep.equal(CONTRACT_NAMES.map(() => [walletAddress, null]));
+
+      const refused = await refusal(configureCommand(await world.context(), world.config(), 'send'));
+      expect(refused.code).to.equal('NOT_OWNER');
+      expect(refused.message).to.contain('--propose');
+      await execute(await configureCommand(await world.context(), world.config(), 'propose'));
+      expect(await configureCommand(await world.context(), world.config(), 'propose'), 'done').to.deep.equal([]);
+      expect(world.record().markets, 'known once the calls are mined').to.have.length(1);
+      world.printed();
+      await statusCommand(await world.context());
+      expect(world.printed().join('\n')).to.contain(`owner ${walletAddress}`).and.to.contain('WETH-USDC');
+    });
+  });
+});
+
+/** Sends `count` transactions and then fails. */
+function failingAfter(signer: Signer, count: number): Signer {
+  let left = count;
+  return new Proxy(signer, {
+    get(target, property) {
+      const value: unknown = Reflect.get(target, property, target);
+      if (typeof value !== 'function') return value;
+      if (property !== 'sendTransaction') return (value as (...args: unknown[]) => unknown).bind(target);
+      return (...args: unknown[]) => {
+        if (left === 0) throw new Error('power cut');
+        left -= 1;
+        return (value as (...args: unknown[]) => unknown).apply(target, args);
+      };
+    },
+  });
+}

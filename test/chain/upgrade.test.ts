@@ -1,0 +1,261 @@
+import { expect } from 'chai';
+import { Contract, ContractFactory, Interface, parseUnits } from 'ethers';
+import type { Signer } from 'ethers';
+import { encodePost } from '../../core/curve/post.js';
+import { packSide } from '../../core/curve/words.js';
+import type { Hex } from '../../core/types.js';
+import type { Action } from '../../deploy/actions.js';
+import { readBuild } from '../../deploy/build.js';
+import type { Build } from '../../deploy/build.js';
+import { acceptCommand, configureCommand, transferCommand } from '../../deploy/commands.js';
+import { PROXIES, PROXY_NAMES, connectContracts, implementationOf } from '../../deploy/contracts.js';
+import type { Contracts, ProxyName } from '../../deploy/contracts.js';
+import { deployCommand } from '../../deploy/install.js';
+import { rollbackCommand } from '../../deploy/rollback.js';
+import { addressesOf, upgradeCommand } from '../../deploy/upgrade.js';
+import type { UpgradeOptions } from '../../deploy/upgrade.js';
+import { refusal, startOwnerWorld } from '../support/owner.js';
+import type { OwnerWorld } from '../support/owner.js';
+import { buildSuccessors } from '../support/successors.js';
+
+const NOTE = new Interface(['function note() view returns (uint256)', 'function initializeV2(uint256)']);
+const SOURCES = { custodian: 'CustodianV2', curveBook: 'CurveBookV2', entrypoint: 'EntrypointV2' };
+const CALLS = Object.fromEntries(
+  PROXY_NAMES.map((name, i) => [name, NOTE.encodeFunctionData('initializeV2', [100 + i])]),
+);
+const CLAIM_UNITS = parseUnits('2', 18);
+
+describe('upgrades', function () {
+  this.timeout(240_000);
+  let world: OwnerWorld;
+  let successors: Build;
+  let at: Contracts;
+  let snapshot: string;
+  let files: Map<string, string>;
+
+  before(async () => {
+    successors = await buildSuccessors();
+    world = await startOwnerWorld();
+    const context = await world.context();
+    await deployCommand(context, world.config());
+    await configureCommand(context, world.config(), 'send');
+    at = connectContracts(addressesOf(world.record()), world.chain.provider);
+    await tradeOnALiveCurve();
+    files = world.saveFiles();
+    snapshot = (await world.chain.provider.send('evm_snapshot', [])) as string;
+  });
+  after(() => world.close());
+  /** Every test begins with the first version. */
+  afterEach(async () => {
+    await world.chain.provider.send('evm_revert', [snapshot]);
+    snapshot = (await world.chain.provider.send('evm_snapshot', [])) as string;
+    world.restoreFiles(files);
+  });
+
+  const signer = (index: number): Signer => world.chain.signers[index]!;
+  const addressOf = (index: number): Promise<string> => signer(index).getAddress();
+  const [POSTER, CLAIM_POSTER, EXECUTOR, MAKER, TAKER] = [1, 2, 3, 4, 5];
+
+  /** A claim, a live curve, and a fill on either side of it. */
+  async function tradeOnALiveCurve(): Promise<void> {
+    const { base, quote, chain } = world;
+    const issuer = chain.signers[9]!;
+    for (const token of [base, quote]) {
+      for (const [holder, spender] of [
+        [MAKER, at.custodian],
+        [TAKER, at.entrypoint],
+      ] as const) {
+        await (await token.connect(issuer).mint(await addressOf(holder), parseUnits('1000000', 18))).wait();
+        await (await token.connect(signer(holder)).approve(spender, parseUnits('1000000', 18))).wait();
+      }
+      await (await at.custodian.connect(signer(MAKER)).deposit(token, parseUnits('1000', 18))).wait();
+    }
+    await (
+      await at.custodian.connect(signer(CLAIM_POSTER)).settleWithdraw(await addressOf(MAKER), base, CLAIM_UNITS, 0)
+    ).wait();
+    const block = (await chain.provider.getBlock('latest'))!;
+    const knots = [
+      { mantissa: 1000n, exponent: 3n, offset: 0n },
+      { mantissa: 2000n, exponent: 3n, offset: 7n },
+    ];
+    const record = {
+      kind: 'full' as const,
+      marketId: (await at.curveBook.marketAt(0)) as Hex,
+      seq: 1,
+      deadlineSec: block.timestamp + 60,
+      snapAskUnits: 0n,
+      snapBidUnits: 0n,
+      askWords: packSide({ shift: 8n, basePrice: 300_001n, knots }),
+      bidWords: packSide({ shift: 8n, basePrice: 300_000n, knots }),
+    };
+    const data = encodePost({ number: block.number, hash: block.hash as Hex }, [record]);
+    await (await at.curveBook.connect(signer(POSTER)).post(data)).wait();
+    await swap(quote, base, parseUnits('1000', 6));
+    await swap(base, quote, parseUnits('0.5', 18));
+  }
+
+  async function swap(tokenIn: OwnerWorld['base'], tokenOut: OwnerWorld['base'], amountIn: bigint): Promise<void> {
+    const taker = await addressOf(TAKER);
+    const deadline = 2n ** 40n;
+    await (await at.entrypoint.connect(signer(TAKER)).swap(tokenIn, tokenOut, amountIn, 0, taker, deadline)).wait();
+  }
+
+  /** Everything that anybody can see of the platform. */
+  async function visible() {
+    const { custodian, curveBook, entrypoint, orderSettler } = at;
+    const { base, quote } = world;
+    const market = await curveBook.marketAt(0);
+    const [maker, taker] = [await addressOf(MAKER), await addressOf(TAKER)];
+    const amounts = [1_000_000n, parseUnits('50', 6), parseUnits('1500', 6)];
+    const quotes = amounts.map((amount) => entrypoint.quoteFor(taker, quote, base, amount));
+    return [
+      [...(await curveBook.marketState(market))],
+      [...(await curveBook.curveWords(market))],
+      await curveBook.marketCount(),
+      await curveBook.isPoster(await addressOf(POSTER)),
+      [...(await custodian.claim(maker, base))],
+      await custodian.claimBasis(maker, base),
+      await custodian.totalClaims(base),
+      await custodian.availableLiquidity(base),
+      await custodian.withdrawDelay(),
+      await custodian.isPoster(await addressOf(CLAIM_POSTER)),
+      await entrypoint.takerFee(taker),
+      await Promise.all(quotes),
+      await orderSettler.isExecutor(await addressOf(EXECUTOR)),
+      ...(await Promise.all(PROXY_NAMES.map((name) => at[name].owner()))),
+    ];
+  }
+
+  const notes = () =>
+    Promise.all(
+      PROXY_NAMES.map(async (name) => {
+        const noted = new Contract(await at[name].getAddress(), NOTE, world.chain.provider);
+        return (await noted.getFunction('note').staticCall()) as bigint;
+      }),
+    );
+  const running = () =>
+    Promise.all(PROXY_NAMES.map((name) => implementationOf(world.chain.provider, world.record().contracts[name])));
+  const upgrade = async (options: Partial<UpgradeOptions>, by = 0, build = successors) =>
+    upgradeCommand(await world.context({ signer: signer(by), build }), {
+      mode: 'send',
+      sources: SOURCES,
+      calls: CALLS,
+      ...options,
+    });
+
+  it('of one version to itself are none', async () => {
+    const actions = await upgradeCommand(await world.context({ build: readBuild() }), { mode: 'send' });
+    expect(actions).to.deep.equal([]);
+    expect(world.printed().filter((line) => line.includes('the sources build what it runs'))).to.have.length(3);
+  });
+
+  it('say in a dry run what would change, and change nothing', async () => {
+    const [nonce, before, files] = [await signer(0).getNonce(), await running(), world.file('8453.json')];
+    world.printed();
+    const actions = await upgrade({ mode: 'dry-run' });
+    const lines = world.printed().join('\n');
+    expect(actions).to.have.length(3);
+    const { implementations } = world.record();
+    for (const name of PROXY_NAMES) {
+      expect(lines).to.contain(`${PROXIES[name]} of test -> ${SOURCES[name]} of test`);
+      expect(lines).to.contain(`code hash ${implementations[name].codeHash} -> 0x`);
+      expect(lines).to.contain(`then calls ${CALLS[name]}`);
+    }
+    expect(lines).to.contain('immutable ENTRYPOINT stays');
+    expect(lines).to.contain('storage + erc7201:curvebook.storage.Noted slot 0 offset 0: uint256 note');
+    expect(lines).not.to.contain('storage - ');
+    expect([await signer(0).getNonce(), await running(), world.file('8453.json')]).to.deep.equal([
+      nonce,
+      before,
+      files,
+    ]);
+  });
+
+  it('carry claims, the live curve, counters, posters and fees to a second version of every contract and back', async () => {
+    const [before, first] = [await visible(), await running()];
+    await upgrade({});
+    expect(await visible()).to.deep.equal(before);
+    expect(await notes()).to.deep.equal([100n, 101n, 102n]);
+    const second = await running();
+    for (const [i, address] of second.entries()) expect(address).not.to.equal(first[i]);
+    expect(await upgrade({}), 'once is enough').to.deep.equal([]);
+
+    await swap(world.quote, world.base, parseUnits('100', 6));
+    const traded = await visible();
+    expect(traded).not.to.deep.equal(before);
+    await rollbackCommand(await world.context(), PROXY_NAMES, 'send');
+    expect(await running()).to.deep.equal(first);
+    expect(await visible()).to.deep.equal(traded);
+    await swap(world.base, world.quote, parseUnits('0.25', 18));
+
+    const nonce = await signer(0).getNonce();
+    await upgrade({ calls: {} });
+    expect(await running(), 'what is deployed serves again').to.deep.equal(second);
+    expect(await signer(0).getNonce()).to.equal(nonce + 3);
+    expect(await notes(), 'what only the second version stores was kept').to.deep.equal([100n, 101n, 102n]);
+    await rollbackCommand(await world.context(), PROXY_NAMES, 'send');
+    expect(world.record().implementations.custodian.address).to.equal(first[0]);
+  });
+
+  it('of a multisig are deployed by anybody and called by it alone', async () => {
+    const { interface: abi, bytecode } = successors.contract('Wallet');
+    const wallet = await new ContractFactory(abi, bytecode, signer(6)).deploy();
+    const owner = await (await wallet.waitForDeployment()).getAddress();
+    const execute = async (actions: readonly Action[]): Promise<void> => {
+      for (const { to, data } of actions) await (await wallet.getFunction('execute')(to, data)).wait();
+    };
+    await transferCommand(await world.context(), owner, 'send');
+    await execute(await acceptCommand(await world.context(), owner, 'propose'));
+    const [before, first] = [await visible(), await running()];
+
+    expect((await refusal(upgrade({}, 6))).code).to.equal('NOT_OWNER');
+    const actions = await upgrade({ mode: 'propose' }, 6);
+    expect(await running(), 'nothing changed by a proposal').to.deep.equal(first);
+    expect(Object.keys(world.record().proposed)).to.have.members(PROXY_NAMES);
+    const nonce = await signer(6).getNonce();
+    expect((await upgrade({ mode: 'propose' }, 6)).map(({ data }) => data)).to.deep.equal(
+      actions.map(({ data }) => data),
+    );
+    expect(await signer(6).getNonce(), 'the same proposal deploys nothing again').to.equal(nonce);
+
+    await execute(actions);
+    expect(await visible()).to.deep.equal(before);
+    expect(await upgrade({ mode: 'propose' }, 6), 'adopted').to.deep.equal([]);
+    expect(world.record().proposed).to.deep.equal({});
+    expect(world.record().previous.custodian).to.have.length(1);
+
+    await execute(await rollbackCommand(await world.context({ signer: signer(6) }), ['curveBook'], 'propose'));
+    const { implementations } = world.record();
+    const expected = [implementations.custodian.address, first[1], implementations.entrypoint.address];
+    expect(await running(), 'only one of them went back').to.deep.equal(expected);
+  });
+
+  for (const [contract, problem] of [
+    ['CustodianBadLayout', 'withdrawDelaySec'],
+    ['CustodianNoUpgrade', 'upgradeTo'],
+  ] as const) {
+    it(`to ${contract} are refused`, async () => {
+      const nonce = await signer(0).getNonce();
+      const sources = { custodian: contract };
+      const only: ProxyName[] = ['custodian'];
+      for (const mode of ['dry-run', 'propose', 'send'] as const) {
+        const { code, message } = await refusal(upgrade({ mode, only, sources, calls: {} }));
+        expect(code).to.equal('UNSAFE_UPGRADE');
+        expect(message).to.contain(problem);
+      }
+      expect(await signer(0).getNonce()).to.equal(nonce);
+    });
+  }
+
+  it('with a call that reverts are stopped before the owner sends them', async () => {
+    const calls = { entrypoint: at.entrypoint.interface.encodeFunctionData('initialize', [await addressOf(6)]) };
+    const { code, message } = await refusal(upgrade({ only: ['entrypoint'], calls }));
+    expect(code).to.equal('CALL_REVERTS');
+    expect(message).to.contain('entrypoint');
+  });
+
+  it('have nothing to go back to at first', async () => {
+    const { code } = await refusal(rollbackCommand(await world.context(), ['custodian'], 'dry-run'));
+    expect(code).to.equal('BAD_ARGUMENT');
+  });
+});
