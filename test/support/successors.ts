@@ -21,13 +21,13 @@ const HASTY = {
 export async function buildSuccessors(): Promise<Build> {
   const folder = join(ROOT, 'cache', 'successors');
   const places = { artifacts: join(folder, 'artifacts'), cache: join(folder, 'cache') };
-  const solidity = project.solidity as { version: string; path: string };
+  const { compilers } = project.solidity as { compilers: { version: string; path: string }[] };
   const hre = await createHardhatRuntimeEnvironment(
     {
       plugins: [hardhatUpgrades],
       solidity: {
-        version: solidity.version,
-        path: solidity.path,
+        version: compilers[0]!.version,
+        path: compilers[0]!.path,
         settings: { viaIR: true, evmVersion: 'prague', optimizer: HASTY, metadata: { bytecodeHash: 'none' } },
       },
       paths: { ...places, sources: join(ROOT, SOURCES) },

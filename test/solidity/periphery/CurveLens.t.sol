@@ -2,17 +2,16 @@
 pragma solidity ^0.8.28;
 
 import {ICurveLens} from "../../../contracts/interfaces/ICurveLens.sol";
-import {CurveLens} from "../../../contracts/periphery/CurveLens.sol";
 import {Curves} from "../support/Curves.sol";
 import {Platform} from "../support/Platform.sol";
 
 /// @notice What the lens says is what the entrypoint does.
 contract CurveLensTest is Platform {
-    CurveLens private lens;
+    ICurveLens private lens;
 
     function setUp() public override {
         super.setUp();
-        lens = new CurveLens(address(book), address(custodian));
+        lens = ICurveLens(deploy("CurveLens.sol:CurveLens", abi.encode(book, custodian)));
     }
 
     function testFuzz_LevelsAreQuotes(uint256 seed, bool isBuy, uint256 claimed) external {

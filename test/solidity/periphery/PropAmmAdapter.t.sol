@@ -7,10 +7,8 @@ import {IEntrypoint} from "../../../contracts/interfaces/IEntrypoint.sol";
 import {IPropAMM} from "../../../contracts/interfaces/IPropAMM.sol";
 import {IPropAMMExactOut} from "../../../contracts/interfaces/IPropAMMExactOut.sol";
 import {IPropAmmAdapter} from "../../../contracts/interfaces/IPropAmmAdapter.sol";
-import {MintableToken} from "../../../contracts/mocks/MintableToken.sol";
-import {CurveLens} from "../../../contracts/periphery/CurveLens.sol";
-import {PropAmmAdapter} from "../../../contracts/periphery/PropAmmAdapter.sol";
 import {FeeOnTransferToken} from "../support/HostileTokens.sol";
+import {IMintableToken} from "../support/Interfaces.sol";
 import {Platform} from "../support/Platform.sol";
 
 /// @notice Trading through the adapter is trading directly, to the unit, and leaves nothing behind.
@@ -18,19 +16,19 @@ contract PropAmmAdapterTest is Platform {
     address private constant ROUTER = address(0x60073);
     address private constant RECIPIENT = address(0x4EC1);
 
-    PropAmmAdapter private adapter;
+    IPropAmmAdapter private adapter;
 
     function setUp() public override {
         super.setUp();
-        CurveLens lens = new CurveLens(address(book), address(custodian));
-        adapter = new PropAmmAdapter(address(entrypoint), address(lens));
+        address lens = deploy("CurveLens.sol:CurveLens", abi.encode(book, custodian));
+        adapter = IPropAmmAdapter(deploy("PropAmmAdapter.sol:PropAmmAdapter", abi.encode(entrypoint, lens)));
         base.mint(ROUTER, 10 ** 24);
         quote.mint(ROUTER, 10 ** 24);
         _postDefault();
     }
 
     function testFuzz_ExactInputIsTheDirectSwap(uint256 amountIn, bool isBuy, bool pushes) external {
-        (MintableToken tokenIn, MintableToken tokenOut) = _tokens(isBuy);
+        (IMintableToken tokenIn, IMintableToken tokenOut) = _tokens(isBuy);
         amountIn = bound(amountIn, isBuy ? 1e4 : 1e15, isBuy ? 36_000e6 : 12e18);
         uint256 quoted = _quote(isBuy, amountIn);
         assertEq(adapter.quote(address(tokenIn), address(tokenOut), amountIn), quoted, "quote");
@@ -48,7 +46,7 @@ contract PropAmmAdapterTest is Platform {
     }
 
     function testFuzz_ExactOutputIsTheDirectSwap(uint256 amountOut, uint256 slack, bool isBuy, bool pushes) external {
-        (MintableToken tokenIn, MintableToken tokenOut) = _tokens(isBuy);
+        (IMintableToken tokenIn, IMintableToken tokenOut) = _tokens(isBuy);
         amountOut = bound(amountOut, isBuy ? 1e12 : 1e4, isBuy ? 12e18 : 36_000e6);
         uint256 quoted = _quoteExactOutput(isBuy, amountOut);
         uint256 most = quoted + bound(slack, 0, 1e6);
@@ -199,11 +197,11 @@ contract PropAmmAdapterTest is Platform {
         return a < b ? keccak256(abi.encodePacked(a, b)) : keccak256(abi.encodePacked(b, a));
     }
 
-    function _tokens(bool isBuy) private view returns (MintableToken tokenIn, MintableToken tokenOut) {
+    function _tokens(bool isBuy) private view returns (IMintableToken tokenIn, IMintableToken tokenOut) {
         return isBuy ? (quote, base) : (base, quote);
     }
 
-    function _pay(MintableToken token, uint256 amount, bool pushes) private {
+    function _pay(IMintableToken token, uint256 amount, bool pushes) private {
         vm.prank(ROUTER);
         if (pushes) token.transfer(address(adapter), amount);
         else token.approve(address(adapter), amount);
