@@ -114,7 +114,7 @@ export function saturateU128(units: bigint): bigint {
 export function toSafeInt(value: bigint | string): number {
   if (typeof value === 'string' && !/^-?\d{1,20}$/.test(value))
     throw new RangeError(`not an integer: ${JSON.stringify(value.slice(0, 40))}`);
-  const integer = BigInt(value);
-  if (absBig(integer) > BigInt(Number.MAX_SAFE_INTEGER)) throw new RangeError(`beyond 2^53 - 1: ${integer}`);
-  return Number(integer);
+  const integer = Number(typeof value === 'string' ? BigInt(value) : value);
+  if (!Number.isSafeInteger(integer)) throw new RangeError(`beyond 2^53 - 1: ${value}`);
+  return integer;
 }

@@ -62,18 +62,25 @@ export function compressSide(
 /** The levels whose prices and lots have a place in packed words; the last one may be cut. */
 function withinReach(levels: readonly Level[], maxDepthLots: bigint): Level[] {
   const kept: Level[] = [];
-  const usable = levels.filter(({ priceTicks, lots }) => lots > 0n && priceTicks > 0n && priceTicks <= MAX_PRICE_TICKS);
-  const bestSubticks = (usable[0]?.priceTicks ?? 0n) * SUBTICKS_PER_TICK;
-  // One quantum less than the widest offset, because rounding may move the two ends of the side one quantum apart.
-  const reachSubticks = (MAX_OFFSET - 1n) << coarsestShift(bestSubticks);
+  let [nearest, farthest] = [0n, 0n];
   let free = maxDepthLots;
-  for (const { priceTicks, lots } of usable) {
-    const away = priceTicks * SUBTICKS_PER_TICK - bestSubticks;
-    if (free === 0n || away > reachSubticks || -away > reachSubticks) break;
-    kept.push({ priceTicks, lots: minBig(lots, free) });
+  for (const level of levels) {
+    const { priceTicks, lots } = level;
+    if (lots <= 0n || priceTicks <= 0n || priceTicks > MAX_PRICE_TICKS) continue;
+    if (kept.length === 0) [nearest, farthest] = reachTicks(priceTicks);
+    if (free === 0n || priceTicks < nearest || priceTicks > farthest) break;
+    kept.push(lots <= free ? level : { priceTicks, lots: free });
     free -= minBig(lots, free);
   }
   return kept;
+}
+
+/** Lowest and highest price that have a place in one side with this best price. */
+function reachTicks(bestTicks: bigint): [bigint, bigint] {
+  const bestSubticks = bestTicks * SUBTICKS_PER_TICK;
+  // One quantum less than the widest offset, because rounding may move the two ends of the side one quantum apart.
+  const reach = ((MAX_OFFSET - 1n) << coarsestShift(bestSubticks)) / SUBTICKS_PER_TICK;
+  return [bestTicks - reach, bestTicks + reach];
 }
 
 /** The coarsest quantum, 2^shift subticks, that is at most 1/65536 of the best price; 1 subtick for prices below 65536 subticks. */
@@ -192,12 +199,12 @@ function chordCosts(levels: readonly Level[], lengths: readonly Length[]): bigin
       const here = levels[level];
       if (here === undefined)
         throw new CurveError('beyond_depth', 'segments are longer than the levels they come from');
-      const taken = minBig(lots, left);
-      cost += taken * here.priceTicks * SUBTICKS_PER_TICK;
+      const taken = lots < left ? lots : left;
+      cost += taken * here.priceTicks;
       lots -= taken;
       left -= taken;
     }
-    return cost;
+    return cost * SUBTICKS_PER_TICK;
   });
 }
 

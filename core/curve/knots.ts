@@ -22,10 +22,10 @@ const MAX_PASSES = 200;
 
 /** Breakpoints of the exact cost: lots and cost after each level, and the weight of an error there. */
 interface Breakpoints {
-  lots: number[];
-  cost: number[];
-  weight: number[];
-  price: number[];
+  lots: Float64Array;
+  cost: Float64Array;
+  weight: Float64Array;
+  price: Float64Array;
   maxLots: number;
 }
 
@@ -38,7 +38,8 @@ export function chooseKnots(levels: readonly FloatLevel[], maxKnots: number, max
   if (points.lots.length === 0) return [];
   const exact = farthestReach(points, 0, maxKnots);
   if (exact !== null) return exact;
-  let high = singleChordEps(points);
+  // The error of K chords falls with the square of K.
+  let high = singleChordEps(points) / (maxKnots * maxKnots);
   let best = farthestReach(points, high, maxKnots);
   for (let pass = 0; best === null && pass < MAX_PASSES; pass++) {
     high *= 4;
@@ -61,18 +62,19 @@ export function chooseKnots(levels: readonly FloatLevel[], maxKnots: number, max
 }
 
 function breakpoints(levels: readonly FloatLevel[], maxLots: number): Breakpoints {
-  const points: Breakpoints = { lots: [], cost: [], weight: [], price: [], maxLots };
+  const array = (): Float64Array => new Float64Array(levels.length);
+  const points: Breakpoints = { lots: array(), cost: array(), weight: array(), price: array(), maxLots };
   let lots = 0;
   let cost = 0;
-  for (const level of levels) {
+  levels.forEach((level, i) => {
     lots += level.lots;
     cost += level.lots * level.price;
     const notional = Math.abs(cost);
-    points.lots.push(lots);
-    points.cost.push(cost);
-    points.weight.push(notional * Math.sqrt(Math.sqrt(notional)));
-    points.price.push(level.price);
-  }
+    points.lots[i] = lots;
+    points.cost[i] = cost;
+    points.weight[i] = notional * Math.sqrt(Math.sqrt(notional));
+    points.price[i] = level.price;
+  });
   return points;
 }
 
@@ -82,59 +84,41 @@ function singleChordEps({ lots, cost, weight }: Breakpoints): number {
   return weight.reduce((eps, w, i) => Math.max(eps, (slope * (lots[i] ?? 0) - (cost[i] ?? 0)) / w), Number.MIN_VALUE);
 }
 
-/** The fewest knots for eps, or null when they are more than `maxKnots`. */
+/**
+ * The fewest knots for eps, or null when they are more than `maxKnots`. Each is the farthest whole lot that one chord from the knot before
+ * it may end at, and at least one lot away. The passes over all breakpoints are all that takes time, so nothing is allocated in them.
+ */
 function farthestReach(points: Breakpoints, eps: number, maxKnots: number): number[] | null {
-  const depth = points.lots.at(-1) ?? 0;
+  const { lots, cost, weight, price, maxLots } = points;
+  const count = lots.length;
   const knots: number[] = [];
-  let from: Position = { lots: 0, cost: 0, level: 0 };
-  while (from.lots < depth) {
+  let [fromLots, fromCost, level] = [0, 0, 0];
+  while (level < count) {
     if (knots.length === maxKnots) return null;
-    from = reach(points, from, eps);
-    knots.push(from.lots);
+    let steepest = Infinity;
+    let [atLots, atCost] = [fromLots, fromCost];
+    for (; level < count; level++) {
+      const runCost = (cost[level] as number) - fromCost;
+      const run = (lots[level] as number) - fromLots;
+      if (run > maxLots || runCost > steepest * run) break;
+      const bound = (runCost + eps * (weight[level] as number)) / run;
+      if (bound < steepest) steepest = bound;
+      [atLots, atCost] = [lots[level] as number, cost[level] as number];
+    }
+    if (level < count) {
+      // On into the level that is too far, as long as the chord stays within the bounds of those passed.
+      const step = price[level] as number;
+      const free = Math.min(lots[level] as number, fromLots + maxLots) - atLots;
+      const slack = steepest * (atLots - fromLots) - (atCost - fromCost);
+      const within = steepest < step ? Math.floor(slack / (step - steepest)) : free;
+      const taken = Math.max(0, Math.min(free, within));
+      [atLots, atCost] = [atLots + taken, atCost + taken * step];
+      if (atLots === lots[level]) level++;
+    }
+    knots.push(atLots);
+    [fromLots, fromCost] = [atLots, atCost];
   }
   return knots;
-}
-
-/** A point of the exact cost, and the level that the next lot belongs to. */
-interface Position {
-  lots: number;
-  cost: number;
-  level: number;
-}
-
-/** The farthest whole lot that one chord from `from` may end at. It is at least one lot away. */
-function reach(points: Breakpoints, from: Position, eps: number): Position {
-  const { lots, cost, weight, price, maxLots } = points;
-  let steepest = Infinity;
-  let at = from;
-  for (let j = from.level; j < lots.length; j++) {
-    const endLots = lots[j] as number;
-    const endCost = cost[j] as number;
-    const run = endLots - from.lots;
-    if (run > maxLots || (endCost - from.cost) / run > steepest) {
-      return extend(from, at, price[j] as number, endLots, steepest, maxLots);
-    }
-    steepest = Math.min(steepest, (endCost + eps * (weight[j] as number) - from.cost) / run);
-    at = { lots: endLots, cost: endCost, level: j + 1 };
-  }
-  return at;
-}
-
-/** Moves on from `at` into the level that follows it, as far as the chord from `from` stays within `steepest` and `maxLots`. */
-function extend(
-  from: Position,
-  at: Position,
-  price: number,
-  endLots: number,
-  steepest: number,
-  maxLots: number,
-): Position {
-  const free = Math.min(endLots, from.lots + maxLots) - at.lots;
-  const slack = steepest * (at.lots - from.lots) - (at.cost - from.cost);
-  const within = steepest < price ? Math.floor(slack / (price - steepest)) : free;
-  const taken = Math.max(0, Math.min(free, within));
-  const lots = at.lots + taken;
-  return { lots, cost: at.cost + taken * price, level: lots === endLots ? at.level + 1 : at.level };
 }
 
 /** Errors of a choice of knots relative to the exact cost: at the worst size, and the mean over sizes spread evenly in magnitude. */
@@ -155,7 +139,7 @@ export function knotErrors(levels: readonly FloatLevel[], knots: readonly number
   while (sizes.length < MEAN_SIZES) sizes.unshift((sizes[0] as number) / Math.sqrt(Math.sqrt(2)));
   const exactCosts = costsAt(points.lots, points.cost, sizes);
   const knotCosts = costsAt(points.lots, points.cost, knots);
-  const errors = (postedCosts: readonly number[], exact: readonly number[]): number[] =>
+  const errors = (postedCosts: readonly number[], exact: ArrayLike<number>): number[] =>
     postedCosts.map((posted, i) => Math.abs(posted / (exact[i] as number) - 1));
   const atSizes = errors(costsAt(knots, knotCosts, sizes), exactCosts);
   const atLevels = errors(costsAt(knots, knotCosts, points.lots), points.cost);
@@ -166,9 +150,9 @@ export function knotErrors(levels: readonly FloatLevel[], knots: readonly number
 }
 
 /** Values at rising `sizes` of the piecewise linear function through the origin and these rising points. */
-function costsAt(lots: readonly number[], cost: readonly number[], sizes: readonly number[]): number[] {
+function costsAt(lots: ArrayLike<number>, cost: ArrayLike<number>, sizes: ArrayLike<number>): number[] {
   let i = 0;
-  return sizes.map((size) => {
+  return Array.from(sizes, (size) => {
     while (i < lots.length - 1 && (lots[i] as number) < size) i++;
     const [from, fromCost] = i === 0 ? [0, 0] : [lots[i - 1] as number, cost[i - 1] as number];
     const [to, toCost] = [lots[i] as number, cost[i] as number];

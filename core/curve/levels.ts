@@ -19,5 +19,7 @@ export function sideLevels(side: Side, orders: readonly Pick<SnapshotOrder, 'pri
 
 /** Lots of all levels. */
 export function totalLots(levels: readonly Level[]): bigint {
-  return levels.reduce((sum, level) => sum + level.lots, 0n);
+  let sum = 0n;
+  for (const { lots } of levels) sum += lots;
+  return sum;
 }

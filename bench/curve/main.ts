@@ -1,0 +1,62 @@
+/**
+ * `npm run bench:curve`: how close curves come to books, how long compressing takes, and what posting costs. Options: `--book <file>`
+ * for a recorded book, again and again; `--within <percent>` how far from the best price it counts; `--json`; `--no-gas`.
+ * The exit code is 1 when a goal is missed.
+ */
+import { parseArgs } from 'node:util';
+import { generatedBooks, recordedBook, type BenchSide } from './books.js';
+import { measurePosts, type PostGas } from './gas.js';
+import { errorsOf, timesOf, type Errors, type Times } from './measure.js';
+import { report } from './report.js';
+
+/** Figures of a run; what is compared with goals is over all books that are at most 3 % wide. */
+export interface Result {
+  errors: Errors[];
+  times: Times[];
+  posts: PostGas[];
+  goals: { name: string; value: number; goal: number; met: boolean }[];
+}
+
+const KNOTS = [4, 7, 12, 15, 24, 31];
+const GOAL_KNOTS = 15;
+const GOAL_WIDTH_PERCENT = 3;
+const RECORDED = 'test/fixtures/btc-usd-10pct.json';
+
+const { values } = parseArgs({
+  options: {
+    book: { type: 'string', multiple: true, default: [RECORDED] },
+    within: { type: 'string', multiple: true, default: ['2', '10'] },
+    json: { type: 'boolean', default: false },
+    'no-gas': { type: 'boolean', default: false },
+  },
+});
+
+function books(): BenchSide[] {
+  const recorded = values.book.flatMap((path) =>
+    values.within.flatMap((percent) => recordedBook(path, parseFloat(percent))),
+  );
+  return [...generatedBooks(), ...recorded.filter(({ levels }) => levels.length > 0)];
+}
+
+function goalsOf(errors: readonly Errors[]): Result['goals'] {
+  const judged = errors.filter((row) => row.knots === GOAL_KNOTS && row.widthPercent <= GOAL_WIDTH_PERCENT);
+  const mean = judged.reduce((sum, { meanBps }) => sum + meanBps, 0) / judged.length;
+  const worst = Math.max(...judged.map(({ worstBps }) => worstBps));
+  return [
+    { name: `mean overpay at ${GOAL_KNOTS} knots, bps`, value: mean, goal: 0.12, met: mean <= 0.12 },
+    { name: `worst overpay at ${GOAL_KNOTS} knots, bps`, value: worst, goal: 1.6, met: worst <= 1.6 },
+  ];
+}
+
+const sides = books();
+const errors = sides.flatMap((book) => KNOTS.map((knots) => errorsOf(book, knots)));
+const [ask, bid] = [sides.find(({ side }) => side === 'ask'), sides.find(({ side }) => side === 'bid')];
+if (ask === undefined || bid === undefined) throw new Error('no book to post');
+const result: Result = {
+  errors,
+  times: sides.map(timesOf),
+  posts: values['no-gas'] ? [] : await measurePosts(ask, bid),
+  goals: goalsOf(errors),
+};
+console.log(values.json ? JSON.stringify(result, null, 2) : report(result, KNOTS));
+process.exitCode = result.goals.every(({ met }) => met) ? 0 : 1;
