@@ -6,7 +6,7 @@ import { tokenListSchema } from '../server/swap/tokens.js';
 import { readSwapConfig, swapManifest, swapSettings, type SwapConfig } from './swap-settings.js';
 
 /** What one process may do. On SQLite one process plays all of them. */
-export const ROLES = ['watcher', 'gateway', 'poster', 'executor'] as const;
+export const ROLES = ['watcher', 'gateway', 'poster', 'settler', 'executor'] as const;
 export type Role = (typeof ROLES)[number];
 
 /** Startup failed because of what the operator gave us; restarting won't help. */

@@ -95,11 +95,12 @@ export interface PendingClaim extends ClaimRow {
 
 /**
  * Withdrawals with a request that no settlement has covered, the one that waits longest first, at most `limit` (1..10000): those
- * with a ledger balance, or those without. The two are asked for apart, so that no number of the latter hides one of the former.
+ * with a ledger balance, or those without. The two are asked for apart, so that no number of the latter hides one of the former. `of`
+ * leaves all makers but these out.
  */
 export async function readPendingClaims(
   q: Queryable,
-  { funded, limit }: { funded: boolean; limit: number },
+  { funded, limit, of }: { funded: boolean; limit: number; of?: readonly Address[] },
 ): Promise<PendingClaim[]> {
   const query = q('claims as claim')
     .leftJoin('balances as row', (on) => {
@@ -109,6 +110,7 @@ export async function readPendingClaims(
     .orderBy(['claim.pending_since_block', 'claim.maker', 'claim.token'])
     .limit(checkLimit(limit))
     .select('claim.*', 'row.balance_units');
+  if (of !== undefined) void query.whereIn('claim.maker', of);
   // Equality only: on SQLite amounts are text, which has no order of numbers.
   if (funded) void query.whereNot('row.balance_units', '0');
   else void query.where((none) => void none.whereNull('row.balance_units').orWhere('row.balance_units', '0'));

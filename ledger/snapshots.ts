@@ -21,22 +21,36 @@ export class SnapshotMismatchError extends Error {
  */
 export interface SnapshotStore {
   /** Remembers a snapshot that this process has just made, so that it need not be folded again. */
-  put(publication: Pick<Publication, 'market' | 'seq'>, snapshot: MarketSnapshot): void;
+  put(publication: Pick<Publication, 'market' | 'seq' | 'snapshotHash'>, snapshot: MarketSnapshot): void;
   /** Throws `SnapshotMismatchError` when the logs do not give the prepared hash. */
   get(q: Queryable, publication: Publication): Promise<MarketSnapshot>;
   /** Forgets the snapshots of a market below `seq`. */
   forget(market: number, seq: number): void;
 }
 
+interface Kept {
+  snapshotHash: Publication['snapshotHash'];
+  snapshot: MarketSnapshot;
+}
+
 /** A store over the logs. `markets` may grow while it lives. */
 export function createSnapshotStore(markets: readonly Market[]): SnapshotStore {
-  const kept = new Map<number, Map<number, MarketSnapshot>>();
+  const kept = new Map<number, Map<number, Kept>>();
   let follower: Follower = createFollower(markets);
 
-  function keep(market: number, seq: number, snapshot: MarketSnapshot): void {
-    const ofMarket = kept.get(market) ?? new Map<number, MarketSnapshot>();
-    ofMarket.set(seq, snapshot);
+  function keep(publication: Pick<Publication, 'market' | 'seq' | 'snapshotHash'>, snapshot: MarketSnapshot): void {
+    const { market, seq, snapshotHash } = publication;
+    const ofMarket = kept.get(market) ?? new Map<number, Kept>();
+    ofMarket.set(seq, { snapshotHash, snapshot });
     kept.set(market, ofMarket);
+  }
+
+  /** A touch has the snapshot, and the cut, of the curve that it prolongs; folding for each would mean starting over each time. */
+  function find({ market, seq, snapshotHash }: Publication): MarketSnapshot | undefined {
+    const ofMarket = kept.get(market);
+    const own =
+      ofMarket?.get(seq) ?? [...(ofMarket?.values() ?? [])].find((other) => other.snapshotHash === snapshotHash);
+    return own?.snapshot;
   }
 
   /** Moves forward to the cut, or starts over when the cut lies behind: only a restart or a very late fill asks for that. */
@@ -49,8 +63,9 @@ export function createSnapshotStore(markets: readonly Market[]): SnapshotStore {
     try {
       await follower.advance(q, cut);
     } catch (error) {
-      if (!(error instanceof LedgerReversedError)) throw error;
+      // A follower that failed half-way is at no cut.
       follower = createFollower(markets);
+      if (!(error instanceof LedgerReversedError)) throw error;
       await follower.advance(q, cut);
     }
     const snapshot = snapshotOf(follower.book, market, follower.progress(market.index), trims, new Set(excluded));
@@ -60,11 +75,11 @@ export function createSnapshotStore(markets: readonly Market[]): SnapshotStore {
   }
 
   return {
-    put: ({ market, seq }, snapshot) => keep(market, seq, snapshot),
+    put: keep,
     async get(q, publication) {
       const { market, seq } = publication;
-      const found = kept.get(market)?.get(seq) ?? (await readSnapshot(q, market, seq)) ?? (await fold(q, publication));
-      keep(market, seq, found);
+      const found = find(publication) ?? (await readSnapshot(q, market, seq)) ?? (await fold(q, publication));
+      keep(publication, found);
       return found;
     },
     forget(market, below) {

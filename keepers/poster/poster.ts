@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { KnotPolicy } from '../../core/curve/compress.js';
 import type { Address, Hex, Market } from '../../core/types.js';
+import { makersWithRequestsAfter } from '../../ledger/claims.js';
 import { LedgerReversedError } from '../../ledger/errors.js';
 import { createFollower, type Follower } from '../../ledger/follower.js';
 import { lastGeneration } from '../../ledger/ledger-log.js';
@@ -171,6 +172,9 @@ export function createPoster(deps: PosterDeps): Poster {
     const prepared = await writer.tx(async (tx) => {
       // A halt that came since the cut holds: nothing is prepared after it.
       if ((await readOperatorState(tx, view.operator)).halted !== null) return false;
+      // So does a withdrawal: it may be settled before this lands, by a settler that saw it and did not see this.
+      const withdrawing = new Set(await makersWithRequestsAfter(tx, view.cut.generation));
+      if (withdrawing.size > 0 && due.some((one) => quotesAny(one, withdrawing))) return false;
       await insertPublications(
         tx,
         due.map(({ publication }) => ({ ...publication, txKey })),
@@ -261,4 +265,9 @@ export function createPoster(deps: PosterDeps): Poster {
 /** Block times are whole seconds. */
 function toSec(timestampMs: number): number {
   return Math.floor(timestampMs / 1_000);
+}
+
+/** Whether a new curve offers orders of one of the makers. A touch offers nothing that was not counted already. */
+function quotesAny({ publication, snapshot }: Due, makers: ReadonlySet<Address>): boolean {
+  return publication.kind !== 'touch' && [...snapshot.asks, ...snapshot.bids].some((order) => makers.has(order.maker));
 }

@@ -1,19 +1,14 @@
 import { isArmedWithin, type ArmedMs } from '../../core/cut.js';
-import { executablePublication, type ExecutablePublication } from '../../core/exposure.js';
-import type { Address, Cut, Market, MarketSnapshot } from '../../core/types.js';
+import type { ExecutablePublication } from '../../core/exposure.js';
+import type { Address, Cut, Market } from '../../core/types.js';
 import { readTx } from '../../ledger/db.js';
+import { readExecutable } from '../../ledger/executable.js';
 import type { Follower } from '../../ledger/follower.js';
 import { loadLedgerHead, readBalances } from '../../ledger/ledger-log.js';
 import { readOperatorState, type OperatorState } from '../../ledger/operator-log.js';
 import { lastOrderSeq } from '../../ledger/order-log.js';
 import { wasSigned } from '../../ledger/outbox.js';
-import { readFillsAfter } from '../../ledger/past-fills.js';
-import {
-  executablePublications,
-  landedSeq,
-  lastPublicationSeq,
-  readPublication,
-} from '../../ledger/publication-log.js';
+import { landedSeq, lastPublicationSeq, readPublication } from '../../ledger/publication-log.js';
 import type { SnapshotStore } from '../../ledger/snapshots.js';
 import type { Db, GenerationRow, Publication, Queryable } from '../../ledger/types.js';
 import type { LastPublication } from './plan.js';
@@ -89,8 +84,7 @@ async function readMarketView(
   if (last === null) return { market, last: null, landedSeq: 0, older: [] };
   const landed = await landedSeq(q, market.index);
   snapshots.forget(market.index, landed);
-  const executable = await executablePublications(q, { market: market.index, atSec: head.blockTimestampMs / 1_000 });
-  const older = await readOlder(q, snapshots, market, executable);
+  const older = await readExecutable(q, snapshots, market, head);
   return {
     market,
     landedSeq: landed,
@@ -105,26 +99,4 @@ async function readMarketView(
     },
     older,
   };
-}
-
-async function readOlder(
-  q: Queryable,
-  snapshots: SnapshotStore,
-  market: Market,
-  executable: readonly Publication[],
-): Promise<ExecutablePublication[]> {
-  const books: { seq: number; snapshot: MarketSnapshot }[] = [];
-  for (const publication of executable) {
-    books.push({ seq: publication.seq, snapshot: await snapshots.get(q, publication) });
-  }
-  const earliest = books.reduce((least, { snapshot }) => Math.min(least, snapshot.fillSeq), Number.MAX_SAFE_INTEGER);
-  const fills = books.length === 0 ? [] : await readFillsAfter(q, market.index, earliest);
-  return books.map(({ seq, snapshot }) =>
-    executablePublication(
-      market,
-      seq,
-      snapshot,
-      fills.filter((fill) => fill.fillSeq > snapshot.fillSeq).flatMap((fill) => fill.orderFills),
-    ),
-  );
 }

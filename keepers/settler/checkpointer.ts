@@ -1,0 +1,88 @@
+import type { Knex } from 'knex';
+import { insertCheckpoint, lastCheckpoint, readCheckpointState, rowKey } from '../../ledger/checkpoint-log.js';
+import { createCheckpointState, type CheckpointState } from '../../ledger/checkpoint-state.js';
+import { readTx } from '../../ledger/db.js';
+import type { CheckpointHead, CheckpointRow, Db } from '../../ledger/types.js';
+import type { SettlerView } from './view.js';
+
+/** A checkpoint that is not durable yet, and the rows that it changes. */
+export interface Cut {
+  head: CheckpointHead;
+  changed: CheckpointRow[];
+}
+
+/** Cuts checkpoints, one at a time. Its state is that of the last cut; whatever fails, the next use reads what is durable. */
+export interface Checkpointer {
+  /** Generation of the last checkpoint, 0 before the first. */
+  generation(): Promise<number>;
+  /** When the last checkpoint was published; long ago before the first. */
+  publishedMs(): Promise<number>;
+  /** The ledger as the view found it. `view.changed` starts at `generation()`. */
+  cut(view: Pick<SettlerView, 'head' | 'changed' | 'ackFillSeqs'>, nowMs: number): Promise<Cut>;
+  /** Hands `write` what stores the cut; the cut is the last checkpoint once `write` resolves. */
+  commit<T>(cut: Cut, write: (store: (tx: Knex.Transaction) => Promise<void>) => Promise<T>): Promise<T>;
+}
+
+interface Loaded {
+  head: CheckpointHead | null;
+  state: CheckpointState;
+}
+
+/** A checkpointer that goes on where the last durable checkpoint ended. */
+export function createCheckpointer(db: Db): Checkpointer {
+  let loaded: Loaded | null = null;
+
+  async function load(): Promise<Loaded> {
+    if (loaded !== null) return loaded;
+    const state = createCheckpointState();
+    const { head, rows } = await readTx(db, async (q) => {
+      const last = await lastCheckpoint(q);
+      return { head: last, rows: last === null ? [] : await readCheckpointState(q, last) };
+    });
+    await state.apply(rows);
+    if (head !== null && state.root() !== head.root) {
+      throw new RangeError(`checkpoint ${head.checkpointSeq} has root ${head.root}, its rows give ${state.root()}`);
+    }
+    loaded = { head, state };
+    return loaded;
+  }
+
+  /** A cut that was applied and is not known to be durable is forgotten, with the state that it changed. */
+  async function guarded<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      loaded = null;
+      throw error;
+    }
+  }
+
+  return {
+    generation: async () => (await load()).head?.generation ?? 0,
+    publishedMs: async () => (await load()).head?.timestampMs ?? Number.NEGATIVE_INFINITY,
+    cut: (view, nowMs) =>
+      guarded(async () => {
+        const { head, state } = await load();
+        const changed = await state.apply(view.changed);
+        return {
+          head: {
+            checkpointSeq: (head?.checkpointSeq ?? 0) + 1,
+            generation: view.head.generation,
+            blockNumber: view.head.toBlock,
+            blockHash: view.head.blockHash,
+            timestampMs: nowMs,
+            root: state.root(),
+            leafCount: state.size,
+            ackFillSeqs: view.ackFillSeqs,
+          },
+          changed: changed.sort((a, b) => (rowKey(a) < rowKey(b) ? -1 : 1)),
+        };
+      }),
+    commit: (cut, write) =>
+      guarded(async () => {
+        const result = await write((tx) => insertCheckpoint(tx, cut.head, cut.changed));
+        loaded = { head: cut.head, state: (await load()).state };
+        return result;
+      }),
+  };
+}

@@ -1,0 +1,277 @@
+import type { Knex } from 'knex';
+import type { Logger } from 'pino';
+import { toSafeInt } from '../../core/amounts.js';
+import type { Address, Hex, Market } from '../../core/types.js';
+import { countPendingClaims, readClaim } from '../../ledger/claims.js';
+import { lastGeneration } from '../../ledger/ledger-log.js';
+import { readOperatorRows, readOperatorState, type OperatorState } from '../../ledger/operator-log.js';
+import { readPublications } from '../../ledger/publication-log.js';
+import {
+  countEmptySettlements,
+  insertOutcomes,
+  insertSettlements,
+  landedSettlements,
+  lastLoweringSeq,
+  lastSettlementNo,
+  noncesOf,
+  openSettlements,
+} from '../../ledger/settlement-log.js';
+import type { SnapshotStore } from '../../ledger/snapshots.js';
+import type { Db, GenerationRow, Settlement, SettlementOutcome, Writer } from '../../ledger/types.js';
+import { groupBy } from '../../ledger/group.js';
+import type { Outbox } from '../chain/outbox.js';
+import { toQuantity, type Rpc } from '../chain/rpc.js';
+import { startLoop, type Loop } from '../loop.js';
+import { settleCalldata, settleGasLimit } from './calldata.js';
+import { createCheckpointer, type Cut } from './checkpointer.js';
+import { backoffMs, planLowering, planSettlements, type PlannedSettlement } from './plan.js';
+import { CANDIDATES_MAX, readSettlerView, type PendingView, type SettlerView } from './view.js';
+
+export interface SettlerDeps {
+  db: Db;
+  /** Writer of the settlement log. */
+  writer: Writer;
+  outbox: Outbox;
+  rpc: Pick<Rpc, 'call'>;
+  custodian: Address;
+  markets: Market[];
+  snapshots: SnapshotStore;
+  /** Nothing is settled and no checkpoint published while the ledger is not ready. */
+  readiness(): { ready: boolean; reason: string | null };
+  pollIntervalMs: number;
+  checkpointIntervalMs: number;
+  /** Most settlements in one transaction. */
+  batchMax: number;
+  /** Most settlements per hour that raise no claim. */
+  emptyPerHour: number;
+  nowMs(): number;
+  logger: Logger;
+}
+
+/** What one round did. */
+export interface SettleRound {
+  /** Number of the checkpoint that was published, null for none. */
+  checkpointSeq: number | null;
+  settlements: Settlement[];
+  txHash: Hex | null;
+}
+
+export interface Settler {
+  start(signal: AbortSignal): Loop;
+  /** One round: see how the last settlements ended, cut a checkpoint, prepare, send. */
+  round(): Promise<SettleRound>;
+}
+
+const HOUR_MS = 3_600_000;
+const OPERATOR_ROWS_MAX = 100;
+/** Curves of one market that are prepared while a round computes. */
+const PUBLICATIONS_MAX = 1_000;
+
+/**
+ * Settles withdrawals. One transaction is in flight at a time; what it says was durable before it was signed, together with the checkpoint
+ * that it was computed from. The next one waits until a scanned block has used its nonce, so that its outcome is in the ledger.
+ */
+export function createSettler(deps: SettlerDeps): Settler {
+  const { db, writer, outbox, logger } = deps;
+  const checkpointer = createCheckpointer(db);
+  let operator: OperatorState | undefined;
+  /** Refusals in a row, per maker and token. */
+  const refusals = new Map<string, { count: number; lastMs: number }>();
+  const keyOf = ({ maker, token }: { maker: string; token: string }): string => `${maker}:${token}`;
+
+  async function round(): Promise<SettleRound> {
+    const nothing: SettleRound = { checkpointSeq: null, settlements: [], txHash: null };
+    const head = await lastGeneration(db.knex);
+    if (head === null) return nothing;
+    await outbox.resume(Math.floor(head.blockTimestampMs / 1_000));
+    const open = await closeEnded(head);
+    const lowered = await lower(head, open);
+    if (lowered !== null) return { ...nothing, ...lowered };
+    if (!deps.readiness().ready) return nothing;
+    return (await settle(open.length === 0)) ?? nothing;
+  }
+
+  /** Notes how settlements ended whose nonces a scanned block has used; returns those that are still open. */
+  async function closeEnded(head: GenerationRow): Promise<Settlement[]> {
+    const open: Settlement[] = [];
+    const ended: { settlement: Settlement; outcome: SettlementOutcome }[] = [];
+    for (const [txKey, batch] of groupBy(await openSettlements(db.knex), (one) => one.txKey)) {
+      const nonces = await noncesOf(db.knex, txKey);
+      const last = nonces.at(-1);
+      if (last === undefined) ended.push(...batch.map((settlement) => ({ settlement, outcome: 'abandoned' as const })));
+      else if ((await nonceAt(head.toBlock)) <= last) open.push(...batch);
+      else {
+        const numbers = batch.map((one) => one.settlementNo);
+        const landed = await landedSettlements(db.knex, numbers);
+        for (const settlement of batch) {
+          ended.push({ settlement, outcome: landed.has(settlement.settlementNo) ? 'landed' : 'refused' });
+        }
+      }
+    }
+    if (ended.length === 0) return open;
+    const rows = ended.map(({ settlement, outcome }) => ({ settlementNo: settlement.settlementNo, outcome }));
+    await writer.tx((tx) => insertOutcomes(tx, rows, deps.nowMs()));
+    for (const { settlement, outcome } of ended) noteOutcome(settlement, outcome);
+    return open;
+  }
+
+  function noteOutcome(settlement: Settlement, outcome: SettlementOutcome): void {
+    const { maker, token, settlementNo } = settlement;
+    const key = keyOf(settlement);
+    if (outcome === 'landed') {
+      refusals.delete(key);
+      return;
+    }
+    const count = (refusals.get(key)?.count ?? 0) + 1;
+    refusals.set(key, { count, lastMs: deps.nowMs() });
+    logger.warn({ maker, token, settlementNo, outcome, count }, 'a settlement had no effect; it will be computed anew');
+  }
+
+  /** Transactions of the signer up to a block. */
+  async function nonceAt(block: number): Promise<number> {
+    const answer = await deps.rpc.call('eth_getTransactionCount', [outbox.signer, toQuantity(block)]);
+    return toSafeInt(BigInt(answer as Hex));
+  }
+
+  /** Carries out what the operator wants lowered, also while the ledger is halted: it only ever takes a claim back. */
+  async function lower(
+    head: GenerationRow,
+    open: readonly Settlement[],
+  ): Promise<Pick<SettleRound, 'settlements' | 'txHash'> | null> {
+    const after = await lastLoweringSeq(db.knex);
+    const acts = (await readOperatorRows(db.knex, { after, limit: OPERATOR_ROWS_MAX })).filter(
+      (row) => row.kind === 'lowerClaim',
+    );
+    const act = acts[0];
+    if (act?.lower === undefined || act.maker === null) return null;
+    const { maker, lower } = act;
+    if (open.some((one) => one.maker === maker && one.token === lower.token)) return null;
+    const claim = await readClaim(db.knex, { maker, token: lower.token });
+    const planned = planLowering(act, claim);
+    if (planned !== null) return send([planned], head, 0);
+    // Nothing to lower; a row says that the act was looked at, so that no later claim is.
+    const row = { amountUnits: claim.claimUnits, previousUnits: claim.claimUnits, basis: claim.basis };
+    const noted = { ...row, maker: claim.maker, token: claim.token, preparedBy: 'operator' as const };
+    await writer.tx(async (tx) => {
+      const [settlement] = await number(tx, [{ ...noted, operatorSeq: act.operatorSeq }], head, 0);
+      await insertSettlements(tx, [settlement!]);
+      await insertOutcomes(tx, [{ settlementNo: settlement!.settlementNo, outcome: 'abandoned' }], deps.nowMs());
+    });
+    logger.info(
+      { maker: act.maker, token: act.lower.token },
+      'a claim that was to be lowered is not above that amount',
+    );
+    return { settlements: [], txHash: null };
+  }
+
+  /** A checkpoint when one is due or settlements need it, and the settlements, unless some are in flight. Null when nothing is due. */
+  async function settle(mayPrepare: boolean): Promise<SettleRound | null> {
+    const sinceGeneration = await checkpointer.generation();
+    const isCheckpointDue = deps.nowMs() >= (await checkpointer.publishedMs()) + deps.checkpointIntervalMs;
+    if (!isCheckpointDue && (!mayPrepare || (await countPendingClaims(db.knex)) === 0)) return null;
+    const emptyBudget = deps.emptyPerHour - (await countEmptySettlements(db.knex, deps.nowMs() - HOUR_MS));
+    const plan = ({ funded, unfunded, worstUnits }: PendingView): PlannedSettlement[] =>
+      mayPrepare
+        ? planSettlements({
+            funded: funded.filter(isDue),
+            unfunded: unfunded.filter(isDue),
+            worstUnits,
+            batchMax: deps.batchMax,
+            emptyBudget,
+          })
+        : [];
+    const view = await readSettlerView({ ...deps, operator }, { sinceGeneration, isCheckpointDue, plan });
+    if (view === null) return null;
+    operator = view.operator;
+    if (view.operator.halted !== null) return null;
+    if (view.crowded) logger.warn({ limit: CANDIDATES_MAX }, 'more withdrawals wait than one round looks at');
+    if (view.planned.length === 0 && !isCheckpointDue) return null;
+    return publish(view, await checkpointer.cut(view, deps.nowMs()));
+  }
+
+  function isDue(claim: { maker: string; token: string }): boolean {
+    const refused = refusals.get(keyOf(claim));
+    return refused === undefined || deps.nowMs() >= refused.lastMs + backoffMs(refused.count);
+  }
+
+  /** Makes the checkpoint and the settlements computed from it durable together, then sends the settlements. */
+  async function publish(view: SettlerView, cut: Cut): Promise<SettleRound> {
+    const { checkpointSeq } = cut.head;
+    const { planned } = view;
+    const settlements = await checkpointer.commit(cut, (store) =>
+      writer.tx(async (tx) => {
+        await store(tx);
+        if (planned.length === 0 || !(await stillHolds(tx, view))) return [];
+        const numbered = await number(tx, planned, view.head, checkpointSeq);
+        await insertSettlements(tx, numbered);
+        return numbered;
+      }),
+    );
+    logger.debug({ checkpointSeq, root: cut.head.root, settlements: settlements.length }, 'published a checkpoint');
+    return { checkpointSeq, settlements, txHash: await broadcast(settlements) };
+  }
+
+  /**
+   * What was true of the view still is: no halt, and no curve prepared since from a cut that did not know these withdrawals. A
+   * publication in preparation at this moment holds its log's row; waiting for that row is waiting for it, and whatever is prepared
+   * afterwards looks at this generation first. A touch prolongs a curve that the view saw, or can't land.
+   */
+  async function stillHolds(tx: Knex.Transaction, view: SettlerView): Promise<boolean> {
+    if (db.kind === 'pg') await tx('writers').where({ log: 'publication' }).forShare().select('epoch');
+    if ((await readOperatorState(tx, view.operator)).halted !== null) return false;
+    for (const { index: market } of deps.markets) {
+      const range = { market, afterSeq: view.publicationSeqs[market] ?? 0, limit: PUBLICATIONS_MAX };
+      for (const { kind, cut } of await readPublications(tx, range)) {
+        if (kind !== 'touch' && cut.generation < view.head.generation) return false;
+      }
+    }
+    return true;
+  }
+
+  async function send(
+    planned: readonly PlannedSettlement[],
+    head: GenerationRow,
+    checkpointSeq: number,
+  ): Promise<Pick<SettleRound, 'settlements' | 'txHash'>> {
+    const settlements = await writer.tx(async (tx) => {
+      const numbered = await number(tx, planned, head, checkpointSeq);
+      await insertSettlements(tx, numbered);
+      return numbered;
+    });
+    return { settlements, txHash: await broadcast(settlements) };
+  }
+
+  async function number(
+    tx: Knex.Transaction,
+    planned: readonly PlannedSettlement[],
+    head: GenerationRow,
+    checkpointSeq: number,
+  ): Promise<Settlement[]> {
+    const first = (await lastSettlementNo(tx)) + 1;
+    const cut = { cutGeneration: head.generation, cutBlock: head.toBlock, checkpointSeq, preparedMs: deps.nowMs() };
+    return planned.map((one, i) => ({ settlementNo: first + i, ...one, ...cut, txKey: `settle:${first}` }));
+  }
+
+  async function broadcast(settlements: readonly Settlement[]): Promise<Hex | null> {
+    const [first] = settlements;
+    if (first === undefined) return null;
+    const { hash } = await outbox.send({
+      txKey: first.txKey,
+      to: deps.custodian,
+      data: settleCalldata(settlements),
+      gasLimit: settleGasLimit(settlements.length),
+      validUntilSec: null,
+    });
+    logger.info({ txKey: first.txKey, count: settlements.length, hash }, 'sent settlements');
+    return hash;
+  }
+
+  async function step(): Promise<void> {
+    await round();
+  }
+
+  return {
+    round,
+    start: (signal) => startLoop(step, { name: 'settler', intervalMs: deps.pollIntervalMs, signal, logger }),
+  };
+}

@@ -1,0 +1,123 @@
+import { worstPayments, type ExecutablePublication } from '../../core/exposure.js';
+import type { Address, Market } from '../../core/types.js';
+import { readBalancesSince } from '../../ledger/checkpoint-log.js';
+import { readPendingClaims, type PendingClaim } from '../../ledger/claims.js';
+import { readTx } from '../../ledger/db.js';
+import { readExecutable } from '../../ledger/executable.js';
+import { lastGeneration, readMarkets } from '../../ledger/ledger-log.js';
+import { readOperatorState, type OperatorState } from '../../ledger/operator-log.js';
+import { landedSeq, lastPublicationSeq } from '../../ledger/publication-log.js';
+import { fillSeqs } from '../../ledger/reads.js';
+import type { SnapshotStore } from '../../ledger/snapshots.js';
+import type { CheckpointRow, Db, GenerationRow, Queryable } from '../../ledger/types.js';
+import type { PlannedSettlement } from './plan.js';
+
+/** Most withdrawals of a kind that one round looks at. */
+export const CANDIDATES_MAX = 1_000;
+
+/** The withdrawals that wait, and what stands against settling them. */
+export interface PendingView {
+  /** Of makers that were ever approved first, then of others; in each the longest waiting first. */
+  funded: PendingClaim[];
+  unfunded: PendingClaim[];
+  /** The most that a funded maker can still be made to pay of the token with what is executable. */
+  worstUnits(claim: PendingClaim): bigint;
+}
+
+/** Everything a round of settling is computed from, and what it plans: one state of the ledger. */
+export interface SettlerView {
+  head: GenerationRow;
+  operator: OperatorState;
+  planned: PlannedSettlement[];
+  /** More withdrawals wait than were looked at. */
+  crowded: boolean;
+  /** Newest prepared publication of each market, by index. */
+  publicationSeqs: number[];
+  /** Balances that changed after the last checkpoint; not read when none is to be cut. */
+  changed: CheckpointRow[];
+  ackFillSeqs: Record<string, number>;
+}
+
+export interface ViewDeps {
+  db: Db;
+  /** Listed markets by index; markets that the ledger lists meanwhile are added. */
+  markets: Market[];
+  snapshots: SnapshotStore;
+  operator: OperatorState | undefined;
+}
+
+export interface ViewOptions {
+  /** Of the last checkpoint, 0 before the first. */
+  sinceGeneration: number;
+  isCheckpointDue: boolean;
+  plan(view: PendingView): PlannedSettlement[];
+}
+
+/** Reads one state of the ledger and plans on it. Null before the first generation. */
+export async function readSettlerView(deps: ViewDeps, options: ViewOptions): Promise<SettlerView | null> {
+  return readTx(deps.db, async (q) => {
+    const head = await lastGeneration(q);
+    if (head === null) return null;
+    for (const market of await readMarkets(q)) deps.markets[market.index] ??= market;
+    const operator = await readOperatorState(q, deps.operator);
+    const pending = await readPending(q, deps, head, operator);
+    const planned = options.plan(pending);
+    const isCut = options.isCheckpointDue || planned.length > 0;
+    return {
+      head,
+      operator,
+      planned,
+      crowded: pending.funded.length >= CANDIDATES_MAX,
+      publicationSeqs: await readPublicationSeqs(q, deps.markets),
+      changed: isCut ? await readBalancesSince(q, options.sinceGeneration) : [],
+      ackFillSeqs: Object.fromEntries(await fillSeqs(q)),
+    };
+  });
+}
+
+async function readPending(
+  q: Queryable,
+  deps: ViewDeps,
+  head: GenerationRow,
+  { approved, suspended }: OperatorState,
+): Promise<PendingView> {
+  const known = new Set([...approved, ...suspended]);
+  const first = await readPendingClaims(q, { funded: true, limit: CANDIDATES_MAX, of: [...known] });
+  const others = await readPendingClaims(q, { funded: true, limit: CANDIDATES_MAX });
+  const funded = [...first, ...others.filter(({ maker }) => !known.has(maker))];
+  const makers = new Set(funded.map(({ maker }) => maker));
+  const worst = makers.size === 0 ? null : await readExposure(q, deps, head, makers);
+  return {
+    funded,
+    unfunded: await readPendingClaims(q, { funded: false, limit: CANDIDATES_MAX }),
+    worstUnits: ({ maker, token }) => worst?.get(maker)?.get(token) ?? 0n,
+  };
+}
+
+/** Newest prepared publication of each market, by index. */
+async function readPublicationSeqs(q: Queryable, markets: readonly Market[]): Promise<number[]> {
+  const seqs: number[] = [];
+  for (const { index } of markets) seqs.push(await lastPublicationSeq(q, index));
+  return seqs;
+}
+
+/** What these makers can still be made to pay, per token, by everything that is executable. */
+async function readExposure(
+  q: Queryable,
+  { markets, snapshots }: ViewDeps,
+  head: GenerationRow,
+  makers: ReadonlySet<Address>,
+): Promise<Map<Address, Map<Address, bigint>>> {
+  const theirs = ({ seq, asks, bids }: ExecutablePublication): ExecutablePublication => ({
+    seq,
+    asks: asks.filter(({ maker }) => makers.has(maker)),
+    bids: bids.filter(({ maker }) => makers.has(maker)),
+  });
+  const exposed = [];
+  for (const market of markets) {
+    snapshots.forget(market.index, await landedSeq(q, market.index));
+    const older = (await readExecutable(q, snapshots, market, head)).map(theirs);
+    exposed.push({ market, older, candidate: null });
+  }
+  return worstPayments(exposed);
+}
