@@ -63,6 +63,11 @@ export const settingsSchema = z.object({
     .describe('comma-separated roles of this process'),
   OPERATOR_ADDRESS: address.optional().describe("ledger row of the operator's residual; default: the manifest's owner"),
   POSTER_PRIVATE_KEY: privateKey.optional().describe("signs posts; default: the manifest's poster account"),
+  SETTLER_PRIVATE_KEY: privateKey.optional().describe("signs settlements; default: the manifest's settler account"),
+  SETTLE_INTERVAL_MS: integer(20, 60_000, 1_000).describe('pause between two rounds of settling withdrawals'),
+  SETTLE_BATCH_MAX: integer(1, 200, 50).describe('most settlements in one transaction'),
+  EMPTY_SETTLEMENTS_PER_HOUR: integer(0, 100_000, 60).describe('most settlements per hour that raise no claim'),
+  CHECKPOINT_INTERVAL_SEC: integer(1, 3_600, 60).describe('time from one checkpoint to the next'),
   POLL_INTERVAL_MS: integer(20, 10_000, 500).describe('pause between two scans of the chain'),
   SCAN_MAX_BLOCKS: integer(1, 2_000, 200).describe('most blocks in one scan'),
   CURVE_TTL_SEC: integer(2, 60, 12).describe('time from the head block to the deadline of a post'),
@@ -147,7 +152,12 @@ export type Manifest = z.output<typeof manifestSchema>;
 
 export interface Config extends Omit<
   Settings,
-  'RPC_URL' | 'OPERATOR_ADDRESS' | 'POSTER_PRIVATE_KEY' | 'EXECUTOR_PRIVATE_KEY' | 'SIGNATURE_CHAIN_IDS'
+  | 'RPC_URL'
+  | 'OPERATOR_ADDRESS'
+  | 'POSTER_PRIVATE_KEY'
+  | 'SETTLER_PRIVATE_KEY'
+  | 'EXECUTOR_PRIVATE_KEY'
+  | 'SIGNATURE_CHAIN_IDS'
 > {
   /** Null accepts any chain. */
   signatureChainIds: readonly bigint[] | null;
@@ -158,6 +168,8 @@ export interface Config extends Omit<
   operator: Address;
   /** Null when this process does not post. */
   posterPrivateKey: Hex | null;
+  /** Null when this process does not settle. */
+  settlerPrivateKey: Hex | null;
   /** Null when this process does not execute orders. */
   executorPrivateKey: Hex | null;
   /** Null for a deployment without a settler. */
@@ -182,17 +194,33 @@ export function loadConfig(
   const manifest = manifestPath === '' ? null : readManifest(manifestPath, problems);
   if (!settings.success || manifest === null) throw new ConfigError(problems);
 
-  const { RPC_URL, OPERATOR_ADDRESS, POSTER_PRIVATE_KEY, EXECUTOR_PRIVATE_KEY, SIGNATURE_CHAIN_IDS, ...rest } =
-    settings.data;
+  const {
+    RPC_URL,
+    OPERATOR_ADDRESS,
+    POSTER_PRIVATE_KEY,
+    SETTLER_PRIVATE_KEY,
+    EXECUTOR_PRIVATE_KEY,
+    SIGNATURE_CHAIN_IDS,
+    ...rest
+  } = settings.data;
   const account = (role: string) => manifest.accounts.find((one) => one.role === role);
   const rpcUrls = RPC_URL ?? (manifest.rpcUrl === undefined ? [] : [manifest.rpcUrl]);
   const rpcUrl = rpcUrls[0];
   const operator = OPERATOR_ADDRESS ?? account('owner')?.address;
   const posterPrivateKey = POSTER_PRIVATE_KEY ?? account('poster')?.privateKey ?? null;
+  const settlerPrivateKey = SETTLER_PRIVATE_KEY ?? account('settler')?.privateKey ?? null;
   if (rpcUrl === undefined) problems.push('RPC_URL: required, the manifest names none');
   if (operator === undefined) problems.push('OPERATOR_ADDRESS: required, the manifest names no owner account');
   if (rest.ROLES.includes('poster') && posterPrivateKey === null) {
     problems.push('POSTER_PRIVATE_KEY: required for the poster role, the manifest names no poster account');
+  }
+  if (rest.ROLES.includes('settler') && settlerPrivateKey === null) {
+    problems.push('SETTLER_PRIVATE_KEY: required for the settler role, the manifest names no settler account');
+  }
+  if (posterPrivateKey !== null && posterPrivateKey === settlerPrivateKey) {
+    problems.push(
+      'SETTLER_PRIVATE_KEY: must not be the key of the poster, whose transactions take nonces of their own',
+    );
   }
   const swap = readSwapConfig(settings.data, manifest, problems);
   const executorPrivateKey = EXECUTOR_PRIVATE_KEY ?? account('executor')?.privateKey ?? null;
@@ -219,6 +247,7 @@ export function loadConfig(
     manifest,
     operator,
     posterPrivateKey,
+    settlerPrivateKey,
     executorPrivateKey,
     swap,
   };

@@ -4,6 +4,7 @@ import { createOutbox } from '../keepers/chain/outbox.js';
 import { createRpcPool, type RpcPool } from '../keepers/chain/pool.js';
 import type { Loop } from '../keepers/loop.js';
 import { createPoster } from '../keepers/poster/poster.js';
+import { createSettler } from '../keepers/settler/settler.js';
 import { createRemoteStatus } from '../keepers/watcher/remote-status.js';
 import { judgeReadiness, type Readiness, type WatcherStatus } from '../keepers/watcher/status.js';
 import { createWatcher } from '../keepers/watcher/watcher.js';
@@ -39,6 +40,7 @@ const LOG_OF: Partial<Record<Role, LogName>> = {
   gateway: 'order',
   watcher: 'ledger',
   poster: 'publication',
+  settler: 'settlement',
   executor: 'swap',
 };
 
@@ -125,6 +127,7 @@ export async function startRoles(config: Config, printLine: (line: string) => vo
       listeners.push(loop.wake);
       loops.push(loop);
     }
+    if (config.ROLES.includes('settler')) loops.push(startSettler(shared, signal));
   } catch (error) {
     await stop();
     throw error;
@@ -218,6 +221,45 @@ function startPoster(shared: Shared, signal: AbortSignal): Loop {
     logger,
   });
   return poster.start(signal);
+}
+
+function startSettler(shared: Shared, signal: AbortSignal): Loop {
+  const { config, db, logger } = shared;
+  const writer = shared.writers.get('settlement');
+  if (writer === undefined || config.settlerPrivateKey === null)
+    throw new Error('the settler needs its log and its key');
+  const rpc = rpcPool(shared);
+  const outbox = createOutbox({
+    db,
+    writer,
+    rpc,
+    chainId: config.manifest.chainId,
+    privateKey: config.settlerPrivateKey,
+    order: 'queue',
+    feeCeilingWei: config.FEE_CEILING_GWEI,
+    lowBalanceWei: config.LOW_BALANCE_ETHER,
+    nowMs: shared.nowMs,
+    logger,
+  });
+  // It follows listings by itself: a round computes on one state of the ledger.
+  const markets: Market[] = [];
+  const settler = createSettler({
+    db,
+    writer,
+    outbox,
+    rpc,
+    custodian: config.manifest.contracts.custodian,
+    markets,
+    snapshots: createSnapshotStore(markets),
+    readiness: shared.readiness,
+    pollIntervalMs: config.SETTLE_INTERVAL_MS,
+    checkpointIntervalMs: config.CHECKPOINT_INTERVAL_SEC * 1_000,
+    batchMax: config.SETTLE_BATCH_MAX,
+    emptyPerHour: config.EMPTY_SETTLEMENTS_PER_HOUR,
+    nowMs: shared.nowMs,
+    logger,
+  });
+  return settler.start(signal);
 }
 
 /** Endpoints of one role: their health is judged by what that role sees. */

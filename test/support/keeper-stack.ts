@@ -8,6 +8,7 @@ import { connect } from '../../deploy/transactions.js';
 import { createOutbox } from '../../keepers/chain/outbox.js';
 import { createRpcPool } from '../../keepers/chain/pool.js';
 import { createRpc } from '../../keepers/chain/rpc.js';
+import { createSettler, type Settler, type SettlerDeps } from '../../keepers/settler/settler.js';
 import { createPoster, type Poster, type PosterDeps } from '../../keepers/poster/poster.js';
 import { judgeReadiness } from '../../keepers/watcher/status.js';
 import { createWatcher, type Watcher } from '../../keepers/watcher/watcher.js';
@@ -98,6 +99,7 @@ export interface KeeperStack {
   markets: Market[];
   watcher: Watcher;
   poster: Poster;
+  settler: Settler;
   /** Appends one row of the maker that opens these orders and closes those; returns the new oids. */
   order(maker: Address, opens: readonly TestOrder[], closes?: readonly number[]): Promise<number[]>;
   /** Arms the maker's scheduled cancel, or disarms it with null. */
@@ -120,6 +122,7 @@ export interface KeeperOptions {
   posterRpcUrl?: string;
   rpcTimeoutMs?: number;
   poster?: Partial<PosterDeps>;
+  settler?: Partial<SettlerDeps>;
   feeCeilingWei?: bigint;
   /** Of the poster. */
   nowMs?(): number;
@@ -131,7 +134,8 @@ export async function startKeepers(db: Db, chain: ManualChain, options: KeeperOp
   await migrate(db);
   await bindDeployment(db, manifest.deploymentId);
   const writers = new Map<string, Writer>();
-  for (const log of ['order', 'ledger', 'publication'] as const) writers.set(log, await acquireWriter(db, log));
+  for (const log of ['order', 'ledger', 'publication', 'settlement'] as const)
+    writers.set(log, await acquireWriter(db, log));
   const logger = pino({ level: 'silent' });
   const markets: Market[] = [];
   const snapshots = createSnapshotStore(markets);
@@ -190,6 +194,35 @@ export async function startKeepers(db: Db, chain: ManualChain, options: KeeperOp
     logger,
     ...options.poster,
   });
+  const settlementWriter = writers.get('settlement')!;
+  const settlerMarkets: Market[] = [];
+  const settlerRpc = createRpc(chain.rpcUrl);
+  const settler = createSettler({
+    db,
+    writer: settlementWriter,
+    outbox: createOutbox({
+      db,
+      writer: settlementWriter,
+      rpc: settlerRpc,
+      order: 'queue',
+      chainId: manifest.chainId,
+      privateKey: chain.wallet('settler').privateKey as Hex,
+      nowMs,
+      logger,
+    }),
+    rpc: settlerRpc,
+    custodian: lower('custodian'),
+    markets: settlerMarkets,
+    snapshots: createSnapshotStore(settlerMarkets),
+    readiness: () => judgeReadiness({ ...watcher.status(), observedHeadTimestampMs: nowMs() }, nowMs()),
+    pollIntervalMs: 100,
+    checkpointIntervalMs: 60_000,
+    batchMax: 50,
+    emptyPerHour: 60,
+    nowMs,
+    logger,
+    ...options.settler,
+  });
   let nextOid = await lastOid(db);
 
   async function order(maker: Address, opens: readonly TestOrder[], closes: readonly number[] = []): Promise<number[]> {
@@ -221,6 +254,7 @@ export async function startKeepers(db: Db, chain: ManualChain, options: KeeperOp
     markets,
     watcher,
     poster,
+    settler,
     order,
     arm: (maker, timeMs) => append(maker, 'scheduleCancel', [{ type: 'schedule', timeMs }]),
     async stop() {
