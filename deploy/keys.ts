@@ -36,8 +36,9 @@ async function fromKeystore(name: string): Promise<string> {
   const network = hre.config.networks['target'];
   const [variable] = network?.type === 'http' && Array.isArray(network.accounts) ? network.accounts : [];
   try {
-    if (variable === undefined) throw new Error('not configured');
-    return await variable.get();
+    const value = await variable?.get();
+    if (value === undefined || value === '') throw new Error('it is empty');
+    return value;
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new DeployError(
