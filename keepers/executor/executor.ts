@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import type { Part } from '../../core/swap/split.js';
 import { isNoRoute } from '../../core/swap/pricing.js';
 import type { Address } from '../../core/types.js';
+import { chunks } from '../../ledger/columns.js';
 import { lastGeneration } from '../../ledger/ledger-log.js';
 import { readSettledOrder } from '../../ledger/settled-orders.js';
 import {
@@ -54,6 +55,10 @@ export interface Executor {
 
 /** Most orders looked at in one round, oldest first. */
 const MAX_ORDERS = 500;
+/** Orders that are simulated at the same time. */
+const CONCURRENCY = 8;
+/** Most transactions that may be unmined; further orders wait for the next block. */
+const MAX_UNMINED = 48;
 /** Unused quotes are kept this long after they expired. */
 const KEEP_QUOTES_MS = 24 * 60 * 60 * 1_000;
 const PRUNE_LIMIT = 1_000;
@@ -70,6 +75,8 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   const tried = new Map<string, number>();
   /** First block at which an order's nonce was seen used, until the ledger has scanned it. */
   const usedAt = new Map<string, number>();
+  /** Orders with a transaction under way, as far as this round has come: the oldest, which may be, are looked at first. */
+  let unmined = 0;
   let prunedMs = Number.NEGATIVE_INFINITY;
 
   async function round(): Promise<void> {
@@ -81,12 +88,18 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     await outbox.resume(toSec(generation.blockTimestampMs));
     if (pending.length === 0) return;
     const head = await marketData.head();
-    for (const one of pending) {
-      try {
-        await advance(one, generation, head);
-      } catch (error) {
-        logger.warn({ orderId: one.order.id, err: error }, 'an order could not be looked after');
-      }
+    unmined = 0;
+    for (const group of chunks(pending, CONCURRENCY)) {
+      await Promise.all(group.map((one) => tryToAdvance(one, generation, head)));
+    }
+  }
+
+  /** What is wrong with one order must not hold up the others. */
+  async function tryToAdvance(one: PendingOrder, generation: GenerationRow, head: Head): Promise<void> {
+    try {
+      await advance(one, generation, head);
+    } catch (error) {
+      logger.warn({ orderId: one.order.id, err: error }, 'an order could not be looked after');
     }
   }
 
@@ -113,7 +126,10 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     }
     const attempts = await readAttempts(db.knex, order.id);
     if (isPast) return end(one, generation, 'expired', expiryReason(attempts));
-    if (await isUnderWay(attempts)) return;
+    if (await isUnderWay(attempts)) {
+      unmined += 1;
+      return;
+    }
     const used = usedAt.get(order.id);
     if (used !== undefined) {
       if (generation.toBlock < used) return;
@@ -144,6 +160,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     generation: GenerationRow,
     head: Head,
   ): Promise<void> {
+    if (unmined >= MAX_UNMINED) return;
     const simulated = await bestTransaction(one, head);
     if (simulated.ok) {
       const sends = attempts.filter(({ result }) => result === 'sent').length;
@@ -201,6 +218,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     attempts: readonly SwapAttempt[],
     { data, gas }: Simulated & { ok: true },
   ): Promise<void> {
+    unmined += 1;
     const attemptNo = nextNo(attempts);
     const txKey = `order:${order.id}:${attemptNo}`;
     await writer.tx((tx) =>
