@@ -3,6 +3,7 @@ import { createApp } from '../server/app.js';
 import { listen } from '../server/listen.js';
 import { openApiRoutes } from '../server/openapi/routes.js';
 import { createGateway, type Gateway } from '../server/orders/engine.js';
+import { explainRoutes } from '../server/orders/explain.js';
 import { ordersRoutes } from '../server/orders/routes.js';
 import { createFeed } from '../server/read/feed.js';
 import { readRoutes } from '../server/read/routes.js';
@@ -56,6 +57,7 @@ export async function startHttp(
     routers: [
       ...(swaps === null ? [] : [swaps]),
       ordersRoutes(info),
+      ...(config.manifest.accounts.length > 0 ? [explainRoutes(info)] : []),
       readRoutes(readDeps(shared, gateway, sessions, startedMs)),
       openApiRoutes(ENDPOINTS, {
         title: 'Curvebook',

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Agent } from '../../core/book/agents.js';
 import type { Book } from '../../core/book.js';
 import type { Address, Market } from '../../core/types.js';
+import { signatureBackend } from '../../core/wire/recover.js';
 import { readSignedRequest } from '../../core/wire/request.js';
 import type { SignedRequest } from '../../core/wire/types.js';
 import { readOperatorState } from '../../ledger/operator-log.js';
@@ -71,6 +72,7 @@ const NEVER_LIMITED: ReadonlySet<string> = new Set(['cancel', 'cancelByCloid', '
 export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
   const { db, writer, config, logger, clock } = deps;
   const state = await loadState(db);
+  logger.info({ signatureBackend }, 'recovering signatures');
   const failures = createFailureLimit(config.failuresPerMinute, clock);
   let operator: OperatorState = await readOperatorState(db.knex);
   let reading: Promise<void> | null = null;

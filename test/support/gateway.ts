@@ -21,6 +21,7 @@ import { VAULT } from '../../ledger/types.js';
 import { createGateway } from '../../server/orders/engine.js';
 import type { Gateway } from '../../server/orders/engine.js';
 import type { GatewayConfig } from '../../server/orders/types.js';
+import { explainRoutes } from '../../server/orders/explain.js';
 import { ordersRoutes } from '../../server/orders/routes.js';
 import type { StreamLimits } from '../../server/stream/limits.js';
 import { serveStream } from '../../server/stream/server.js';
@@ -226,6 +227,7 @@ export async function startGateway(
   const app = new Koa();
   const info = { gateway, db, config, clock };
   app.use(ordersRoutes(info).routes());
+  app.use(explainRoutes(info).routes());
   const server = app.listen(0, '127.0.0.1');
   await new Promise((resolve) => server.once('listening', resolve));
   const { port } = server.address() as AddressInfo;
