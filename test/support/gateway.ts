@@ -225,6 +225,7 @@ export async function startGateway(
   const abort = new AbortController();
   const running = gateway.run(abort.signal);
   const app = new Koa();
+  app.silent = true;
   const info = { gateway, db, config, clock };
   app.use(ordersRoutes(info).routes());
   app.use(explainRoutes(info).routes());
