@@ -33,8 +33,10 @@ interface Kept {
   snapshot: MarketSnapshot;
 }
 
-/** A store over the logs. `markets` may grow while it lives. */
-export function createSnapshotStore(markets: readonly Market[]): SnapshotStore {
+/**
+ * A store over the logs. `markets` may grow while it lives. With `foldAlways` it takes no stored book for granted and remembers none.
+ */
+export function createSnapshotStore(markets: readonly Market[], { foldAlways = false } = {}): SnapshotStore {
   const kept = new Map<number, Map<number, Kept>>();
   let follower: Follower = createFollower(markets);
 
@@ -77,6 +79,7 @@ export function createSnapshotStore(markets: readonly Market[]): SnapshotStore {
   return {
     put: keep,
     async get(q, publication) {
+      if (foldAlways) return fold(q, publication);
       const { market, seq } = publication;
       const found = find(publication) ?? (await readSnapshot(q, market, seq)) ?? (await fold(q, publication));
       keep(publication, found);

@@ -4,6 +4,7 @@ import { pino } from 'pino';
 import type { Address } from '../../core/types.js';
 import { createRpcPool, type RpcPool } from '../../keepers/chain/pool.js';
 import { ReconcileError, planReconcile, type ReconcilePlan } from '../../keepers/watcher/reconcile.js';
+import { verifyLedger, type VerifyReport } from '../../keepers/verify/verify.js';
 import { readBalances, sumBalances } from '../../ledger/balances.js';
 import { readCapitalOrigin } from '../../ledger/capital-origin.js';
 import { lastGeneration } from '../../ledger/generations.js';
@@ -15,6 +16,7 @@ import { readReversals } from '../../ledger/reversals.js';
 import { Custodian__factory } from '../../typechain-types/index.js';
 import { forEachDatabase } from '../support/db.js';
 import { startKeepers, startManualChain, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';
+import { verifyDeps } from '../support/verify.js';
 
 const ETHER = 10n ** 18n;
 const DEPTHS = [1, 2, 3, 5, 8, 13, 21, 34, 64];
@@ -97,6 +99,11 @@ describe('a chain that takes blocks back', () => {
         )) as bigint;
         expect(sums.get(token(symbol)), symbol).to.equal(held);
       }
+    }
+
+    /** Everything follows from what it was derived from, and agrees with the chain. */
+    async function expectVerified(): Promise<VerifyReport> {
+      return verifyLedger({ ...verifyDeps(stack.db, chain), rpc });
     }
 
     /** Scans until the ledger is at the head. */
@@ -191,6 +198,10 @@ describe('a chain that takes blocks back', () => {
         await land();
         expect(await legsOf(before.fill + 2)).to.deep.equal([[maker, 300_000n]]);
         await expectSolvent();
+        if (depth === 3 || depth === 64) {
+          const report = await expectVerified();
+          expect([report.reversals, report.fills]).to.deep.equal([round + 1, before.fill + 2]);
+        }
         await stack.order(newcomer, [], [quoted!]);
         await stack.order(maker, [{ side: 'ask', priceTicks: 300_000n, sizeLots: LOTS }]);
       }
@@ -216,6 +227,7 @@ describe('a chain that takes blocks back', () => {
         expect([row?.balanceUnits, row?.netCapitalUnits]).to.deep.equal([3n * ETHER, 3n * ETHER]);
         await expectSolvent();
       }
+      await expectVerified();
       const hashes = await stack.db
         .knex('entries')
         .where({ kind: 'deposit', account: newcomer })
@@ -277,6 +289,7 @@ describe('a chain that takes blocks back', () => {
       );
       expect([row?.balanceUnits, row?.netCapitalUnits]).to.deep.equal([3n * ETHER, ETHER]);
       await expectSolvent();
+      await expectVerified();
     });
   });
 });

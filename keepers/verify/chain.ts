@@ -1,0 +1,163 @@
+import { toSafeInt } from '../../core/amounts.js';
+import type { Address, Hex } from '../../core/types.js';
+import { readBalances } from '../../ledger/balances.js';
+import { fromColumn } from '../../ledger/columns.js';
+import { toChainFill, type FillRow } from '../../ledger/fills.js';
+import { readPublication } from '../../ledger/publication-log.js';
+import { differencesFromChain } from '../../ledger/rebuild.js';
+import { VAULT, type CustodyEvent } from '../../ledger/types.js';
+import { ICurveBook__factory, ICustodian__factory } from '../../typechain-types/index.js';
+import { toQuantity, type Rpc } from '../chain/rpc.js';
+import { draftGeneration } from '../watcher/derive.js';
+import { NO_CLAIMS } from '../watcher/claims.js';
+import { scanRange, type Scan } from '../watcher/scan.js';
+import { readBalancesAt } from '../watcher/tokens.js';
+import { VerifyError, same, type Verification } from './verify.js';
+
+const CHECK = 'chain';
+/** Blocks read at a time. */
+const SPAN = 200;
+
+const curveBook = ICurveBook__factory.createInterface();
+const custodian = ICustodian__factory.createInterface();
+
+/**
+ * Reads every scanned block again and compares its hash and its events with what is stored; then, at the last scanned block, the vault's
+ * holdings, the claims and the live curves. Returns the number of events.
+ */
+export async function verifyChain(verification: Verification, rpc: Rpc): Promise<number> {
+  const { q, head, deploymentBlock, contracts, onProgress } = verification;
+  const addresses = [contracts.custodian, contracts.curveBook, contracts.entrypoint];
+  if (contracts.orderSettler !== undefined) addresses.push(contracts.orderSettler);
+  const total = head.toBlock - deploymentBlock + 1;
+  let events = 0;
+  for (let from = deploymentBlock; from <= head.toBlock; from += SPAN) {
+    const to = Math.min(from + SPAN - 1, head.toBlock);
+    const scan = await scanRange(rpc, { from, to, parent: null, addresses });
+    const stored = (await q('blocks')
+      .whereBetween('number', [from, to])
+      .orderBy('number')
+      .select<{ hash: Hex }[]>('hash')) as { hash: Hex }[];
+    same(
+      CHECK,
+      `the hashes of blocks ${from} to ${to}`,
+      stored.map(({ hash }) => hash),
+      scan.blocks.map(({ hash }) => hash),
+    );
+    events += scan.events.length;
+    await compareEvents(verification, scan, from, to);
+    onProgress({ check: CHECK, done: to - deploymentBlock + 1, total });
+  }
+  await compareHoldings(verification, rpc);
+  await compareClaims(verification, rpc);
+  await compareCurves(verification, rpc);
+  return events;
+}
+
+interface StoredCustody {
+  kind: CustodyEvent['kind'];
+  maker: Address;
+  token: Address;
+  amount_units: string;
+  tx_hash: Hex;
+  log_index: number;
+}
+
+/** The events as the watcher reads them, and the rows, in chain order. */
+async function compareEvents({ q, markets }: Verification, scan: Scan, from: number, to: number): Promise<void> {
+  const draft = draftGeneration(scan.events, { markets, listed: [], blocks: scan.blocks, claims: NO_CLAIMS });
+  const within = [from, to] as const;
+  const custody = (await q('custody_events')
+    .whereBetween('block_number', within)
+    .orderBy(['block_number', 'log_index'])
+    .select()) as StoredCustody[];
+  same(
+    CHECK,
+    `the deposits and withdrawals of blocks ${from} to ${to}`,
+    custody.map((row) => [row.kind, row.maker, row.token, row.amount_units, row.tx_hash, row.log_index]),
+    draft.custody.map((one) => [one.kind, one.maker, one.token, `${one.amountUnits}`, one.txHash, one.logIndex]),
+  );
+  const fills = (
+    (await q('fills').whereBetween('block_number', within).orderBy(['block_number', 'log_index']).select()) as FillRow[]
+  ).map(toChainFill);
+  const inOrder = (fill: (typeof fills)[number]) => Object.entries(fill).sort(([a], [b]) => (a < b ? -1 : 1));
+  same(CHECK, `the fills of blocks ${from} to ${to}`, fills.map(inOrder), draft.fills.map(inOrder));
+  const posts = (await q('posts_seen')
+    .whereBetween('block_number', within)
+    .orderBy(['block_number', 'market', 'seq'])
+    .select()) as { market: number; seq: number; base_seq: number; deadline_sec: number; words_hash: Hex }[];
+  const seen = [...draft.posts].sort((a, b) => a.blockNumber - b.blockNumber || a.market - b.market || a.seq - b.seq);
+  same(
+    CHECK,
+    `the curves of blocks ${from} to ${to}`,
+    posts.map((row) => [row.market, row.seq, row.base_seq, row.deadline_sec, row.words_hash]),
+    seen.map((one) => [one.market, one.seq, one.baseSeq, one.deadlineSec, one.wordsHash]),
+  );
+  const listed = scan.events.flatMap(({ event }) => (event.type === 'listed' ? [event.index] : []));
+  const unknown = listed.find((index) => markets[index] === undefined);
+  if (unknown !== undefined)
+    throw new VerifyError(CHECK, `market ${unknown} is listed and the ledger has no row of it`);
+}
+
+async function compareHoldings({ q, head, contracts, markets }: Verification, rpc: Rpc): Promise<void> {
+  const tokens = [...new Set(markets.flatMap(({ base, quote }) => [base.address, quote.address]))];
+  const held = await readBalancesAt(rpc, contracts.custodian, tokens, head.toBlock);
+  const rows = await readBalances(q);
+  tokens.forEach((token, i) => {
+    const owed = rows
+      .filter((row) => row.token === token && row.account !== VAULT)
+      .reduce((sum, row) => sum + row.balanceUnits, 0n);
+    same(CHECK, `what all rows have together of ${token}`, owed, held[i]);
+  });
+}
+
+async function compareClaims({ q, head, contracts }: Verification, rpc: Rpc): Promise<void> {
+  const rows = (await q('claims').orderBy(['maker', 'token']).select()) as {
+    maker: Address;
+    token: Address;
+    claim_units: string;
+  }[];
+  for (let at = 0; at < rows.length; at += SPAN) {
+    const part = rows.slice(at, at + SPAN);
+    const calls = part.map(({ maker, token }) => custodian.encodeFunctionData('claim', [maker, token]));
+    const answers = await callAll(rpc, contracts.custodian, calls, head.toBlock);
+    part.forEach((row, i) => {
+      const [amount] = custodian.decodeFunctionResult('claim', answers[i]!);
+      same(CHECK, `the claim of ${row.maker} in ${row.token}`, fromColumn(row.claim_units), amount);
+    });
+  }
+}
+
+/** The words that takers trade against, as the chain stores them, are those of the newest publication that was seen. */
+async function compareCurves({ q, head, contracts, markets }: Verification, rpc: Rpc): Promise<void> {
+  for (const market of markets) {
+    const calls = [
+      curveBook.encodeFunctionData('marketState', [market.id]),
+      curveBook.encodeFunctionData('curveWords', [market.id]),
+    ];
+    const [state, words] = await callAll(rpc, contracts.curveBook, calls, head.toBlock);
+    const [live] = curveBook.decodeFunctionResult('marketState', state!);
+    const [askWords, bidWords] = curveBook.decodeFunctionResult('curveWords', words!);
+    const chain = live as Record<'seq' | 'deadline' | 'snapAsk' | 'snapBid' | 'fillSeq', bigint>;
+    if (chain.seq === 0n) continue;
+    const seq = toSafeInt(chain.seq);
+    const publication = await readPublication(q, market.index, seq);
+    if (publication === null) throw new VerifyError(CHECK, `curve ${seq} of ${market.pair} was never prepared`);
+    const [difference] = differencesFromChain(publication, {
+      seq,
+      deadlineSec: toSafeInt(chain.deadline),
+      snapAskUnits: chain.snapAsk,
+      snapBidUnits: chain.snapBid,
+      askWords: [...(askWords as bigint[])],
+      bidWords: [...(bidWords as bigint[])],
+    });
+    if (difference !== undefined) throw new VerifyError(CHECK, `curve ${seq} of ${market.pair}: ${difference}`);
+  }
+}
+
+async function callAll(rpc: Rpc, to: Address, calls: readonly string[], block: number): Promise<string[]> {
+  const answers = await rpc.batch(
+    calls.map((data) => ({ method: 'eth_call', params: [{ to, data }, toQuantity(block)] })),
+  );
+  return answers as string[];
+}

@@ -1,0 +1,158 @@
+import { replayCurve, orderFillsOf } from '../../core/attribution.js';
+import { tradeId } from '../../core/trade-id.js';
+import type { Market, MarketSnapshot, OrderFill } from '../../core/types.js';
+import { readAttributedFill, type FillRow } from '../../ledger/fills.js';
+import { readSnapshot } from '../../ledger/ledger-log.js';
+import { readPublication } from '../../ledger/publication-log.js';
+import { RecordFaultError, rebuildPublication } from '../../ledger/rebuild.js';
+import { createSnapshotStore } from '../../ledger/snapshots.js';
+import { VerifyError, same, type Verification } from './verify.js';
+
+const CHECK = 'curves';
+
+/** A curve that was seen on-chain, in the order in which the books were cut. */
+interface SeenCurve {
+  market: number;
+  seq: number;
+}
+
+/**
+ * Rebuilds every curve that was seen on-chain from the order log, and derives every fill's decomposition from the curve that it hit,
+ * with the carry of the fills before. Fills are numbered without gaps.
+ */
+export async function verifyCurves(verification: Verification): Promise<{ curves: number; fills: number }> {
+  const { q, markets, onProgress } = verification;
+  const snapshots = createSnapshotStore(markets, { foldAlways: true });
+  const seen = await seenCurves(verification);
+  let fills = 0;
+  for (const [i, { market: index, seq }] of seen.entries()) {
+    const market = markets[index];
+    if (market === undefined) throw new VerifyError(CHECK, `curve ${seq} is of market ${index}, which is not listed`);
+    const publication = await readPublication(q, index, seq);
+    if (publication === null) throw new VerifyError(CHECK, `curve ${seq} of ${market.pair} was never prepared`);
+    const snapshot = await rebuild(verification, snapshots, publication);
+    const stored = await readSnapshot(q, index, seq);
+    if (stored !== null) same(CHECK, `the book behind curve ${seq} of ${market.pair}`, stored, snapshot);
+    fills += await verifyFills(verification, market, seq, snapshot);
+    onProgress({ check: CHECK, done: i + 1, total: seen.length });
+  }
+  await verifyProgress(verification, fills);
+  return { curves: seen.length, fills };
+}
+
+async function seenCurves({ q }: Verification): Promise<SeenCurve[]> {
+  return q('posts_seen as seen')
+    .leftJoin('publications as made', (on) => {
+      on.on('made.market', 'seen.market').on('made.seq', 'seen.seq');
+    })
+    .orderBy(['made.cut_generation', 'made.cut_order_seq', 'seen.market', 'seen.seq'])
+    .select<SeenCurve[]>('seen.market', 'seen.seq');
+}
+
+async function rebuild(
+  { q, markets }: Verification,
+  snapshots: ReturnType<typeof createSnapshotStore>,
+  publication: NonNullable<Awaited<ReturnType<typeof readPublication>>>,
+): Promise<MarketSnapshot> {
+  try {
+    return (await rebuildPublication(q, { markets, snapshots }, publication)).snapshot;
+  } catch (error) {
+    if (error instanceof RecordFaultError) throw new VerifyError(CHECK, error.message);
+    throw error;
+  }
+}
+
+/** Derives the decompositions of one curve's fills and compares them with what is stored. Returns their number. */
+async function verifyFills(
+  { q, deploymentId }: Verification,
+  market: Market,
+  curveSeq: number,
+  snapshot: MarketSnapshot,
+): Promise<number> {
+  const rows = (await q('fills')
+    .where({ market: market.index, curve_seq: curveSeq })
+    .orderBy('fill_seq')
+    .select()) as FillRow[];
+  const [first] = rows;
+  if (first === undefined) return 0;
+  const stored = [];
+  for (const row of rows) stored.push(await readAttributedFill(q, row));
+  const late = await lateFills({ q }, market, snapshot.fillSeq, first);
+  const replay = replayCurve(
+    market,
+    snapshot,
+    late,
+    stored.map(({ fill }) => fill),
+  );
+  stored.forEach(({ fill, decomposition, orderFills }, i) => {
+    const name = `fill ${fill.fillSeq} of ${market.pair}`;
+    const derived = replay.decompositions[i]!;
+    if (replay.mismatchUnits[i] !== 0n) {
+      throw new VerifyError(CHECK, `${name} entered curve ${curveSeq} ${replay.mismatchUnits[i]} base units off`);
+    }
+    same(CHECK, `the decomposition of ${name}`, decomposition, derived);
+    const parts = orderFillsOf(market, fill.side, derived).map((part) => ({
+      ...part,
+      tid: tradeId(deploymentId, market.id, fill, part.oid),
+    }));
+    same(CHECK, `the order fills of ${name}`, orderFills, parts);
+  });
+  return rows.length;
+}
+
+/** Parts of the fills between a snapshot's cut and the curve's first fill; they were taken on older curves. */
+async function lateFills(
+  { q }: Pick<Verification, 'q'>,
+  market: Market,
+  afterFillSeq: number,
+  first: FillRow,
+): Promise<OrderFill[]> {
+  const rows = (await q('fills')
+    .where({ market: market.index })
+    .whereBetween('fill_seq', [afterFillSeq + 1, first.fill_seq - 1])
+    .orderBy('fill_seq')
+    .select()) as FillRow[];
+  const late: OrderFill[] = [];
+  for (const row of rows) late.push(...(await readAttributedFill(q, row)).orderFills);
+  return late.map(({ oid, maker, market: index, side, priceTicks, baseUnits }) => ({
+    oid,
+    maker,
+    market: index,
+    side,
+    priceTicks,
+    baseUnits,
+  }));
+}
+
+/** The counters of each market add up from its fills, and every fill hit a curve that was seen. */
+async function verifyProgress({ q, markets }: Verification, derived: number): Promise<void> {
+  let total = 0;
+  for (const market of markets) {
+    const sums = { ask: 0n, bid: 0n };
+    let fillSeq = 0;
+    for (;;) {
+      const rows = (await q('fills')
+        .where({ market: market.index })
+        .where('fill_seq', '>', fillSeq)
+        .orderBy('fill_seq')
+        .limit(1_000)
+        .select()) as FillRow[];
+      for (const row of rows) {
+        same(CHECK, `the fill of ${market.pair} after ${fillSeq}`, row.fill_seq, fillSeq + 1);
+        fillSeq = row.fill_seq;
+        sums[row.side] += BigInt(row.base_units);
+      }
+      if (rows.length === 0) break;
+    }
+    total += fillSeq;
+    const stored = (await q('market_progress')
+      .where({ market: market.index })
+      .orderBy('generation', 'desc')
+      .first()) as { fill_seq: number; ask_volume_units: string; bid_volume_units: string } | undefined;
+    const counters = [stored?.fill_seq ?? 0, stored?.ask_volume_units ?? '0', stored?.bid_volume_units ?? '0'];
+    same(CHECK, `the counters of ${market.pair}`, counters, [fillSeq, `${sums.ask}`, `${sums.bid}`]);
+  }
+  if (total !== derived) {
+    throw new VerifyError(CHECK, `${total} fills are stored, ${derived} of them on curves that were seen on-chain`);
+  }
+}

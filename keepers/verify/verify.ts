@@ -1,0 +1,115 @@
+import type { Market } from '../../core/types.js';
+import type { Address } from '../../core/types.js';
+import { readTx } from '../../ledger/db.js';
+import { lastGeneration } from '../../ledger/generations.js';
+import { readMarkets } from '../../ledger/markets.js';
+import { readReversals, type ReversalRow } from '../../ledger/reversals.js';
+import type { Db, GenerationRow, Queryable } from '../../ledger/types.js';
+import type { Rpc } from '../chain/rpc.js';
+import { verifyBlocks } from './blocks.js';
+import { verifyChain } from './chain.js';
+import { verifyClaims } from './claims.js';
+import { verifyCurves } from './curves.js';
+import { verifyEntries } from './entries.js';
+
+/** Something that is stored is not what it should be. The first one ends a verification. */
+export class VerifyError extends Error {
+  override readonly name = 'VerifyError';
+
+  constructor(
+    /** Which check found it. */
+    readonly check: string,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+/** How far one check is. */
+export interface VerifyProgress {
+  check: string;
+  done: number;
+  total: number;
+}
+
+/** What was found to be right. */
+export interface VerifyReport {
+  generation: number;
+  blockNumber: number;
+  blocks: number;
+  reversals: number;
+  /** Posted curves rebuilt from the logs, and decompositions derived from them. */
+  curves: number;
+  fills: number;
+  postings: number;
+  balances: number;
+  claims: number;
+  /** Events of the chain that were compared; null without an endpoint. */
+  chainEvents: number | null;
+}
+
+export interface VerifyDeps {
+  db: Db;
+  deploymentId: string;
+  deploymentBlock: number;
+  /** Ledger row of the operator's residual and input fees, as the watcher has it. */
+  operator: Address;
+  contracts: { custodian: Address; curveBook: Address; entrypoint: Address; orderSettler?: Address | undefined };
+  /** Compares with the chain, too. */
+  rpc: Rpc | null;
+  onProgress(progress: VerifyProgress): void;
+}
+
+/** What every check works on: one state of the database, however long it takes. */
+export interface Verification extends VerifyDeps {
+  q: Queryable;
+  head: GenerationRow;
+  markets: readonly Market[];
+  reversals: readonly ReversalRow[];
+}
+
+/**
+ * Derives everything in the ledger log again from the rows that it was derived from: that blocks hang together, that posted curves
+ * and the decompositions of fills follow from the order log, postings from events and decompositions, balances from postings, and
+ * withdrawals from events. With an endpoint also that blocks, events, holdings, claims and live curves are those of the chain. Reads
+ * only. Throws VerifyError at the first difference.
+ */
+export async function verifyLedger(deps: VerifyDeps): Promise<VerifyReport> {
+  return readTx(deps.db, async (q) => {
+    const head = await lastGeneration(q);
+    if (head === null) throw new VerifyError('blocks', 'the ledger has not scanned a block yet');
+    const verification: Verification = {
+      ...deps,
+      q,
+      head,
+      markets: await readMarkets(q),
+      reversals: await readReversals(q),
+    };
+    const blocks = await verifyBlocks(verification);
+    const { curves, fills } = await verifyCurves(verification);
+    const { postings, balances } = await verifyEntries(verification);
+    const claims = await verifyClaims(verification);
+    const chainEvents = deps.rpc === null ? null : await verifyChain(verification, deps.rpc);
+    return {
+      generation: head.generation,
+      blockNumber: head.toBlock,
+      blocks,
+      reversals: verification.reversals.length,
+      curves,
+      fills,
+      postings,
+      balances,
+      claims,
+      chainEvents,
+    };
+  });
+}
+
+/** Throws VerifyError unless the two are the same. */
+export function same(check: string, what: string, stored: unknown, derived: unknown): void {
+  const text = (value: unknown): string =>
+    JSON.stringify(value, (_key, item: unknown) => (typeof item === 'bigint' ? item.toString() : item)) ?? 'nothing';
+  if (text(stored) !== text(derived)) {
+    throw new VerifyError(check, `${what}: stored is ${text(stored)}, derived ${text(derived)}`);
+  }
+}
