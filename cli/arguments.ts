@@ -17,6 +17,11 @@ export interface CommandLine {
   overrides: Partial<Record<Setting, string>>;
   help: boolean;
   json: boolean;
+  /** Do not ask. */
+  yes: boolean;
+  /** Finished ones, too. */
+  all: boolean;
+  capitalOrigin: boolean;
 }
 
 /** Reads a command line. Throws ConfigError for an option that does not exist. */
@@ -33,6 +38,9 @@ export function readCommandLine(args: readonly string[]): CommandLine {
         rpc: { type: 'string' },
         help: { type: 'boolean', short: 'h', default: false },
         json: { type: 'boolean', default: false },
+        yes: { type: 'boolean', short: 'y', default: false },
+        all: { type: 'boolean', default: false },
+        'capital-origin': { type: 'boolean', default: false },
       },
     });
     const overrides: CommandLine['overrides'] = {};
@@ -40,7 +48,8 @@ export function readCommandLine(args: readonly string[]): CommandLine {
       const value = (values as Record<string, unknown>)[option];
       if (typeof value === 'string') overrides[setting] = value;
     }
-    return { positionals, overrides, help: values.help, json: values.json };
+    const { help, json, yes, all, 'capital-origin': capitalOrigin } = values;
+    return { positionals, overrides, help, json, yes, all, capitalOrigin };
   } catch (error) {
     throw new ConfigError([error instanceof Error ? error.message : String(error)]);
   }

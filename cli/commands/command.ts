@@ -1,0 +1,77 @@
+/** What operator commands share. */
+import { createInterface } from 'node:readline/promises';
+import { pino } from 'pino';
+import { getAddress } from 'ethers';
+import type { Address } from '../../core/types.js';
+import { stringify } from '../../core/json.js';
+import { createRpcPool, type RpcPool } from '../../keepers/chain/pool.js';
+import { bindDeployment, migrate, openDb } from '../../ledger/db.js';
+import type { Db } from '../../ledger/types.js';
+import type { CommandLine } from '../arguments.js';
+import { ConfigError, loadConfig, type Config } from '../config.js';
+
+/** One operator command. */
+export interface Command {
+  /** First line: usage. */
+  help: string;
+  /** Returns the exit code: 0, or what its help says. */
+  run(line: CommandLine): Promise<number>;
+}
+
+/** Options that all of them take. */
+export const COMMON_OPTIONS = `  --manifest <path>   deployment manifest (MANIFEST)
+  --database <url>    sqlite:<path> or postgres://… (DATABASE_URL)
+  --json              one JSON value on standard output
+`;
+
+/** Configuration of a command: it needs no signer's key. */
+export function commandConfig(line: CommandLine): Config {
+  return loadConfig({ ROLES: 'gateway', ...line.overrides });
+}
+
+/** Opens the database of the deployment for one command. */
+export async function withDatabase<T>(config: Config, run: (db: Db) => Promise<T>): Promise<T> {
+  const db = await openDb(config.DATABASE_URL);
+  try {
+    await migrate(db);
+    await bindDeployment(db, config.manifest.deploymentId);
+    return await run(db);
+  } finally {
+    await db.close();
+  }
+}
+
+/** The configured endpoints. Failures of one among several are not worth a line here. */
+export function commandRpc(config: Config): RpcPool {
+  const logger = pino({ level: 'silent' });
+  return createRpcPool(config.rpcUrls, { nowMs: () => Date.now(), logger, chainId: config.manifest.chainId });
+}
+
+/** Prints one value: as JSON, or as the lines of text that say the same. */
+export function print(line: CommandLine, value: unknown, text: readonly string[]): void {
+  process.stdout.write(line.json ? `${stringify(value)}\n` : text.map((one) => `${one}\n`).join(''));
+}
+
+/** Asks on the terminal; without one the answer is no, unless `--yes` was given. */
+export async function confirm(line: CommandLine, question: string): Promise<boolean> {
+  if (line.yes) return true;
+  if (!process.stdin.isTTY) {
+    process.stderr.write('nobody to ask on this terminal; pass --yes\n');
+    return false;
+  }
+  const prompt = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return /^y(es)?$/i.test((await prompt.question(`${question} [y/N] `)).trim());
+  } finally {
+    prompt.close();
+  }
+}
+
+/** An address argument. Throws ConfigError. */
+export function readAddress(text: string | undefined): Address {
+  try {
+    return getAddress(text ?? '').toLowerCase() as Address;
+  } catch {
+    throw new ConfigError([`not an address: ${text ?? '(none given)'}`]);
+  }
+}

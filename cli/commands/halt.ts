@@ -1,0 +1,40 @@
+import { appendOperatorRow } from '../../ledger/operator-log.js';
+import { readHalt } from '../../ledger/halts.js';
+import { COMMON_OPTIONS, commandConfig, print, withDatabase, type Command } from './command.js';
+
+/** Stops readiness, publication and settlement on purpose. */
+export const haltCommand: Command = {
+  help: `curvebook halt [<note>] [options]
+
+Stops readiness, publication and settlement until \`curvebook resume\`. The ledger goes on following the chain; cancels work.
+
+${COMMON_OPTIONS}`,
+  async run(line) {
+    const note = line.positionals.join(' ') || 'halted by the operator';
+    return withDatabase(commandConfig(line), async (db) => {
+      const row = await appendOperatorRow(db, { timeMs: Date.now(), kind: 'halt', maker: null, note });
+      print(line, row, [`halted: ${note}`]);
+      return 0;
+    });
+  },
+};
+
+/** Puts an end to halts. */
+export const resumeCommand: Command = {
+  help: `curvebook resume [options]
+
+Puts an end to every halt that stands now, the operator's own and those that the watcher found. A watcher that finds the same
+again halts again; after a reorganisation of the chain it is \`curvebook reconcile\` that is needed.
+
+${COMMON_OPTIONS}`,
+  async run(line) {
+    return withDatabase(commandConfig(line), async (db) => {
+      const before = await readHalt(db.knex);
+      const row = await appendOperatorRow(db, { timeMs: Date.now(), kind: 'resume', maker: null, note: '' });
+      print(line, { ...row, ended: before }, [
+        before === null ? 'resumed' : `resumed; ended ${before.code}: ${before.message}`,
+      ]);
+      return 0;
+    });
+  },
+};

@@ -1,0 +1,105 @@
+import { judgeReadiness, CATCH_UP_BLOCKS } from '../../keepers/watcher/status.js';
+import { readHead } from '../../keepers/watcher/headers.js';
+import { readStandingHalt } from '../../keepers/watcher/standing-halt.js';
+import { readCapitalOrigin } from '../../ledger/capital-origin.js';
+import { countPendingClaims } from '../../ledger/claims.js';
+import { readTx } from '../../ledger/db.js';
+import { loadLedgerHead, readMarkets } from '../../ledger/ledger-log.js';
+import { readOperatorState } from '../../ledger/operator-log.js';
+import { readOrphans } from '../../ledger/orphans.js';
+import { listOutbox } from '../../ledger/outbox.js';
+import { landedSeq, lastPublicationSeq } from '../../ledger/publication-log.js';
+import { readReversals } from '../../ledger/reversals.js';
+import type { Queryable } from '../../ledger/types.js';
+import type { Config } from '../config.js';
+import { COMMON_OPTIONS, commandConfig, commandRpc, print, withDatabase, type Command } from './command.js';
+
+/** What the database and the chain say of the platform, without a server. */
+export const statusCommand: Command = {
+  help: `curvebook status [--rpc <url>] [options]
+
+Says where the ledger stands and why it is not ready, what is halted, which curves are live, what waits, and what the last
+reorganisation of the chain took back from whom.
+
+${COMMON_OPTIONS}`,
+  async run(line) {
+    const config = commandConfig(line);
+    return withDatabase(config, async (db) => {
+      const durable = await readTx(db, (q) => readStatus(q, config));
+      const head = await readHead(commandRpc(config)).catch((error: unknown) => String(error));
+      const chain =
+        typeof head === 'string' ? { problem: head } : { head: head.number, timeMs: head.timestampSec * 1_000 };
+      print(line, { ...durable, chain }, [
+        ...describe(durable),
+        'problem' in chain ? `chain: ${chain.problem}` : `chain: block ${chain.head}`,
+      ]);
+      return 0;
+    });
+  },
+};
+
+async function readStatus(q: Queryable, config: Config) {
+  const head = await loadLedgerHead(q);
+  const halt = await readStandingHalt(q);
+  const markets = await readMarkets(q);
+  const { approved, suspended } = await readOperatorState(q);
+  const reversal = (await readReversals(q)).at(-1) ?? null;
+  const readiness = judgeReadiness(
+    {
+      inventoryRevision: head?.generation ?? 0,
+      durableInventoryRevision: head?.generation ?? 0,
+      nextBlock: (head?.toBlock ?? config.manifest.deploymentBlock - 1) + 1,
+      scannedBlockHash: head?.blockHash ?? null,
+      observedHead: head?.observedHead ?? 0,
+      observedHeadTimestampMs: head?.observedHeadTimestampMs ?? 0,
+      lastSuccessfulScanMs: head?.scannedMs ?? 0,
+      catchingUp: head !== null && head.observedHead - head.toBlock > CATCH_UP_BLOCKS,
+      failedWrite: false,
+      halt,
+    },
+    Date.now(),
+  );
+  const unmined = await listOutbox(q, { unfinished: true, limit: 10_000 });
+  return {
+    deploymentId: config.manifest.deploymentId,
+    ...readiness,
+    halt,
+    generation: head?.generation ?? 0,
+    scannedBlock: head === null ? null : { number: head.toBlock, hash: head.blockHash, scannedMs: head.scannedMs },
+    capitalFlowStartBlock: (await readCapitalOrigin(q)) ?? config.manifest.deploymentBlock,
+    markets: await Promise.all(
+      markets.map(async ({ index, pair }) => ({
+        pair,
+        fillSeq: head?.progress.find(({ market }) => market === index)?.fillSeq ?? 0,
+        preparedSeq: await lastPublicationSeq(q, index),
+        landedSeq: await landedSeq(q, index),
+      })),
+    ),
+    makers: { approved: approved.size, suspended: suspended.size },
+    pendingWithdrawals: await countPendingClaims(q),
+    unminedTransactions: unmined.length,
+    lastReversal: reversal === null ? null : { ...reversal, orphans: await readOrphans(q, reversal.generation) },
+  };
+}
+
+function describe(status: Awaited<ReturnType<typeof readStatus>>): string[] {
+  const { scannedBlock, halt, lastReversal } = status;
+  return [
+    status.ready ? 'ready' : `not ready: ${status.reason}`,
+    ...(halt === null ? [] : [`halted: ${halt.code}: ${halt.message}`]),
+    scannedBlock === null
+      ? 'nothing scanned yet'
+      : `generation ${status.generation}, block ${scannedBlock.number}, scanned ${new Date(scannedBlock.scannedMs).toISOString()}`,
+    ...status.markets.map(
+      (one) => `${one.pair}: fill ${one.fillSeq}, curve ${one.landedSeq} landed, ${one.preparedSeq} prepared`,
+    ),
+    `${status.makers.approved} makers approved, ${status.makers.suspended} suspended`,
+    `${status.pendingWithdrawals} withdrawals wait, ${status.unminedTransactions} transactions unmined`,
+    ...(lastReversal === null
+      ? []
+      : [
+          `last reversal: blocks ${lastReversal.fromBlock} to ${lastReversal.toBlock}, ${lastReversal.orphans.fills.length} fills ` +
+            `and ${lastReversal.orphans.custody.length} deposits and withdrawals lost`,
+        ]),
+  ];
+}

@@ -1,0 +1,61 @@
+import { VerifyError, verifyLedger, type VerifyProgress } from '../../keepers/verify/verify.js';
+import { COMMON_OPTIONS, commandConfig, commandRpc, print, withDatabase, type Command } from './command.js';
+
+/** Exit code when something that is stored is not what it should be. */
+const EXIT_DIFFERENCE = 2;
+const LINE_INTERVAL_MS = 1_000;
+
+/** Derives everything again and compares. */
+export const verifyCommand: Command = {
+  help: `curvebook verify [--rpc <url>] [options]
+
+Derives every decomposition, posting, balance and withdrawal again from the rows that it was derived from; with --rpc also compares
+blocks, events, holdings, claims and live curves with the chain. Reads only; the server may run. Exits with ${EXIT_DIFFERENCE} at the first difference.
+
+  --rpc <url>         compare with this node, too
+${COMMON_OPTIONS}`,
+  async run(line) {
+    const config = commandConfig(line);
+    const { custodian, curveBook, entrypoint, orderSettler } = config.manifest.contracts;
+    return withDatabase(config, async (db) => {
+      try {
+        const report = await verifyLedger({
+          db,
+          deploymentId: config.manifest.deploymentId,
+          deploymentBlock: config.manifest.deploymentBlock,
+          operator: config.operator,
+          contracts: { custodian, curveBook, entrypoint, orderSettler },
+          rpc: line.overrides.RPC_URL === undefined ? null : commandRpc(config),
+          onProgress: line.json ? () => undefined : createProgressBar(),
+        });
+        print(line, { ok: true, ...report }, [
+          `verified up to generation ${report.generation}, block ${report.blockNumber}: ${report.blocks} blocks, ` +
+            `${report.curves} curves, ${report.fills} fills, ${report.postings} postings, ${report.balances} balances, ` +
+            `${report.claims} withdrawals, ${report.reversals} reversals` +
+            (report.chainEvents === null ? '; the chain was not asked' : `, ${report.chainEvents} events of the chain`),
+        ]);
+        return 0;
+      } catch (error) {
+        if (!(error instanceof VerifyError)) throw error;
+        print(line, { ok: false, check: error.check, message: error.message }, [`${error.check}: ${error.message}`]);
+        return EXIT_DIFFERENCE;
+      }
+    });
+  },
+};
+
+/** A bar that is drawn over on a terminal, and a line now and then elsewhere. */
+function createProgressBar(): (progress: VerifyProgress) => void {
+  const { stderr } = process;
+  let saidMs = Number.NEGATIVE_INFINITY;
+  return ({ check, done, total }) => {
+    const share = total === 0 ? 1 : done / total;
+    const nowMs = Date.now();
+    const ended = done >= total;
+    if (!ended && nowMs - saidMs < (stderr.isTTY ? 100 : LINE_INTERVAL_MS)) return;
+    saidMs = nowMs;
+    const bar = '#'.repeat(Math.round(share * 30)).padEnd(30, '.');
+    const text = `${check.padEnd(12)} [${bar}] ${done} of ${total}`;
+    stderr.write(stderr.isTTY ? `\r${text}${ended ? '\n' : ''}` : `${text}\n`);
+  };
+}
