@@ -16,6 +16,7 @@ import { createApp } from '../../server/app.js';
 import { listen } from '../../server/listen.js';
 import type { SwapDeps } from '../../server/swap/deps.js';
 import { swapRoutes } from '../../server/swap/routes.js';
+import { conform } from './openapi.js';
 import { startKeepers, type KeeperStack, type ManualChain } from './keeper-stack.js';
 
 export const GAS_MODEL = { own: 150_000n, route: 150_000n, routeOwn: 90_000n, routeCall: 120_000n };
@@ -203,7 +204,9 @@ export async function startSwapStack(db: Db, chain: ManualChain, change: Partial
       method,
       ...(body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
     });
-    return { status: response.status, body: (await response.json()) as T, headers: response.headers };
+    const answer: unknown = await response.json();
+    conform(method, `/api/v1${path}`, response.status, answer);
+    return { status: response.status, body: answer as T, headers: response.headers };
   }
 
   const token = (symbol: string): Address =>

@@ -1,0 +1,151 @@
+import { z } from 'zod';
+import type { Endpoint } from '../openapi/endpoint.js';
+import { quoteRequestSchema } from './quote.js';
+import { submissionSchema } from './submit.js';
+
+const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/);
+const hash = z.string().regex(/^0x[0-9a-f]{64}$/);
+const amount = z
+  .string()
+  .regex(/^(0|[1-9]\d*)$/)
+  .meta({ description: 'base units' });
+const timestamp = z.string().regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+const status = z.enum(['pending', 'filled', 'failed', 'expired']);
+
+const tokensSchema = z.array(
+  z
+    .strictObject({
+      chainId: z.int(),
+      address,
+      symbol: z.string(),
+      name: z.string(),
+      decimals: z.int().min(0),
+      logoURI: z.string(),
+    })
+    .meta({ id: 'Token' }),
+);
+
+const typedDataSchema = z
+  .strictObject({
+    domain: z.strictObject({ name: z.string(), chainId: z.int(), verifyingContract: address }),
+    primaryType: z.literal('PermitWitnessTransferFrom'),
+    types: z.record(z.string(), z.array(z.strictObject({ name: z.string(), type: z.string() }))),
+    message: z.strictObject({
+      permitted: z.strictObject({ token: address, amount }),
+      spender: address,
+      nonce: amount,
+      deadline: amount,
+      witness: z.strictObject({ recipient: address, tokenOut: address, minAmountOut: amount }),
+    }),
+  })
+  .meta({ id: 'OrderTypedData', description: 'signed exactly as it is' });
+
+const quoteSchema = z
+  .strictObject({
+    id: z.string(),
+    from: address,
+    expiration: timestamp,
+    quote: z.strictObject({
+      sellToken: address,
+      buyToken: address,
+      receiver: address,
+      sellAmount: amount.meta({ description: 'the most that is sold, base units' }),
+      buyAmount: amount.meta({ description: 'what is expected, base units' }),
+      minBuyAmount: amount.meta({ description: 'the least that is bought, base units' }),
+      validTo: z.int().meta({ description: 'deadline of the permit, Unix seconds' }),
+      feeAmount: amount.meta({ description: 'for gas, in the sell token, part of sellAmount' }),
+      kind: z.enum(['sell', 'buy']),
+      partiallyFillable: z.literal(false),
+      signingScheme: z.literal('eip712'),
+    }),
+    permit2: z.strictObject({
+      allowanceTarget: address.meta({ description: 'Permit2, to which the sell token is approved' }),
+      spender: address.meta({ description: 'settles orders; never approved directly' }),
+      typedData: typedDataSchema,
+      witnessTypeString: z.string(),
+    }),
+  })
+  .meta({ id: 'SwapQuote' });
+
+const submissionAnswerSchema = z
+  .strictObject({ orderId: z.string(), quoteId: z.string(), status })
+  .meta({ id: 'SwapSubmission' });
+
+const orderSchema = z
+  .strictObject({
+    orderId: z.string(),
+    quoteId: z.string(),
+    clientOrderId: z.string().nullable(),
+    status,
+    sellToken: address,
+    buyToken: address,
+    sellAmount: amount,
+    buyAmount: amount,
+    executedSellAmount: amount,
+    executedBuyAmount: amount,
+    txHash: hash.nullable(),
+    reason: z.strictObject({ code: z.string().nullable(), message: z.string().nullable() }).nullable(),
+    attempts: z.array(
+      z.strictObject({
+        at: timestamp,
+        result: z.string(),
+        code: z.string().nullable(),
+        txHashes: z.array(hash),
+      }),
+    ),
+  })
+  .meta({ id: 'SwapOrder' });
+
+const RATE_LIMITED = 'RATE_LIMITED: come back after retry-after seconds';
+
+/** The swap API, as the OpenAPI document describes it. */
+export const SWAP_ENDPOINTS: readonly Endpoint[] = [
+  {
+    method: 'get',
+    path: '/api/v1/tokens',
+    group: 'Gasless swaps',
+    summary: 'Tokens that may be quoted',
+    query: { chainId: { schema: z.string().regex(/^\d+$/), description: 'the chain that is served', example: 8453 } },
+    answer: tokensSchema,
+    refusals: { 400: 'BAD_REQUEST: another chain', 429: RATE_LIMITED },
+  },
+  {
+    method: 'post',
+    path: '/api/v1/quote',
+    group: 'Gasless swaps',
+    summary: 'A price, and the typed data to sign for it',
+    description: 'Sign permit2.typedData unchanged. The sell token must be approved to permit2.allowanceTarget.',
+    body: quoteRequestSchema,
+    answer: quoteSchema,
+    refusals: {
+      400: 'BAD_REQUEST or INSUFFICIENT_LIQUIDITY, with every problem named',
+      413: 'BAD_REQUEST: the body is too long',
+      429: RATE_LIMITED,
+      503: 'NOT_READY: no quotes at the moment',
+    },
+  },
+  {
+    method: 'post',
+    path: '/api/v1/orders',
+    group: 'Gasless swaps',
+    summary: 'Submits the signature of a quote',
+    description: 'A repeated clientOrderId of the same owner answers with the order that there is already.',
+    body: submissionSchema,
+    answer: submissionAnswerSchema,
+    refusals: {
+      400: 'BAD_REQUEST: expired or used quote, wrong signature, balance or allowance missing',
+      413: 'BAD_REQUEST: the body is too long',
+      429: RATE_LIMITED,
+    },
+  },
+  {
+    method: 'get',
+    path: '/api/v1/orders/{orderId}',
+    group: 'Gasless swaps',
+    summary: 'How an order fares',
+    description: 'Poll every 1 to 2 seconds, then every 5, until the status is filled, failed or expired.',
+    params: { orderId: { schema: z.string().min(1).max(64), description: 'from POST /api/v1/orders' } },
+    answer: orderSchema,
+    refusals: { 404: 'NOT_FOUND: no such order', 429: RATE_LIMITED },
+  },
+];
