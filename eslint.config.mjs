@@ -63,7 +63,17 @@ const importDirection = Object.entries(forbiddenImports).map(([folder, forbidden
 }));
 
 export default tseslint.config(
-  { ignores: ['node_modules/', 'artifacts/', 'cache/', 'coverage/', '.curvebook/', 'typechain-types/'] },
+  {
+    ignores: [
+      'node_modules/',
+      'artifacts/',
+      'cache/',
+      'coverage/',
+      '.curvebook/',
+      'typechain-types/',
+      'examples/api.d.ts',
+    ],
+  },
   eslint.configs.recommended,
   {
     files: ['**/*.ts'],

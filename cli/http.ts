@@ -13,7 +13,7 @@ import { createSessions, type Sessions } from '../server/stream/sessions.js';
 import type { Writer } from '../ledger/types.js';
 import type { Shared } from './roles.js';
 import { swapRouter } from './swap.js';
-import { VERSION } from './version.js';
+import { API_DESCRIPTION, API_TITLE, VERSION } from './version.js';
 
 export interface HttpHandle {
   url: string;
@@ -60,9 +60,9 @@ export async function startHttp(
       ...(config.manifest.accounts.length > 0 ? [explainRoutes(info)] : []),
       readRoutes(readDeps(shared, gateway, sessions, startedMs)),
       openApiRoutes(ENDPOINTS, {
-        title: 'Curvebook',
+        title: API_TITLE,
         version: VERSION,
-        description: 'Read API of a maker liquidity platform. Amounts are exact decimal strings in token units.',
+        description: API_DESCRIPTION,
         url: config.PUBLIC_URL ?? null,
       }),
     ],

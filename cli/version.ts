@@ -4,3 +4,9 @@ const manifest = JSON.parse(readFileSync(new URL('../package.json', import.meta.
 
 /** The version of this release. */
 export const VERSION: string = manifest.version;
+
+/** How the HTTP interface introduces itself. */
+export const API_TITLE = 'Curvebook';
+export const API_DESCRIPTION =
+  'Maker liquidity platform: read API under /v0, gasless swaps under /api/v1. Amounts under /v0 are exact decimal strings in token ' +
+  'units, those under /api/v1 are base units. The order interface (/exchange, /info, /ws) is described in docs/makers.md.';

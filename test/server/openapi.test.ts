@@ -1,5 +1,7 @@
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { expect } from 'chai';
+import { readFileSync } from 'node:fs';
+import { API_DOC, API_TYPES, apiFiles } from '../../cli/api-doc.js';
 import { createApp } from '../../server/app.js';
 import { ENDPOINTS } from '../../server/endpoints.js';
 import { listen } from '../../server/listen.js';
@@ -25,6 +27,12 @@ describe('The OpenAPI document', () => {
     listening = await listen(app, 0, '127.0.0.1');
     return listening.url;
   }
+
+  it('is committed as it is, with the types of the example client', async () => {
+    const { document, types } = await apiFiles();
+    expect(readFileSync(API_DOC, 'utf8'), 'run npm run docs:api').to.equal(document);
+    expect(readFileSync(API_TYPES, 'utf8'), 'run npm run docs:api').to.equal(types);
+  });
 
   it('is valid OpenAPI 3.1', async () => {
     const { valid, errors } = await new Validator().validate(structuredClone(DOCUMENT));
