@@ -93,6 +93,13 @@ export const settingsSchema = z.object({
     .transform((list) => list.split(',').map((source) => source.trim()))
     .pipe(z.array(z.enum(['a', 'b'])).min(1))
     .describe('accepted source letters of signed actions'),
+  METRICS_PORT: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(65_535)
+    .optional()
+    .describe('port of /metrics, /live and /ready; absent: not served'),
   READ_REQUESTS_PER_MINUTE: integer(1, 1_000_000, 6_000).describe('requests to /v0 per client address and minute'),
   TRUST_PROXY: z
     .enum(['true', 'false'])

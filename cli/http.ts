@@ -1,3 +1,4 @@
+import type { Middleware } from 'koa';
 import { ENDPOINTS } from '../server/endpoints.js';
 import { createApp } from '../server/app.js';
 import { listen } from '../server/listen.js';
@@ -11,7 +12,7 @@ import { createReadStore } from '../server/read/store.js';
 import { serveStream } from '../server/stream/server.js';
 import { createSessions, type Sessions } from '../server/stream/sessions.js';
 import type { Writer } from '../ledger/types.js';
-import type { Shared } from './roles.js';
+import type { Shared } from './shared.js';
 import { swapRouter } from './swap.js';
 import { API_DESCRIPTION, API_TITLE, VERSION } from './version.js';
 
@@ -19,18 +20,26 @@ export interface HttpHandle {
   url: string;
   /** Wakes the gateway's follower. */
   onGeneration(): void;
+  facts(): { active: boolean; sockets: number; openOrders: number };
   close(): Promise<void>;
 }
 
 /** Pause between two looks at the logs when nobody wakes the gateway. */
 const FOLLOW_INTERVAL_MS = 250;
 
-/** Starts the gateway and the HTTP server in front of it. `onSwapOrder` is called when a gasless order was accepted. */
+export interface HttpOptions {
+  signal: AbortSignal;
+  /** Sees every request with its final status. */
+  observe: Middleware;
+  /** Called when a gasless order was accepted. */
+  onSwapOrder(): void;
+}
+
+/** Starts the gateway and the HTTP server in front of it. */
 export async function startHttp(
   shared: Shared,
   writer: Writer,
-  signal: AbortSignal,
-  onSwapOrder: () => void,
+  { signal, observe, onSwapOrder }: HttpOptions,
 ): Promise<HttpHandle> {
   const { config, db, logger } = shared;
   const startedMs = shared.nowMs();
@@ -68,6 +77,7 @@ export async function startHttp(
     ],
     logger,
     trustProxy: config.TRUST_PROXY,
+    observe,
   });
   const server = await listen(app, config.PORT, config.HOST);
   const stream = serveStream({
@@ -82,6 +92,11 @@ export async function startHttp(
   return {
     url: server.url,
     onGeneration: gateway.onGeneration,
+    facts() {
+      const book = gateway.book();
+      const openOrders = book.makersWithOrders().reduce((sum, maker) => sum + book.openOrders(maker).length, 0);
+      return { active: gateway.isActive(), sockets: stream.connections(), openOrders };
+    },
     async close() {
       await Promise.all([stream.close(), server.close()]);
       await gateway.idle();

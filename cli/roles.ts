@@ -1,20 +1,19 @@
-import { pino, type Logger } from 'pino';
+import { pino } from 'pino';
 import type { Market } from '../core/types.js';
-import { createOutbox } from '../keepers/chain/outbox.js';
-import { createRpcPool, type RpcPool } from '../keepers/chain/pool.js';
 import type { Loop } from '../keepers/loop.js';
-import { createPoster } from '../keepers/poster/poster.js';
-import { createSettler } from '../keepers/settler/settler.js';
 import { createRemoteStatus } from '../keepers/watcher/remote-status.js';
-import { judgeReadiness, type Readiness, type WatcherStatus } from '../keepers/watcher/status.js';
+import { judgeReadiness, type WatcherStatus } from '../keepers/watcher/status.js';
 import { createWatcher } from '../keepers/watcher/watcher.js';
 import { bindDeployment, migrate, openDb } from '../ledger/db.js';
 import { createSnapshotStore } from '../ledger/snapshots.js';
-import type { Db, GenerationWrite, LogName, Writer } from '../ledger/types.js';
+import type { GenerationWrite, LogName, Writer } from '../ledger/types.js';
 import { acquireWriter } from '../ledger/writers.js';
 import type { Config, Role } from './config.js';
 import { fillLine } from './fill-line.js';
 import { startHttp, type HttpHandle } from './http.js';
+import { startPoster, startSettler } from './keepers.js';
+import { startOps, type Ops } from './ops.js';
+import { rpcPool, type Shared } from './shared.js';
 import { startExecutor } from './swap.js';
 
 /** The ledger was reconciled with the chain: what roles hold in memory is out of date, and they start again. */
@@ -44,18 +43,6 @@ const LOG_OF: Partial<Record<Role, LogName>> = {
   executor: 'swap',
 };
 
-/** Everything the roles of one process share. */
-export interface Shared {
-  config: Config;
-  db: Db;
-  logger: Logger;
-  markets: Market[];
-  writers: Map<LogName, Writer>;
-  watcherStatus(): WatcherStatus;
-  readiness(): Readiness;
-  nowMs(): number;
-}
-
 /**
  * Starts the configured roles over one database. Each writer role waits until it owns its log. `printLine` gets one line per fill.
  */
@@ -70,10 +57,14 @@ export async function startRoles(config: Config, printLine: (line: string) => vo
   const writers = new Map<LogName, Writer>();
   const loops: Loop[] = [];
   let http: HttpHandle | null = null;
+  let ops: Ops | null = null;
+  let failure: Error | null = null;
+  void failed.then((error) => (failure = error));
 
   async function stop(): Promise<void> {
     stopping.abort();
     await http?.close();
+    await ops?.close();
     await Promise.all(loops.map((loop) => loop.done));
     for (const writer of writers.values()) await writer.release();
     await db.close();
@@ -82,13 +73,11 @@ export async function startRoles(config: Config, printLine: (line: string) => vo
   try {
     await migrate(db);
     await bindDeployment(db, config.manifest.deploymentId);
-    for (const role of config.ROLES) {
-      const log = LOG_OF[role];
-      if (log !== undefined) writers.set(log, await acquireWriter(db, log, { signal, onLost: fail }));
-    }
     const markets: Market[] = [];
-    let readStatus: () => WatcherStatus = () => {
-      throw new Error('no role follows the ledger yet');
+    let readStatus: (() => WatcherStatus) | null = null;
+    const watcherStatus = (): WatcherStatus => {
+      if (readStatus === null) throw new Error('no role follows the ledger yet');
+      return readStatus();
     };
     const shared: Shared = {
       config,
@@ -96,10 +85,21 @@ export async function startRoles(config: Config, printLine: (line: string) => vo
       logger,
       markets,
       writers,
-      watcherStatus: () => readStatus(),
-      readiness: () => judgeReadiness(readStatus(), Date.now()),
+      keepers: { signers: [], poster: null },
+      watcherStatus,
+      readiness: () => judgeReadiness(watcherStatus(), Date.now()),
       nowMs: () => Date.now(),
     };
+    // Before the writers, so that a process that waits for its logs can be seen to wait.
+    ops = await startOps(shared, {
+      started: () => readStatus !== null,
+      gateway: () => http?.facts() ?? null,
+      failure: () => failure?.message ?? null,
+    });
+    for (const role of config.ROLES) {
+      const log = LOG_OF[role];
+      if (log !== undefined) writers.set(log, await acquireWriter(db, log, { signal, onLost: fail }));
+    }
     const listeners: (() => void)[] = [];
     const notify = () => listeners.forEach((listener) => listener());
 
@@ -119,7 +119,8 @@ export async function startRoles(config: Config, printLine: (line: string) => vo
     }
     const orderWriter = writers.get('order');
     if (orderWriter !== undefined) {
-      http = await startHttp(shared, orderWriter, signal, () => executor?.wake());
+      const { observe } = ops.metrics;
+      http = await startHttp(shared, orderWriter, { signal, observe, onSwapOrder: () => executor?.wake() });
       listeners.push(http.onGeneration);
     }
     if (config.ROLES.includes('poster')) {
@@ -132,7 +133,7 @@ export async function startRoles(config: Config, printLine: (line: string) => vo
     await stop();
     throw error;
   }
-  logger.info({ roles: config.ROLES, url: http?.url, database: db.kind }, 'roles started');
+  logger.info({ roles: config.ROLES, url: http?.url, metrics: ops.url, database: db.kind }, 'roles started');
   return { url: http?.url ?? null, stop, failed };
 }
 
@@ -179,90 +180,4 @@ async function startLedger(
     onReversal,
   });
   return { status: watcher.status, loop: watcher.start(signal), snapshots };
-}
-
-function startPoster(shared: Shared, signal: AbortSignal): Loop {
-  const { config, db, logger, markets } = shared;
-  const writer = shared.writers.get('publication');
-  if (writer === undefined || config.posterPrivateKey === null) throw new Error('the poster needs its log and its key');
-  const rpc = rpcPool(shared);
-  const outbox = createOutbox({
-    db,
-    writer,
-    rpc,
-    chainId: config.manifest.chainId,
-    privateKey: config.posterPrivateKey,
-    feeCeilingWei: config.FEE_CEILING_GWEI,
-    lowBalanceWei: config.LOW_BALANCE_ETHER,
-    nowMs: shared.nowMs,
-    logger,
-  });
-  const poster = createPoster({
-    db,
-    writer,
-    outbox,
-    rpc,
-    curveBook: config.manifest.contracts.curveBook,
-    markets,
-    // Keepers do not share one: two of them folding at once would wait for each other.
-    snapshots: createSnapshotStore(markets),
-    readiness: shared.readiness,
-    curveTtlSec: config.CURVE_TTL_SEC,
-    touchBeforeSec: config.TOUCH_BEFORE_SEC,
-    knots: {
-      maxKnots: config.MAX_KNOTS,
-      enoughMilliBps: config.CURVE_ERROR_MILLI_BPS,
-      wordGainMilliBps: config.WORD_GAIN_MILLI_BPS,
-    },
-    cutBeforeBlockMs: config.CUT_BEFORE_BLOCK_MS,
-    budgetWei: config.POST_BUDGET_GWEI_PER_HOUR === 0n ? null : config.POST_BUDGET_GWEI_PER_HOUR,
-    pollIntervalMs: config.POLL_INTERVAL_MS,
-    nowMs: shared.nowMs,
-    logger,
-  });
-  return poster.start(signal);
-}
-
-function startSettler(shared: Shared, signal: AbortSignal): Loop {
-  const { config, db, logger } = shared;
-  const writer = shared.writers.get('settlement');
-  if (writer === undefined || config.settlerPrivateKey === null)
-    throw new Error('the settler needs its log and its key');
-  const rpc = rpcPool(shared);
-  const outbox = createOutbox({
-    db,
-    writer,
-    rpc,
-    chainId: config.manifest.chainId,
-    privateKey: config.settlerPrivateKey,
-    order: 'queue',
-    feeCeilingWei: config.FEE_CEILING_GWEI,
-    lowBalanceWei: config.LOW_BALANCE_ETHER,
-    nowMs: shared.nowMs,
-    logger,
-  });
-  // It follows listings by itself: a round computes on one state of the ledger.
-  const markets: Market[] = [];
-  const settler = createSettler({
-    db,
-    writer,
-    outbox,
-    rpc,
-    custodian: config.manifest.contracts.custodian,
-    markets,
-    snapshots: createSnapshotStore(markets),
-    readiness: shared.readiness,
-    pollIntervalMs: config.SETTLE_INTERVAL_MS,
-    checkpointIntervalMs: config.CHECKPOINT_INTERVAL_SEC * 1_000,
-    batchMax: config.SETTLE_BATCH_MAX,
-    emptyPerHour: config.EMPTY_SETTLEMENTS_PER_HOUR,
-    nowMs: shared.nowMs,
-    logger,
-  });
-  return settler.start(signal);
-}
-
-/** Endpoints of one role: their health is judged by what that role sees. */
-function rpcPool({ config, nowMs, logger }: Shared): RpcPool {
-  return createRpcPool(config.rpcUrls, { nowMs, logger, chainId: config.manifest.chainId });
 }

@@ -1,13 +1,12 @@
 import type Router from '@koa/router';
 import { DEFAULT_GAS, withExtraGas } from '../core/swap/pricing.js';
-import { createOutbox } from '../keepers/chain/outbox.js';
-import { createRpcPool, type RpcPool } from '../keepers/chain/pool.js';
+import type { RpcPool } from '../keepers/chain/pool.js';
 import { createExecutor } from '../keepers/executor/executor.js';
 import type { Loop } from '../keepers/loop.js';
 import { createMarketData, type MarketData } from '../liquidity/market-data.js';
 import { createUniswapV3 } from '../liquidity/uniswap-v3.js';
 import { swapRoutes } from '../server/swap/routes.js';
-import type { Shared } from './roles.js';
+import { keeperOutbox, rpcPool, type Shared } from './shared.js';
 
 /** The swap API, or null for a deployment without a settler. `onOrder` is called when an order was accepted. */
 export function swapRouter(shared: Shared, onOrder: () => void): Router | null {
@@ -56,18 +55,7 @@ export function startExecutor(shared: Shared, signal: AbortSignal): Loop {
     throw new Error('the executor needs its log, its key and a settler');
   }
   const rpc = rpcPool(shared);
-  const outbox = createOutbox({
-    db,
-    writer,
-    rpc,
-    chainId: config.manifest.chainId,
-    privateKey: executorPrivateKey,
-    order: 'queue',
-    feeCeilingWei: config.FEE_CEILING_GWEI,
-    lowBalanceWei: config.LOW_BALANCE_ETHER,
-    nowMs: shared.nowMs,
-    logger,
-  });
+  const outbox = keeperOutbox(shared, 'executor', { writer, rpc, privateKey: executorPrivateKey, order: 'queue' });
   const executor = createExecutor({
     db,
     writer,
@@ -98,8 +86,4 @@ function marketDataOf({ config, markets, logger }: Shared, rpc: RpcPool): Market
     },
     (venue, error) => logger.warn({ venue, err: error }, 'external liquidity can not be read'),
   );
-}
-
-function rpcPool({ config, nowMs, logger }: Shared): RpcPool {
-  return createRpcPool(config.rpcUrls, { nowMs, logger, chainId: config.manifest.chainId });
 }

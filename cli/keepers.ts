@@ -1,0 +1,69 @@
+/** The keepers that send transactions, put together from the configuration. The executor is in swap.ts. */
+import type { Market } from '../core/types.js';
+import type { Loop } from '../keepers/loop.js';
+import { createPoster } from '../keepers/poster/poster.js';
+import { createSettler } from '../keepers/settler/settler.js';
+import { createSnapshotStore } from '../ledger/snapshots.js';
+import { keeperOutbox, rpcPool, type Shared } from './shared.js';
+
+/** Posts curves. Throws unless its log and its key are there, which the configuration has checked. */
+export function startPoster(shared: Shared, signal: AbortSignal): Loop {
+  const { config, db, logger, markets, nowMs } = shared;
+  const writer = shared.writers.get('publication');
+  const privateKey = config.posterPrivateKey;
+  if (writer === undefined || privateKey === null) throw new Error('the poster needs its log and its key');
+  const rpc = rpcPool(shared);
+  const poster = createPoster({
+    db,
+    writer,
+    outbox: keeperOutbox(shared, 'poster', { writer, rpc, privateKey, order: 'replace' }),
+    rpc,
+    curveBook: config.manifest.contracts.curveBook,
+    markets,
+    // Keepers do not share one: two of them folding at once would wait for each other.
+    snapshots: createSnapshotStore(markets),
+    readiness: shared.readiness,
+    curveTtlSec: config.CURVE_TTL_SEC,
+    touchBeforeSec: config.TOUCH_BEFORE_SEC,
+    knots: {
+      maxKnots: config.MAX_KNOTS,
+      enoughMilliBps: config.CURVE_ERROR_MILLI_BPS,
+      wordGainMilliBps: config.WORD_GAIN_MILLI_BPS,
+    },
+    cutBeforeBlockMs: config.CUT_BEFORE_BLOCK_MS,
+    budgetWei: config.POST_BUDGET_GWEI_PER_HOUR === 0n ? null : config.POST_BUDGET_GWEI_PER_HOUR,
+    pollIntervalMs: config.POLL_INTERVAL_MS,
+    nowMs,
+    logger,
+  });
+  shared.keepers.poster = () => poster.status();
+  return poster.start(signal);
+}
+
+/** Settles withdrawals and cuts checkpoints. Throws unless its log and its key are there, which the configuration has checked. */
+export function startSettler(shared: Shared, signal: AbortSignal): Loop {
+  const { config, db, logger, nowMs } = shared;
+  const writer = shared.writers.get('settlement');
+  const privateKey = config.settlerPrivateKey;
+  if (writer === undefined || privateKey === null) throw new Error('the settler needs its log and its key');
+  const rpc = rpcPool(shared);
+  // It follows listings by itself: a round computes on one state of the ledger.
+  const markets: Market[] = [];
+  const settler = createSettler({
+    db,
+    writer,
+    outbox: keeperOutbox(shared, 'settler', { writer, rpc, privateKey, order: 'queue' }),
+    rpc,
+    custodian: config.manifest.contracts.custodian,
+    markets,
+    snapshots: createSnapshotStore(markets),
+    readiness: shared.readiness,
+    pollIntervalMs: config.SETTLE_INTERVAL_MS,
+    checkpointIntervalMs: config.CHECKPOINT_INTERVAL_SEC * 1_000,
+    batchMax: config.SETTLE_BATCH_MAX,
+    emptyPerHour: config.EMPTY_SETTLEMENTS_PER_HOUR,
+    nowMs,
+    logger,
+  });
+  return settler.start(signal);
+}

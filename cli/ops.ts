@@ -1,0 +1,81 @@
+/** Metrics and probes of one process, whichever roles it plays. */
+import { createApp } from '../server/app.js';
+import { listen } from '../server/listen.js';
+import { createMetrics, type MetricSources, type Metrics } from '../server/ops/metrics.js';
+import { opsRoutes } from '../server/ops/routes.js';
+import { UNATTRIBUTED } from '../ledger/types.js';
+import { readBalances } from '../ledger/ledger-log.js';
+import type { Shared } from './shared.js';
+
+export interface Ops {
+  metrics: Metrics;
+  /** Where /metrics, /live and /ready are, null when they are not served. */
+  url: string | null;
+  close(): Promise<void>;
+}
+
+export interface OpsSources {
+  /** False while the process waits for its logs. */
+  started(): boolean;
+  gateway: MetricSources['gateway'];
+  /** Null while everything that this process runs is alive. */
+  failure(): string | null;
+}
+
+/** Serves metrics and probes on a port of their own when METRICS_PORT is set. */
+export async function startOps(shared: Shared, sources: OpsSources): Promise<Ops> {
+  const { config, logger } = shared;
+  const metrics = createMetrics(metricSources(shared, sources));
+  if (config.METRICS_PORT === undefined) return { metrics, url: null, close: () => Promise.resolve() };
+  const router = opsRoutes({
+    registry: metrics.registry,
+    failure: sources.failure,
+    readiness: readinessOf(shared, sources),
+  });
+  const server = await listen(
+    createApp({ routers: [router], logger }),
+    config.METRICS_PORT,
+    config.HOST,
+    'METRICS_PORT',
+  );
+  return { metrics, url: server.url, close: server.close };
+}
+
+/** A process that does not own its logs is on standby, whatever the ledger says. */
+const readinessOf =
+  ({ readiness }: Shared, { started, gateway }: OpsSources): MetricSources['readiness'] =>
+  () =>
+    started() && gateway()?.active !== false ? readiness() : { ready: false, reason: 'standby' };
+
+function metricSources(shared: Shared, sources: OpsSources): MetricSources {
+  const { keepers, markets, db, nowMs } = shared;
+  return {
+    readiness: readinessOf(shared, sources),
+    ledger() {
+      if (!sources.started()) return null;
+      const status = shared.watcherStatus();
+      if (status.scannedBlockHash === null) return null;
+      return {
+        head: status.observedHead,
+        nextBlock: status.nextBlock,
+        headTimestampMs: status.observedHeadTimestampMs,
+        scannedMs: status.lastSuccessfulScanMs,
+        generation: status.durableInventoryRevision,
+      };
+    },
+    async unattributed() {
+      const tokens = markets.flatMap(({ base, quote }) => [base, quote]);
+      const symbols = new Map(tokens.map(({ address, symbol }) => [address, symbol]));
+      const rows = await readBalances(db.knex, { account: UNATTRIBUTED });
+      return rows.map(({ token, balanceUnits }) => ({ token: symbols.get(token) ?? token, units: balanceUnits }));
+    },
+    signers: () =>
+      keepers.signers.map(({ role, status }) => {
+        const { signer, balanceWei, lowBalance, unminedCount, oldestSentMs } = status();
+        return { role, address: signer, balanceWei, lowBalance, unminedCount, oldestSentMs };
+      }),
+    poster: () => keepers.poster?.() ?? null,
+    gateway: sources.gateway,
+    nowMs,
+  };
+}

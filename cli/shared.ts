@@ -1,0 +1,52 @@
+import type { Logger } from 'pino';
+import type { Hex, Market } from '../core/types.js';
+import { createOutbox, type Outbox, type OutboxStatus } from '../keepers/chain/outbox.js';
+import { createRpcPool, type RpcPool } from '../keepers/chain/pool.js';
+import type { PosterStatus } from '../keepers/poster/poster.js';
+import type { Readiness, WatcherStatus } from '../keepers/watcher/status.js';
+import type { Db, LogName, Writer } from '../ledger/types.js';
+import type { Config, Role } from './config.js';
+
+/** What the keepers of this process let others see. */
+export interface KeeperFacts {
+  signers: { role: Role; status(): OutboxStatus }[];
+  poster: (() => PosterStatus) | null;
+}
+
+/** Everything the roles of one process share. */
+export interface Shared {
+  config: Config;
+  db: Db;
+  logger: Logger;
+  markets: Market[];
+  writers: Map<LogName, Writer>;
+  keepers: KeeperFacts;
+  watcherStatus(): WatcherStatus;
+  readiness(): Readiness;
+  nowMs(): number;
+}
+
+/** Endpoints of one role: their health is judged by what that role sees. */
+export function rpcPool({ config, nowMs, logger }: Pick<Shared, 'config' | 'nowMs' | 'logger'>): RpcPool {
+  return createRpcPool(config.rpcUrls, { nowMs, logger, chainId: config.manifest.chainId });
+}
+
+/** The outbox of one keeper; each has a signer of its own. */
+export function keeperOutbox(
+  shared: Shared,
+  role: Role,
+  options: { writer: Writer; rpc: RpcPool; privateKey: Hex; order: 'replace' | 'queue' },
+): Outbox {
+  const { config, db, logger, nowMs } = shared;
+  const outbox = createOutbox({
+    ...options,
+    db,
+    chainId: config.manifest.chainId,
+    feeCeilingWei: config.FEE_CEILING_GWEI,
+    lowBalanceWei: config.LOW_BALANCE_ETHER,
+    nowMs,
+    logger,
+  });
+  shared.keepers.signers.push({ role, status: () => outbox.status() });
+  return outbox;
+}
