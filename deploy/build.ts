@@ -4,9 +4,9 @@ import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Interface, dataSlice, zeroPadValue } from 'ethers';
 import type { InterfaceAbi } from 'ethers';
-import upgradesCore from '@openzeppelin/upgrades-core';
 import type { StorageLayout, ValidationDataCurrent } from '@openzeppelin/upgrades-core';
 import { DeployError } from './errors.js';
+import { upgradesCore } from './upgrades-core.js';
 import { normalizeLayout } from './layout.js';
 
 export interface Immutable {

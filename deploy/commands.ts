@@ -24,6 +24,14 @@ export async function configureCommand(context: Context, config: DeployConfig, m
     throw new DeployError('WRONG_CHAIN', `the configuration is for chain ${config.chainId}, this is ${chainId}`);
   }
   const record = await currentRecord(context);
+  const { orderSettler, adapter } = record.contracts;
+  const ours = config.takerFees.find(({ taker, ratePpm }) => ratePpm !== 0 && [orderSettler, adapter].includes(taker));
+  if (ours !== undefined) {
+    throw new DeployError(
+      'BAD_CONFIG',
+      `takerFees: ${ours.taker} is a contract of the platform, whose rate stays zero`,
+    );
+  }
   const actions = await configureActions(provider, addressesOf(record), config, record.deploymentBlock);
   if (actions.length === 0) log('everything is configured already');
   await carryOut(context, actions, mode);

@@ -4,7 +4,6 @@
  * prepared. An implementation by itself has no rights, so anybody may deploy it.
  */
 import { concat, getCreateAddress, keccak256 } from 'ethers';
-import upgradesCore from '@openzeppelin/upgrades-core';
 import type { StorageItem, StorageLayout } from '@openzeppelin/upgrades-core';
 import { actionOn, assertOwner, sendActions } from './actions.js';
 import type { Action } from './actions.js';
@@ -14,6 +13,7 @@ import type { Context, Mode } from './context.js';
 import { PROXIES, PROXY_NAMES, connectContracts, constructorArgs, ownershipOf } from './contracts.js';
 import type { Addresses, ProxyName } from './contracts.js';
 import { DeployError } from './errors.js';
+import { upgradesCore } from './upgrades-core.js';
 import type { DeploymentRecord, ImplementationRecord } from './record.js';
 import { mined } from './transactions.js';
 

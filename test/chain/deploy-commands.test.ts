@@ -129,6 +129,8 @@ describe('deployment commands', function () {
     expect(await attempt({ markets: grid })).to.include({ code: 'BAD_CONFIG' });
     expect((await attempt({ markets: turned })).message).to.contain('the other way round');
     expect((await attempt({ markets: [] })).message).to.contain('listed for good');
+    const { adapter } = world.record().contracts;
+    expect((await attempt({ takerFees: [{ taker: adapter, ratePpm: 1 }] })).message).to.contain('stays zero');
     expect((await attempt({ chainId: 1 })).code).to.equal('WRONG_CHAIN');
     const nonce = await stranger.getNonce();
     expect((await attempt({ withdrawDelaySec: 1 }, stranger)).code).to.equal('NOT_OWNER');

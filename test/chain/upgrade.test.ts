@@ -14,6 +14,8 @@ import { deployCommand } from '../../deploy/install.js';
 import { rollbackCommand } from '../../deploy/rollback.js';
 import { addressesOf, upgradeCommand } from '../../deploy/upgrade.js';
 import type { UpgradeOptions } from '../../deploy/upgrade.js';
+import { CurveLens__factory } from '../../typechain-types/factories/periphery/CurveLens__factory.js';
+import { PropAmmAdapter__factory } from '../../typechain-types/factories/periphery/PropAmmAdapter__factory.js';
 import { refusal, startOwnerWorld } from '../support/owner.js';
 import type { OwnerWorld } from '../support/owner.js';
 import { buildSuccessors } from '../support/successors.js';
@@ -104,6 +106,8 @@ describe('upgrades', function () {
   async function visible() {
     const { custodian, curveBook, entrypoint, orderSettler } = at;
     const { base, quote } = world;
+    const lens = CurveLens__factory.connect(world.record().contracts.lens, world.chain.provider);
+    const adapter = PropAmmAdapter__factory.connect(world.record().contracts.adapter, world.chain.provider);
     const market = await curveBook.marketAt(0);
     const [maker, taker] = [await addressOf(MAKER), await addressOf(TAKER)];
     const amounts = [1_000_000n, parseUnits('50', 6), parseUnits('1500', 6)];
@@ -122,6 +126,9 @@ describe('upgrades', function () {
       await entrypoint.takerFee(taker),
       await Promise.all(quotes),
       await orderSettler.isExecutor(await addressOf(EXECUTOR)),
+      [...(await lens.levels(quote, base)).levels].map((level) => [...level]),
+      await adapter.isActive(base, quote),
+      await adapter.quote(quote, base, amounts[1]!),
       ...(await Promise.all(PROXY_NAMES.map((name) => at[name].owner()))),
     ];
   }

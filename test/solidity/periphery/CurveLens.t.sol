@@ -14,6 +14,8 @@ contract CurveLensTest is Platform {
         lens = ICurveLens(deploy("CurveLens.sol:CurveLens", abi.encode(book, custodian)));
     }
 
+    /// @dev Each run compares up to 32 levels, and so counts for many.
+    /// hardhat-config: fuzz.runs = 500
     function testFuzz_LevelsAreQuotes(uint256 seed, bool isBuy, uint256 claimed) external {
         uint256[1] memory rng = [seed];
         _postRandom(rng);
@@ -41,7 +43,8 @@ contract CurveLensTest is Platform {
     }
 
     /// @dev Between two levels the price is that of one segment, so any quote lies on the line through its ends, give or take what rounding
-    /// to a unit is worth.
+    /// to a unit is worth. Each run computes a whole curve.
+    /// hardhat-config: fuzz.runs = 500
     function testFuzz_QuotesLieBetweenTheLevels(uint256 seed, bool isBuy, uint256 amount) external {
         uint256[1] memory rng = [seed];
         _postRandom(rng);
