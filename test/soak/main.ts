@@ -1,0 +1,127 @@
+/**
+ * `npm run soak -- [--minutes 10] [--markets 4] [--block-ms 2000] [--database <url>] [--json]`: the sandbox's chain and server, three makers
+ * that replace all their quotes every 200 ms in all markets, two takers; then everything that must hold. The exit code is 1 when
+ * something does not.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { writeManifest } from '../../deploy/manifest.js';
+import { freePort } from '../../deploy/ports.js';
+import { deploySandbox } from '../../deploy/sandbox.js';
+import { connect } from '../../deploy/transactions.js';
+import { startChild } from '../support/child.js';
+import { auditDatabase } from './audit.js';
+import { blocksWithoutPost, type BlockRange } from './blocks.js';
+import { depositAll, startMaker } from './maker.js';
+import { residentKb, steadiness } from './memory.js';
+
+const { values } = parseArgs({
+  options: {
+    minutes: { type: 'string', default: '10' },
+    markets: { type: 'string', default: '4' },
+    'block-ms': { type: 'string', default: '2000' },
+    database: { type: 'string' },
+    json: { type: 'boolean', default: false },
+  },
+});
+const MINUTE_MS = 60_000;
+const SAMPLE_MS = 5_000;
+const START_TIMEOUT_MS = 60_000;
+/** Blocks until the first curve of every market stands, and until the last fill is booked. */
+const SETTLE_BLOCKS = 6;
+const MAKERS = ['maker1', 'maker2', 'maker3'] as const;
+const say = (text: string): void => void process.stderr.write(`soak: ${text}\n`);
+
+const folder = mkdtempSync(join(tmpdir(), 'curvebook-soak-'));
+const manifestPath = join(folder, 'sandbox.json');
+const databaseUrl = values.database ?? `sqlite:${join(folder, 'soak.sqlite')}`;
+const chain = startChild('deploy/chain.ts', ['--port', '0', '--block-time-ms', values['block-ms']]);
+const children = [chain];
+const stopping = new AbortController();
+
+async function untilReady(serverUrl: string, maker: string): Promise<void> {
+  for (let waitedMs = 0; waitedMs < START_TIMEOUT_MS; waitedMs += 200) {
+    const answer = await fetch(`${serverUrl}/v0/makers/${maker}/limits`).catch(() => null);
+    const body = answer?.ok ? ((await answer.json()) as { ledger: { ready: boolean } }) : null;
+    if (body?.ledger.ready) return;
+    await delay(200);
+  }
+  throw new Error('the server is not ready');
+}
+
+async function run(): Promise<boolean> {
+  const line = await chain.line((one) => one.startsWith('{'), START_TIMEOUT_MS);
+  const { rpcUrl } = JSON.parse(line) as { rpcUrl: string };
+  const serverUrl = `http://127.0.0.1:${await freePort('127.0.0.1')}`;
+  const marketCount = Number.parseInt(values.markets, 10);
+  const manifest = await deploySandbox({ rpcUrl, serverUrl, marketCount, log: say });
+  writeManifest(manifestPath, manifest);
+  const provider = connect(rpcUrl);
+  const common = ['--manifest', manifestPath, '--database', databaseUrl];
+  const server = startChild('cli/main.ts', ['serve', ...common, '--port', new URL(serverUrl).port], {
+    LOG_LEVEL: 'info',
+    ROLES: '',
+  });
+  children.push(server);
+  for (const role of MAKERS) {
+    const { address } = manifest.accounts.find((one) => one.role === role)!;
+    await untilReady(serverUrl, address);
+    const approve = startChild('cli/main.ts', ['maker', 'approve', address, ...common], { LOG_LEVEL: 'warn' });
+    await new Promise<void>((resolve) => approve.process.once('exit', () => resolve()));
+  }
+  await depositAll(manifest, provider, 'maker3');
+
+  const makers = MAKERS.map((role) => startMaker(manifest, role, stopping.signal));
+  for (const role of ['taker1', 'taker2']) children.push(startChild('examples/taker.ts', [manifestPath, role]));
+  const blockMs = Number.parseInt(values['block-ms'], 10);
+  await delay(SETTLE_BLOCKS * blockMs);
+  const range: BlockRange = { from: await provider.getBlockNumber(), to: 0 };
+  say(`trading in ${marketCount} markets from block ${range.from} on`);
+  const memoryKb: number[] = [];
+  const endMs = Date.now() + Number.parseFloat(values.minutes) * MINUTE_MS;
+  while (Date.now() < endMs) {
+    await delay(Math.min(SAMPLE_MS, Math.max(0, endMs - Date.now())));
+    if (server.process.exitCode !== null) throw new Error(`the server ended:\n${server.output()}`);
+    memoryKb.push(residentKb(server.process.pid!));
+  }
+  range.to = await provider.getBlockNumber();
+  stopping.abort();
+  const quoted = await Promise.all(makers);
+  for (const taker of children.splice(2)) await taker.end('SIGINT');
+  await delay(SETTLE_BLOCKS * blockMs);
+  const blocks = await blocksWithoutPost(provider, manifest.contracts['curveBook'], range);
+  await server.end('SIGTERM');
+  const status = server
+    .output()
+    .split('\n')
+    .findLast((one) => one.includes('poster status'));
+  const audit = await auditDatabase(databaseUrl, manifest, provider);
+  provider.destroy();
+
+  const memory = steadiness(memoryKb);
+  const result = { minutes: values.minutes, range, blocks, quoted, audit, memory, status: status ?? null };
+  const problems = [
+    ...blocks.missed.map((number) => `no post in block ${number}`),
+    ...audit.problems,
+    ...(memory.growth > 0.1 ? [`memory grew by ${(memory.growth * 100).toFixed(1)} % over the last half`] : []),
+    ...(audit.fills === 0 ? ['nobody traded'] : []),
+  ];
+  console.log(values.json ? JSON.stringify({ ...result, problems }, null, 2) : summary(result, problems));
+  return problems.length === 0;
+}
+
+function summary(result: Record<string, unknown>, problems: readonly string[]): string {
+  const lines = Object.entries(result).map(([name, value]) => `${name}: ${JSON.stringify(value)}`);
+  return [...lines, problems.length === 0 ? 'everything holds' : `PROBLEMS:\n  ${problems.join('\n  ')}`].join('\n');
+}
+
+try {
+  process.exitCode = (await run()) ? 0 : 1;
+} finally {
+  stopping.abort();
+  for (const child of children.reverse()) await child.end('SIGKILL');
+  rmSync(folder, { recursive: true, force: true });
+}
