@@ -83,7 +83,9 @@ export const settingsSchema = z.object({
   WORD_GAIN_MILLI_BPS: integer(0, 1_000_000, 10).describe(
     'what a further word of a side must take off its mean error, in 1/1000 bps',
   ),
-  CUT_BEFORE_BLOCK_MS: integer(0, 60_000, 500).describe('how long before the next block is expected the book is cut'),
+  CUT_BEFORE_BLOCK_MS: integer(0, 60_000, 500).describe(
+    'how long before the next block is expected a post is out; it is cut earlier by as long as posting took lately',
+  ),
   POST_BUDGET_GWEI_PER_HOUR: coin(9, '500000000').describe(
     'most that posting may cost in an hour, in gwei; beyond it nothing is posted; 0 for no limit',
   ),

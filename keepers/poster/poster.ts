@@ -38,7 +38,7 @@ export interface PosterDeps {
   curveTtlSec: number;
   touchBeforeSec: number;
   knots: KnotPolicy;
-  /** How long before the next block is expected the book is cut. */
+  /** How long before the next block is expected a post is out; the book is cut earlier by as long as that took lately. */
   cutBeforeBlockMs: number;
   /** Most that posting may cost in an hour; null for no limit. Beyond it nothing is posted, and curves expire. */
   budgetWei: bigint | null;
@@ -70,6 +70,8 @@ export interface Poster {
 
 /** Rounds tried for one generation when they fail. */
 const MAX_TRIES = 3;
+/** Rounds whose slowest says how much earlier to cut. */
+const REMEMBERED_ROUNDS = 16;
 /** Pause between two lines of the log that sum up the status. */
 const REPORT_MS = 60_000;
 
@@ -89,6 +91,8 @@ export function createPoster(deps: PosterDeps): Poster {
   let cutGeneration = 0;
   let settledGeneration = 0;
   let failedRounds = 0;
+  /** From the cut to the broadcast, of the newest rounds that published. */
+  let tookMs: number[] = [];
   let blockedBy: string | null = null;
   let reportedMs = deps.nowMs();
 
@@ -224,9 +228,11 @@ export function createPoster(deps: PosterDeps): Poster {
     if (head === null || head.generation === cutGeneration) return;
     try {
       await settle(head);
-      const waitMs = clock.waitMs(deps.nowMs(), deps.cutBeforeBlockMs);
+      const waitMs = clock.waitMs(deps.nowMs(), deps.cutBeforeBlockMs + Math.max(0, ...tookMs));
       if (waitMs > 0) await delay(waitMs, undefined, { signal }).catch(() => undefined);
-      if (!signal.aborted) await cut();
+      if (signal.aborted) return;
+      const cutMs = deps.nowMs();
+      if ((await cut()) !== null) tookMs = [...tookMs, deps.nowMs() - cutMs].slice(-REMEMBERED_ROUNDS);
       failedRounds = 0;
     } catch (error) {
       meter.counters.transactions.failedRounds += 1;

@@ -99,6 +99,9 @@ async function run(): Promise<boolean> {
     .split('\n')
     .findLast((one) => one.includes('poster status'));
   const audit = await auditDatabase(databaseUrl, manifest, provider);
+  const verify = startChild('cli/main.ts', ['verify', ...common, '--rpc', rpcUrl], { LOG_LEVEL: 'warn' });
+  await new Promise<void>((resolve) => verify.process.once('exit', () => resolve()));
+  const verified = verify.process.exitCode === 0;
   provider.destroy();
 
   const memory = steadiness(memoryKb);
@@ -106,6 +109,7 @@ async function run(): Promise<boolean> {
   const problems = [
     ...blocks.missed.map((number) => `no post in block ${number}`),
     ...audit.problems,
+    ...(verified ? [] : [`verify failed:\n${verify.output()}`]),
     ...(memory.growth > 0.1 ? [`memory grew by ${(memory.growth * 100).toFixed(1)} % over the last half`] : []),
     ...(audit.fills === 0 ? ['nobody traded'] : []),
   ];

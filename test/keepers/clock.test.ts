@@ -1,0 +1,58 @@
+import { expect } from 'chai';
+import { createBlockClock } from '../../keepers/poster/clock.js';
+import { createMeter, createSamples } from '../../keepers/poster/metrics.js';
+
+describe('when the poster cuts', () => {
+  const INTERVAL_MS = 2_000;
+
+  it('is a set time before the next block, however late scans see blocks', () => {
+    const clock = createBlockClock();
+    expect(clock.waitMs(0, 500)).to.equal(0);
+    // Block n is made at n x 2 s; scans see it up to half a second later.
+    const lateness = [400, 0, 130, 490, 250, 0, 333, 120];
+    lateness.forEach((lateMs, i) => clock.observe(10 + i, (10 + i) * INTERVAL_MS + lateMs));
+    const seenMs = 17 * INTERVAL_MS + 120;
+    const waitMs = clock.waitMs(seenMs, 500);
+    const cutMs = seenMs + waitMs;
+    expect(18 * INTERVAL_MS - 500 - cutMs, 'too early by').to.be.within(-60, 300);
+    expect(clock.waitMs(cutMs, 500)).to.equal(0);
+    expect(clock.waitMs(cutMs + 5_000, 500)).to.equal(0);
+  });
+
+  it('is at once when the block is due already, and never more than a block away', () => {
+    const clock = createBlockClock();
+    for (let i = 0; i < 40; i++) clock.observe(i, i * 250);
+    expect(clock.waitMs(39 * 250, 500)).to.equal(0);
+    expect(clock.waitMs(39 * 250 - 10_000, 100)).to.equal(250);
+    // An old block changes nothing.
+    clock.observe(5, 1_000_000);
+    expect(clock.waitMs(39 * 250, 100)).to.equal(150);
+  });
+});
+
+describe('what the poster measures', () => {
+  it('are quantiles of the newest samples', () => {
+    const samples = createSamples();
+    expect(samples.quantiles()).to.deep.equal({ p50: null, p99: null, count: 0 });
+    for (let i = 0; i < 1_500; i++) samples.add(i < 476 ? 1_000_000 : i);
+    expect(samples.quantiles()).to.deep.equal({ p50: 988, p99: 1_489, count: 1_500 });
+  });
+
+  it('counts an order until the curve that it is in, or a later one, has landed', () => {
+    const meter = createMeter();
+    meter.ordered(0, 1_000);
+    meter.ordered(0, 1_400);
+    meter.signed(0, 1, 2_000);
+    meter.ordered(0, 3_000);
+    meter.signed(0, 2, 4_000);
+    // The first one was replaced; both count when the second one lands.
+    meter.landed(0, 2, 6_000);
+    meter.landed(0, 2, 9_000);
+    const [latency] = meter.read(() => 'A-B').latency;
+    expect(latency).to.deep.equal({
+      pair: 'A-B',
+      orderToSignMs: { p50: 1_000, p99: 1_000, count: 3 },
+      orderToLandedMs: { p50: 4_600, p99: 5_000, count: 3 },
+    });
+  });
+});
