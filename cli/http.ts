@@ -6,6 +6,8 @@ import { openApiRoutes } from '../server/openapi/routes.js';
 import { createGateway, type Gateway } from '../server/orders/engine.js';
 import { explainRoutes } from '../server/orders/explain.js';
 import { ordersRoutes } from '../server/orders/routes.js';
+import { createCheckpointView } from '../server/read/checkpoint-view.js';
+import type { ReadDeps } from '../server/read/deps.js';
 import { createFeed } from '../server/read/feed.js';
 import { readRoutes } from '../server/read/routes.js';
 import { createReadStore } from '../server/read/store.js';
@@ -26,6 +28,8 @@ export interface HttpHandle {
 
 /** Pause between two looks at the logs when nobody wakes the gateway. */
 const FOLLOW_INTERVAL_MS = 250;
+/** Pause between two looks for a newer checkpoint. */
+const CHECKPOINT_POLL_MS = 500;
 
 export interface HttpOptions {
   signal: AbortSignal;
@@ -61,13 +65,20 @@ export async function startHttp(
   const running = gateway.run(signal);
   const sessions = createSessions();
   const info = { db, gateway, clock: shared.nowMs, config: orderConfig };
+  const checkpoints = createCheckpointView({
+    db,
+    deploymentId: config.manifest.deploymentId,
+    pollIntervalMs: CHECKPOINT_POLL_MS,
+    logger,
+  });
+  const following = checkpoints.run(signal);
   const swaps = swapRouter(shared, onSwapOrder);
   const app = createApp({
     routers: [
       ...(swaps === null ? [] : [swaps]),
       ordersRoutes(info),
       ...(config.manifest.accounts.length > 0 ? [explainRoutes(info)] : []),
-      readRoutes(readDeps(shared, gateway, sessions, startedMs)),
+      readRoutes({ ...readDeps(shared, gateway, sessions, startedMs), checkpoints }),
       openApiRoutes(ENDPOINTS, {
         title: API_TITLE,
         version: VERSION,
@@ -101,6 +112,7 @@ export async function startHttp(
       await Promise.all([stream.close(), server.close()]);
       await gateway.idle();
       await running;
+      await following;
     },
   };
 }
@@ -110,7 +122,7 @@ function readDeps(
   gateway: Gateway,
   sessions: Sessions,
   startedMs: number,
-): Parameters<typeof readRoutes>[0] {
+): Omit<ReadDeps, 'checkpoints'> {
   const { config, db } = shared;
   const status = shared.watcherStatus;
   return {

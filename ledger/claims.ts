@@ -1,10 +1,10 @@
 /** Withdrawals and taker fees, as projections that each generation brings up to date. */
 import type { Knex } from 'knex';
 import { NO_CLAIM, addSaturating, type LaterRequests } from '../core/claims.js';
-import type { Address } from '../core/types.js';
+import type { Address, Hex } from '../core/types.js';
 import { checkLimit, chunks, fromColumn, insertAll, toColumn } from './columns.js';
 import { groupBy } from './group.js';
-import type { ClaimRow, GenerationWrite, Queryable } from './types.js';
+import type { ClaimRow, CustodyEvent, CustodyKind, GenerationWrite, Queryable } from './types.js';
 
 interface StoredClaim {
   maker: string;
@@ -197,12 +197,55 @@ export async function insertTakerFees(tx: Knex.Transaction, { generation, entrie
   }
 }
 
-/** Takers that were ever credited a fee, by taker and token. */
-export async function readTakerFees(q: Queryable): Promise<TakerFee[]> {
-  const rows = (await q('taker_fees').orderBy(['taker', 'token']).select()) as StoredFee[];
+/** Takers that were ever credited a fee, by taker and token, with their ledger balances. */
+export async function readTakerFees(q: Queryable): Promise<(TakerFee & { balanceUnits: bigint })[]> {
+  const rows = await q('taker_fees as fee')
+    .leftJoin('balances as row', (on) => {
+      on.on('row.account', 'fee.taker').on('row.token', 'fee.token');
+    })
+    .orderBy(['fee.taker', 'fee.token'])
+    .select<(StoredFee & { balance_units: string | null })[]>('fee.*', 'row.balance_units');
   return rows.map((row) => ({
     taker: row.taker as Address,
     token: row.token as Address,
     accruedUnits: fromColumn(row.accrued_units),
+    balanceUnits: row.balance_units === null ? 0n : fromColumn(row.balance_units),
+  }));
+}
+
+interface StoredEvent {
+  kind: CustodyKind;
+  maker: string;
+  token: string;
+  amount_units: string;
+  basis: string | null;
+  ready_at_sec: number | null;
+  settlement_no: number | null;
+  block_number: number;
+  tx_hash: string;
+  log_index: number;
+}
+
+/** The `limit` (1..10000) newest custody events of an account, newest last. */
+export async function custodyEventsOf(q: Queryable, maker: Address, limit: number): Promise<CustodyEvent[]> {
+  const rows = await q('custody_events')
+    .where({ maker })
+    .orderBy([
+      { column: 'block_number', order: 'desc' },
+      { column: 'log_index', order: 'desc' },
+    ])
+    .limit(checkLimit(limit))
+    .select<StoredEvent[]>();
+  return rows.reverse().map((row) => ({
+    kind: row.kind,
+    maker: row.maker as Address,
+    token: row.token as Address,
+    amountUnits: fromColumn(row.amount_units),
+    basis: row.basis === null ? null : fromColumn(row.basis),
+    readyAtSec: row.ready_at_sec,
+    settlementNo: row.settlement_no,
+    blockNumber: row.block_number,
+    txHash: row.tx_hash as Hex,
+    logIndex: row.log_index,
   }));
 }

@@ -15,3 +15,6 @@ export const badRequest = (message: string): ApiError => new ApiError(400, 'BAD_
 
 /** 404: nothing by that name is served here. */
 export const notFound = (message: string): ApiError => new ApiError(404, 'NOT_FOUND', message);
+
+/** 503: what is asked for does not exist yet; asking later helps. */
+export const notReady = (message: string): ApiError => new ApiError(503, 'NOT_READY', message);

@@ -1,6 +1,8 @@
 import type { Book } from '../../core/book.js';
 import type { Address, ChainFill, Decomposition, Market } from '../../core/types.js';
-import type { BalanceRow, GenerationRow } from '../../ledger/types.js';
+import type { TakerFee } from '../../ledger/claims.js';
+import type { BalanceRow, ClaimRow, CustodyEvent, GenerationRow } from '../../ledger/types.js';
+import type { CheckpointView } from './checkpoint-view.js';
 
 /** A fill as the read API needs it; the decomposition is final because its generation is durable. */
 export interface ExplainedFill {
@@ -25,6 +27,15 @@ export interface ReadStore {
   /** At most `limit` newest fills of the market, newest last. */
   recentFills(market: number, limit: number): Promise<ChainFill[]>;
   explainedFill(market: number, fillSeq: number): Promise<ExplainedFill | null>;
+  /** Fees per taker and token, with the taker's ledger balance in that token. */
+  takerFees(): Promise<(TakerFee & { balanceUnits: bigint })[]>;
+  /** Claims of an account, and at most `limit` of its newest custody events, newest last. */
+  withdrawals(account: Address, limit: number): Promise<WithdrawalState>;
+}
+
+export interface WithdrawalState {
+  claims: ClaimRow[];
+  events: CustodyEvent[];
 }
 
 /** How fresh the quotes of a market are. */
@@ -67,6 +78,7 @@ export interface ReadDeps {
   /** Newest generation applied in memory, 0 before the first. */
   inventoryRevision(): number;
   store: ReadStore;
+  checkpoints: Pick<CheckpointView, 'latest' | 'proofsOf'>;
   /** Requests to /v0 that one client address may make in a minute. */
   requestsPerMinute: number;
 }

@@ -1,11 +1,14 @@
 import type { Endpoint, Parameter } from '../openapi/endpoint.js';
 import { bookSchema } from './book.js';
+import { checkpointSchema, proofSchema } from './checkpoint.js';
 import { decompositionSchema } from './decomposition.js';
+import { feesSchema } from './fees.js';
 import { FILLS_LIMIT, fillsSchema } from './fills.js';
 import { healthSchema } from './health.js';
 import { limitsSchema } from './limits.js';
 import { pairsSchema } from './pairs.js';
 import { addressParameter, pairSchema, sequenceParameter } from './schemas.js';
+import { CUSTODY_EVENTS_LIMIT, withdrawalsSchema } from './withdrawals.js';
 
 const pair: Parameter = { schema: pairSchema, description: 'base and quote symbol', example: 'WETH-USDC' };
 
@@ -16,6 +19,7 @@ const maker: Parameter = { schema: addressParameter, description: 'an address, i
 
 const UNKNOWN_PAIR = 'NOT_FOUND: no such pair';
 const MALFORMED = 'BAD_REQUEST: a parameter is missing or malformed';
+const NO_CHECKPOINT = 'NOT_READY: no checkpoint has been published yet';
 const RATE_LIMITED = 'RATE_LIMITED: come back after retry-after seconds';
 
 /** The read API, as the OpenAPI document describes it. */
@@ -77,5 +81,43 @@ export const READ_ENDPOINTS: readonly Endpoint[] = [
     query: { pair: optionalPair },
     answer: decompositionSchema,
     refusals: { 400: MALFORMED, 404: UNKNOWN_PAIR, 429: RATE_LIMITED },
+  },
+  {
+    method: 'get',
+    path: '/v0/makers/{maker}/withdrawals',
+    group: 'Makers',
+    summary: `Where withdrawals of an address stand, and its ${CUSTODY_EVENTS_LIMIT} newest custody events`,
+    description: 'One row per served token. An amount that was requested is reserved until it is paid or dropped.',
+    params: { maker },
+    answer: withdrawalsSchema,
+    refusals: { 400: MALFORMED, 429: RATE_LIMITED },
+  },
+  {
+    method: 'get',
+    path: '/v0/checkpoints/latest',
+    group: 'Ledger',
+    summary: 'The newest published state of the ledger',
+    description:
+      'Every address with a balance, under one Merkle root: the root of a StandardMerkleTree of @openzeppelin/merkle-tree over the leaves (address maker, address token, uint256 max(balance, 0)).',
+    answer: checkpointSchema,
+    refusals: { 429: RATE_LIMITED, 503: NO_CHECKPOINT },
+  },
+  {
+    method: 'get',
+    path: '/v0/checkpoints/latest/proof',
+    group: 'Ledger',
+    summary: 'The balances of one address in the newest checkpoint, with Merkle proofs',
+    query: { maker: { ...maker, required: true } },
+    answer: proofSchema,
+    refusals: { 400: MALFORMED, 429: RATE_LIMITED, 503: NO_CHECKPOINT },
+  },
+  {
+    method: 'get',
+    path: '/v0/fees',
+    group: 'Ledger',
+    summary: 'Fees credited to takers',
+    description: 'Accrued fees only grow; the balance is whatever the address has in that token.',
+    answer: feesSchema,
+    refusals: { 429: RATE_LIMITED },
   },
 ];

@@ -77,7 +77,7 @@ function ledgerOf(deps: ReadDeps, state: AccountState): Limits['ledger'] {
 }
 
 /** Every token of a listed market once, in listing order. */
-function servedTokens(markets: readonly Market[]): Token[] {
+export function servedTokens(markets: readonly Market[]): Token[] {
   const tokens = markets.flatMap((market) => [market.base, market.quote]);
   return [...new Map(tokens.map((token) => [token.address, token])).values()];
 }

@@ -1,4 +1,5 @@
 import { readCapitalOrigin } from '../../ledger/capital-origin.js';
+import { custodyEventsOf, readClaimsOf, readTakerFees } from '../../ledger/claims.js';
 import { readTx } from '../../ledger/db.js';
 import { fillSeqs, fillWithLegs, lastGeneration, makerBalances, recentFills } from '../../ledger/reads.js';
 import type { Db } from '../../ledger/types.js';
@@ -15,6 +16,12 @@ export function createReadStore(db: Db): ReadStore {
         capitalOrigin: await readCapitalOrigin(tx),
       })),
     recentFills: (market, limit) => recentFills(db.knex, market, limit),
+    takerFees: () => readTakerFees(db.knex),
+    withdrawals: (account, limit) =>
+      readTx(db, async (tx) => ({
+        claims: await readClaimsOf(tx, [account]),
+        events: await custodyEventsOf(tx, account, limit),
+      })),
     explainedFill: (market, fillSeq) => readTx(db, (tx) => fillWithLegs(tx, market, fillSeq)),
   };
 }

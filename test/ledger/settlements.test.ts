@@ -279,7 +279,9 @@ forEachDatabase((name, open) => {
       await commit(generationOf(2, withFills([WETH_USDC, WETH_DAI], fills)));
       const more = fillOf(3, WETH_USDC, 4, 'ask', [part], { ...fees, feeUnits: 5n });
       await commit(generationOf(3, withFills(MARKETS, [more])));
-      expect(await readTakerFees(db.knex)).to.deep.equal([{ taker: TAKER, token: WETH.address, accruedUnits: 10n }]);
+      expect(await readTakerFees(db.knex)).to.deep.equal([
+        { taker: TAKER, token: WETH.address, accruedUnits: 10n, balanceUnits: 10n },
+      ]);
     });
 
     it('keeps what the operator wants lowered, which approves nobody', async () => {

@@ -65,6 +65,7 @@ forEachDatabase((name, open) => {
         watcher: () => state.watcher,
         inventoryRevision: () => 3,
         store: createReadStore(db),
+        checkpoints: { latest: () => null, proofsOf: async () => null },
         requestsPerMinute: 10_000,
       });
       const silent = (): void => undefined;

@@ -1,0 +1,191 @@
+import { setImmediate as nextTurn, setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import { formatUnits } from '../../core/amounts.js';
+import { SLICE } from '../../core/merkle.js';
+import type { Address, Hex, Market, Token } from '../../core/types.js';
+import { lastCheckpoint, readChangedRows, readCheckpointState } from '../../ledger/checkpoint-log.js';
+import { createCheckpointState, type CheckpointState } from '../../ledger/checkpoint-state.js';
+import { readTx } from '../../ledger/db.js';
+import { readMarkets } from '../../ledger/ledger-log.js';
+import type { CheckpointHead, CheckpointRow, Db } from '../../ledger/types.js';
+
+/** A row of the newest checkpoint with its proof. */
+export interface ProvenRow {
+  row: CheckpointRow;
+  token: Token;
+  proof: Hex[];
+}
+
+/** The newest checkpoint, followed from the database. It is rendered once, by what changed, and served as those bytes. */
+export interface CheckpointView {
+  /** JSON of the whole checkpoint, null before the first. */
+  latest(): Buffer | null;
+  /** Rows of one account with their proofs, and the checkpoint that they belong to; null before the first. */
+  proofsOf(account: Address): Promise<{ head: CheckpointHead; rows: ProvenRow[] } | null>;
+  /** Looks for a newer checkpoint now. */
+  refresh(): Promise<void>;
+  /** Looks again and again until the signal aborts. */
+  run(signal: AbortSignal): Promise<void>;
+}
+
+export interface CheckpointViewDeps {
+  db: Db;
+  deploymentId: string;
+  pollIntervalMs: number;
+  logger: Pick<Logger, 'error'>;
+}
+
+/** Accounts with their JSON, in ascending order, changed account by account. */
+interface Listing {
+  sorted: Address[];
+  json: Map<Address, string>;
+}
+
+interface Shown {
+  head: CheckpointHead;
+  state: CheckpointState;
+  listing: Listing;
+  tokens: ReadonlyMap<Address, Token>;
+}
+
+/** A view that has not looked yet. */
+export function createCheckpointView(deps: CheckpointViewDeps): CheckpointView {
+  let shown: Shown | null = null;
+  let body: Buffer | null = null;
+  let running: Promise<void> = Promise.resolve();
+
+  async function advance(): Promise<void> {
+    const before = shown;
+    const news = await readTx(deps.db, async (q) => {
+      const head = await lastCheckpoint(q);
+      if (head === null || head.checkpointSeq === before?.head.checkpointSeq) return null;
+      const rows =
+        before === null
+          ? await readCheckpointState(q, head)
+          : await readChangedRows(q, before.head.checkpointSeq, head.checkpointSeq);
+      return { head, rows, markets: await readMarkets(q) };
+    });
+    if (news === null) return;
+    // Until the new one is whole nothing is proven: the state is between the two.
+    shown = null;
+    const { head, markets } = news;
+    const tokens = tokensOf(markets);
+    const state = before?.state ?? createCheckpointState();
+    const listing = before?.listing ?? { sorted: [], json: new Map<Address, string>() };
+    const changed = await state.apply(news.rows);
+    if (state.root() !== head.root) {
+      throw new RangeError(`checkpoint ${head.checkpointSeq} has root ${head.root}, its rows give ${state.root()}`);
+    }
+    await updateListing(listing, state, tokens, changed);
+    body = await render(deps.deploymentId, head, listing, pairsOf(markets));
+    shown = { head, state, listing, tokens };
+  }
+
+  function refresh(): Promise<void> {
+    running = running.catch(() => undefined).then(advance);
+    return running;
+  }
+
+  return {
+    latest: () => body,
+    async proofsOf(account) {
+      await running.catch(() => undefined);
+      if (shown === null) return null;
+      const { head, state, tokens } = shown;
+      const rows = state
+        .rowsOf(account)
+        .sort((a, b) => (a.token < b.token ? -1 : 1))
+        .map((row) => ({ row, token: tokenOf(tokens, row), proof: state.proofOf(row) }));
+      return { head, rows };
+    },
+    refresh,
+    async run(signal) {
+      while (!signal.aborted) {
+        await refresh().catch((error: unknown) => deps.logger.error({ err: error }, 'no checkpoint to show'));
+        await delay(deps.pollIntervalMs, undefined, { signal }).catch(() => undefined);
+      }
+    },
+  };
+}
+
+function tokensOf(markets: readonly Market[]): Map<Address, Token> {
+  return new Map(markets.flatMap(({ base, quote }) => [base, quote]).map((token) => [token.address, token]));
+}
+
+function pairsOf(markets: readonly Market[]): Map<string, string> {
+  return new Map(markets.map(({ index, pair }) => [`${index}`, pair]));
+}
+
+function tokenOf(tokens: ReadonlyMap<Address, Token>, row: CheckpointRow): Token {
+  const token = tokens.get(row.token);
+  if (token === undefined) throw new RangeError(`no listed pair trades ${row.token}`);
+  return token;
+}
+
+/** Renders the accounts of changed rows anew. Gives way after every slice. */
+async function updateListing(
+  { sorted, json }: Listing,
+  state: CheckpointState,
+  tokens: ReadonlyMap<Address, Token>,
+  changed: readonly CheckpointRow[],
+): Promise<void> {
+  const accounts = [...new Set(changed.map((row) => row.account as Address))];
+  for (const [i, account] of accounts.entries()) {
+    const rows = state.rowsOf(account).sort((a, b) => (a.token < b.token ? -1 : 1));
+    const at = firstNotBelow(sorted, account);
+    const isListed = sorted[at] === account;
+    if (rows.length === 0) {
+      if (isListed) sorted.splice(at, 1);
+      json.delete(account);
+    } else {
+      if (!isListed) sorted.splice(at, 0, account);
+      const balances = rows.map((row) => {
+        const { symbol, decimals } = tokenOf(tokens, row);
+        return {
+          token: symbol,
+          balance: formatUnits(row.balanceUnits, decimals),
+          reserved: formatUnits(row.reservedUnits, decimals),
+        };
+      });
+      json.set(account, JSON.stringify({ maker: account, balances }));
+    }
+    if (i % SLICE === SLICE - 1) await nextTurn();
+  }
+}
+
+function firstNotBelow(sorted: readonly Address[], account: Address): number {
+  let low = 0;
+  let high = sorted.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (sorted[middle]! < account) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+async function render(
+  deploymentId: string,
+  head: CheckpointHead,
+  { sorted, json }: Listing,
+  pairs: ReadonlyMap<string, string>,
+): Promise<Buffer> {
+  const start = {
+    seq: head.checkpointSeq,
+    deployment_id: deploymentId,
+    generation: head.generation,
+    block_number: head.blockNumber,
+    block_hash: head.blockHash,
+    timestamp_ms: head.timestampMs,
+    root: head.root,
+  };
+  const acks = [...pairs].map(([index, pair]): [string, number] => [pair, head.ackFillSeqs[index] ?? 0]);
+  const parts = [Buffer.from(`${JSON.stringify(start).slice(0, -1)},"makers":[`)];
+  for (let from = 0; from < sorted.length; from += SLICE) {
+    const accounts = sorted.slice(from, from + SLICE).map((account) => json.get(account)!);
+    parts.push(Buffer.from(`${from === 0 ? '' : ','}${accounts.join(',')}`));
+    await nextTurn();
+  }
+  parts.push(Buffer.from(`],"ack_fill_seqs":${JSON.stringify(Object.fromEntries(acks))}}`));
+  return Buffer.concat(parts);
+}
