@@ -118,6 +118,83 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v0/makers/{maker}/withdrawals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Where withdrawals of an address stand, and its 100 newest custody events
+         * @description One row per served token. An amount that was requested is reserved until it is paid or dropped.
+         */
+        get: operations["getV0MakersMakerWithdrawals"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v0/checkpoints/latest": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The newest published state of the ledger
+         * @description Every address with a balance, under one Merkle root: the root of a StandardMerkleTree of @openzeppelin/merkle-tree over the leaves (address maker, address token, uint256 max(balance, 0)).
+         */
+        get: operations["getV0CheckpointsLatest"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v0/checkpoints/latest/proof": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The balances of one address in the newest checkpoint, with Merkle proofs */
+        get: operations["getV0CheckpointsLatestProof"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v0/fees": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Fees credited to takers
+         * @description Accrued fees only grow; the balance is whatever the address has in that token.
+         */
+        get: operations["getV0Fees"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/tokens": {
         parameters: {
             query?: never;
@@ -701,6 +778,256 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description RATE_LIMITED: come back after retry-after seconds */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getV0MakersMakerWithdrawals: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description an address, in any letter case */
+                maker: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Where withdrawals of an address stand, and its 100 newest custody events */
+            200: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        maker: string;
+                        withdrawals: {
+                            token: string;
+                            /** @enum {string} */
+                            state: "none" | "requested" | "settled";
+                            outstanding: string;
+                            claim: string;
+                            ready_at_sec: number | null;
+                            pending: boolean;
+                            pending_since_block: number | null;
+                        }[];
+                        events: {
+                            /** @enum {string} */
+                            event: "deposited" | "requested" | "settled" | "executed";
+                            token: string;
+                            amount: string;
+                            ready_at_sec: number | null;
+                            block_number: number;
+                            tx_hash: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description BAD_REQUEST: a parameter is missing or malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description RATE_LIMITED: come back after retry-after seconds */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getV0CheckpointsLatest: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The newest published state of the ledger */
+            200: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        seq: number;
+                        deployment_id: string;
+                        generation: number;
+                        block_number: number;
+                        block_hash: string;
+                        timestamp_ms: number;
+                        root: string;
+                        makers: {
+                            maker: string;
+                            balances: {
+                                token: string;
+                                balance: string;
+                                reserved: string;
+                            }[];
+                        }[];
+                        ack_fill_seqs: {
+                            [key: string]: number;
+                        };
+                    };
+                };
+            };
+            /** @description RATE_LIMITED: come back after retry-after seconds */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description NOT_READY: no checkpoint has been published yet */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getV0CheckpointsLatestProof: {
+        parameters: {
+            query: {
+                /** @description an address, in any letter case */
+                maker: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The balances of one address in the newest checkpoint, with Merkle proofs */
+            200: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        seq: number;
+                        generation: number;
+                        root: string;
+                        maker: string;
+                        leaf_encoding: [
+                            "address",
+                            "address",
+                            "uint256"
+                        ];
+                        balances: {
+                            token: string;
+                            balance: string;
+                            reserved: string;
+                            leaf: [
+                                string,
+                                string,
+                                string
+                            ];
+                            proof: string[];
+                        }[];
+                    };
+                };
+            };
+            /** @description BAD_REQUEST: a parameter is missing or malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description RATE_LIMITED: come back after retry-after seconds */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description NOT_READY: no checkpoint has been published yet */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getV0Fees: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Fees credited to takers */
+            200: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        taker: string;
+                        fees: {
+                            token: string;
+                            accrued: string;
+                            balance: string;
+                        }[];
+                    }[];
                 };
             };
             /** @description RATE_LIMITED: come back after retry-after seconds */
