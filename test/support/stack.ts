@@ -25,6 +25,8 @@ export interface StackOptions {
   databaseUrl: string;
   blockTimeMs?: number;
   marketCount?: number;
+  /** Roles of each process, comma-separated. Default: one process with every role. */
+  processes?: readonly string[];
 }
 
 export interface Stack {
@@ -36,8 +38,14 @@ export interface Stack {
   endServer(signal?: NodeJS.Signals): Promise<void>;
   /** Everything that servers printed on standard output. */
   serverLines(): readonly string[];
-  /** Runs an operator command to its end. Rejects when it fails. */
-  operate(...args: string[]): Promise<void>;
+  /** Names of the server's processes: each is the list of its roles. */
+  readonly processes: readonly string[];
+  /** Ends one process, as a crash does. */
+  kill(process: string): Promise<void>;
+  /** Starts a process that was killed; resolves when it serves, or when it was killed meanwhile. */
+  revive(process: string): Promise<void>;
+  /** Runs an operator command to its end and returns what it printed. Rejects when it fails. */
+  operate(...args: string[]): Promise<string>;
   close(): Promise<void>;
 }
 
@@ -46,14 +54,20 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   const folder = mkdtempSync(join(tmpdir(), 'curvebook-stack-'));
   const manifestPath = join(folder, 'sandbox.json');
   const chain = startChild('deploy/chain.ts', ['--port', '0', '--block-time-ms', String(options.blockTimeMs ?? 250)]);
-  let server: Child | null = null;
+  const processes = options.processes ?? [''];
+  const servers = new Map<string, Child>();
   const lines: string[] = [];
 
-  async function endServer(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
-    if (server === null) return;
+  async function endProcess(roles: string, signal: NodeJS.Signals): Promise<void> {
+    const server = servers.get(roles);
+    if (server === undefined) return;
+    servers.delete(roles);
     await server.end(signal);
     lines.push(...server.lines());
-    server = null;
+  }
+
+  async function endServer(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+    await Promise.all([...servers.keys()].map((roles) => endProcess(roles, signal)));
   }
 
   try {
@@ -71,16 +85,20 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     const provider = connect(rpcUrl);
     const common = ['--manifest', manifestPath, '--database', options.databaseUrl];
 
-    async function startServer(): Promise<void> {
-      const started = startChild('cli/main.ts', ['serve', ...common, '--port', String(port)], {
-        LOG_LEVEL: 'warn',
-        ROLES: '',
-      });
-      server = started;
-      await until('the server to answer', async () => {
+    async function startProcess(roles: string): Promise<void> {
+      const env = { LOG_LEVEL: 'warn', ROLES: roles };
+      const started = startChild('cli/main.ts', ['serve', ...common, '--port', String(port)], env);
+      servers.set(roles, started);
+      const killed = (): boolean => servers.get(roles) !== started;
+      await until(`${roles || 'the server'} to serve`, async () => {
+        if (killed()) return true;
         if (started.process.exitCode !== null) throw new Error(`the server ended:\n${started.output()}`);
-        return (await fetch(`${manifest.serverUrl}/health`).catch(() => null))?.ok === true;
+        return started.lines().some((line) => line.startsWith('serving '));
       });
+    }
+
+    async function startServer(): Promise<void> {
+      await Promise.all(processes.map(startProcess));
     }
 
     await startServer();
@@ -89,11 +107,15 @@ export async function startStack(options: StackOptions): Promise<Stack> {
       provider,
       startServer,
       endServer,
-      serverLines: () => [...lines, ...(server?.lines() ?? [])],
+      processes,
+      kill: (roles) => endProcess(roles, 'SIGKILL'),
+      revive: startProcess,
+      serverLines: () => [...lines, ...[...servers.values()].flatMap((server) => server.lines())],
       async operate(...args) {
         const child = startChild('cli/main.ts', [...args, ...common], { LOG_LEVEL: 'warn' });
         await new Promise<void>((resolve) => child.process.once('exit', () => resolve()));
         if (child.process.exitCode !== 0) throw new Error(`${args.join(' ')} failed:\n${child.output()}`);
+        return child.lines().join('\n');
       },
       async close() {
         await endServer('SIGTERM');
