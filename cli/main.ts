@@ -1,4 +1,5 @@
 import { readCommandLine } from './arguments.js';
+import { checkpointCommand } from './commands/checkpoint.js';
 import { claimCommand } from './commands/claim.js';
 import type { Command } from './commands/command.js';
 import { haltCommand, resumeCommand } from './commands/halt.js';
@@ -15,6 +16,7 @@ const COMMANDS: Record<string, Command> = {
   reconcile: reconcileCommand,
   halt: haltCommand,
   resume: resumeCommand,
+  checkpoint: checkpointCommand,
   outbox: outboxCommand,
   claim: claimCommand,
 };

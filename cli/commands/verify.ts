@@ -9,7 +9,7 @@ const LINE_INTERVAL_MS = 1_000;
 export const verifyCommand: Command = {
   help: `curvebook verify [--rpc <url>] [options]
 
-Derives every decomposition, posting, balance and withdrawal again from the rows that it was derived from; with --rpc also compares
+Derives every decomposition, posting, balance, withdrawal and checkpoint again from the rows that it was derived from; with --rpc also compares
 blocks, events, holdings, claims and live curves with the chain. Reads only; the server may run. Exits with ${EXIT_DIFFERENCE} at the first difference.
 
   --rpc <url>         compare with this node, too
@@ -31,7 +31,7 @@ ${COMMON_OPTIONS}`,
         print(line, { ok: true, ...report }, [
           `verified up to generation ${report.generation}, block ${report.blockNumber}: ${report.blocks} blocks, ` +
             `${report.curves} curves, ${report.fills} fills, ${report.postings} postings, ${report.balances} balances, ` +
-            `${report.claims} withdrawals, ${report.reversals} reversals` +
+            `${report.claims} withdrawals, ${report.checkpoints} checkpoints, ${report.reversals} reversals` +
             (report.chainEvents === null ? '; the chain was not asked' : `, ${report.chainEvents} events of the chain`),
         ]);
         return 0;

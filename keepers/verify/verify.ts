@@ -8,6 +8,7 @@ import type { Db, GenerationRow, Queryable } from '../../ledger/types.js';
 import type { Rpc } from '../chain/rpc.js';
 import { verifyBlocks } from './blocks.js';
 import { verifyChain } from './chain.js';
+import { verifyCheckpoints } from './checkpoints.js';
 import { verifyClaims } from './claims.js';
 import { verifyCurves } from './curves.js';
 import { verifyEntries } from './entries.js';
@@ -44,6 +45,7 @@ export interface VerifyReport {
   postings: number;
   balances: number;
   claims: number;
+  checkpoints: number;
   /** Events of the chain that were compared; null without an endpoint. */
   chainEvents: number | null;
 }
@@ -70,8 +72,8 @@ export interface Verification extends VerifyDeps {
 
 /**
  * Derives everything in the ledger log again from the rows that it was derived from: that blocks hang together, that posted curves
- * and the decompositions of fills follow from the order log, postings from events and decompositions, balances from postings, and
- * withdrawals from events. With an endpoint also that blocks, events, holdings, claims and live curves are those of the chain. Reads
+ * and the decompositions of fills follow from the order log, postings from events and decompositions, balances and checkpoints from
+ * postings, and withdrawals from events. With an endpoint also that blocks, events, holdings, claims and live curves are those of the chain. Reads
  * only. Throws VerifyError at the first difference.
  */
 export async function verifyLedger(deps: VerifyDeps): Promise<VerifyReport> {
@@ -89,6 +91,7 @@ export async function verifyLedger(deps: VerifyDeps): Promise<VerifyReport> {
     const { curves, fills } = await verifyCurves(verification);
     const { postings, balances } = await verifyEntries(verification);
     const claims = await verifyClaims(verification);
+    const checkpoints = await verifyCheckpoints(verification);
     const chainEvents = deps.rpc === null ? null : await verifyChain(verification, deps.rpc);
     return {
       generation: head.generation,
@@ -100,6 +103,7 @@ export async function verifyLedger(deps: VerifyDeps): Promise<VerifyReport> {
       postings,
       balances,
       claims,
+      checkpoints,
       chainEvents,
     };
   });
