@@ -10,7 +10,9 @@ import type { HardhatPlugin } from 'hardhat/types/plugins';
 const solcPath = createRequire(import.meta.url).resolve('solc/soljson.js');
 
 const root = fileURLToPath(new URL('.', import.meta.url));
-const solidityTests = join(root, 'test', 'solidity');
+/** Coverage works on a marked copy of contracts and tests, and keeps its artifacts apart. */
+const solidityRoot = join(root, process.env['SOLIDITY_ROOT'] ?? '');
+const solidityTests = join(solidityRoot, 'test', 'solidity');
 
 const compiler = {
   version: '0.8.37',
@@ -68,9 +70,12 @@ export default defineConfig({
     overrides: Object.fromEntries(testSources.map((source) => [source, testCompiler])),
   },
   paths: {
-    sources: join(root, 'contracts'),
+    sources: join(solidityRoot, 'contracts'),
+    artifacts: join(solidityRoot, 'artifacts'),
+    cache: join(solidityRoot, 'cache'),
     tests: { solidity: solidityTests },
   },
+  coverage: { skipFiles: ['**/mocks/**'] },
   /** Every call of a test is a transaction of its own, so that transient storage and warm slots end with it. */
   test: {
     solidity: {

@@ -10,17 +10,18 @@ const solc = createRequire(import.meta.url)('solc');
 const WAYS = [{ viaIR: false, optimizer: { enabled: true, runs: 200 } }, {}];
 
 /**
- * Works on the inputs of the last build of contracts/.
+ * Works on the inputs of the builds that the artifacts of contracts/ are from.
  * @returns {{ treeOf: (file: string) => any, compile: (contract: string, file: string, source: string) =>
  *   { equal: boolean, contract: { bytecode: string, deployedBytecode: string } } | undefined }}
  *   `compile` returns nothing for a source that is not valid, and `equal` when the code is that of the original
  */
 export function createCompiler() {
-  const input = inputOfContracts();
   /** How a contract compiles, and to what, as it is. */
   const known = new Map();
 
-  function codeOf(contract, sources, way) {
+  function codeOf(contract, changes, way) {
+    const input = inputOf(contract);
+    const sources = { ...input.sources, ...changes };
     const name = contract.replace(/.*\/(.*)\.sol/, '$1');
     const selected = { [`project/${contract}`]: { [name]: ['evm.bytecode.object', 'evm.deployedBytecode.object'] } };
     const output = JSON.parse(
@@ -35,32 +36,30 @@ export function createCompiler() {
 
   function original(contract) {
     if (!known.has(contract)) {
-      const way = WAYS.find((one) => codeOf(contract, input.sources, one) !== undefined);
-      known.set(contract, { way, code: codeOf(contract, input.sources, way) });
+      const way = WAYS.find((one) => codeOf(contract, {}, one) !== undefined);
+      known.set(contract, { way, code: codeOf(contract, {}, way) });
     }
     return known.get(contract);
   }
 
   return {
     treeOf(file) {
+      const input = inputOf(file);
       const settings = { ...input.settings, outputSelection: { [`project/${file}`]: { '': ['ast'] } } };
       return JSON.parse(solc.compile(JSON.stringify({ ...input, settings }))).sources[`project/${file}`].ast;
     },
     compile(contract, file, source) {
       const { way, code } = original(contract);
-      const next = codeOf(contract, { ...input.sources, [`project/${file}`]: { content: source } }, way);
+      const next = codeOf(contract, { [`project/${file}`]: { content: source } }, way);
       return next && { equal: next.bytecode === code.bytecode, contract: next };
     },
   };
 }
 
-function inputOfContracts() {
-  const folder = join(projectRoot, 'artifacts', 'build-info');
-  const inputs = readdirSync(folder)
-    .filter((name) => !name.endsWith('.output.json'))
-    .map((name) => JSON.parse(readFileSync(join(folder, name), 'utf8')).input)
-    .filter(({ settings, sources }) => settings.viaIR && sources['project/contracts/CurveBook.sol'] !== undefined);
-  if (inputs.length !== 1)
-    throw new Error('run `npm run compile` on clean artifacts/ first: which build is the last is not clear');
-  return inputs[0];
+/** The input of the build that compiled a source, by way of one of its artifacts. */
+function inputOf(file) {
+  const artifacts = join(projectRoot, 'artifacts');
+  const [name] = readdirSync(join(artifacts, file)).filter((one) => one.endsWith('.json'));
+  const { buildInfoId } = JSON.parse(readFileSync(join(artifacts, file, name), 'utf8'));
+  return JSON.parse(readFileSync(join(artifacts, 'build-info', `${buildInfoId}.json`), 'utf8')).input;
 }
