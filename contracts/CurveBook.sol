@@ -103,6 +103,13 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
     }
 
     /// @inheritdoc ICurveBook
+    function setTakerFees(bytes32 market, bool charged) external onlyOwner {
+        Market storage m = _listed(market);
+        m.swapWord = m.swapWord.setScale(m.swapWord.scale().setChargesFees(charged));
+        emit TakerFeesSet(market, charged);
+    }
+
+    /// @inheritdoc ICurveBook
     function setPoster(address poster, bool allowed) external onlyOwner {
         _storage().posters[poster] = allowed;
         emit PosterSet(poster, allowed);
@@ -281,31 +288,50 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
 
     /// @inheritdoc ICurveBook
     function consume(
+        uint256 amount,
         address tokenIn,
         address tokenOut,
-        uint256 amount,
         bool exactOut
-    ) external returns (Fill memory fill) {
+    ) external returns (Fill calldata) {
         if (msg.sender != ENTRYPOINT) revert NotEntrypoint(msg.sender);
-        fill.market = MarketIds.idOf(tokenIn, tokenOut);
-        Market storage m = _storage().markets[fill.market];
+        (bytes32 market, bool isToken0) = MarketIds.locate(tokenIn, tokenOut);
+        Market storage m = _storage().markets[market];
+        PostWord live = m.postWord;
+        // A market that is not listed has no deadline.
+        if (block.timestamp >= live.deadline()) _revertNotLive(market, live.deadline());
         SwapWord swapWord = m.swapWord;
-        if (!swapWord.scale().isListed()) revert UnknownMarket(fill.market);
-        PostWord postWord = m.postWord;
-        if (block.timestamp >= postWord.deadline()) revert CurveExpired(fill.market, postWord.deadline());
+        MarketScale scale = swapWord.scale();
+        bool isBuy = scale.isBuy(isToken0);
+        uint256 consumed = live.consumed(isBuy, swapWord);
+        (uint256 baseAmount, uint256 quoteAmount, uint256 available) = CurveMath.tradeStored(
+            _side(m, isBuy),
+            isBuy,
+            exactOut,
+            amount,
+            consumed,
+            scale.lotUnits(),
+            scale.tickLotUnits()
+        );
+        if (baseAmount == 0) _revertUnfilled(amount, available);
 
-        CurveMath.Request memory request = _request(swapWord, postWord, tokenIn < tokenOut, amount, exactOut);
-        CurveMath.Trade memory trade = CurveMath.tradeStored(request.isBuy ? m.askWords : m.bidWords, request);
-        if (trade.outcome != CurveMath.Outcome.Filled) _revertUnfilled(trade, amount);
-
-        swapWord = swapWord.take(request.isBuy, trade.baseAmount);
+        swapWord = swapWord.take(isBuy, baseAmount);
         m.swapWord = swapWord;
-        fill.fillSeq = swapWord.fillSeq();
-        fill.curveSeq = postWord.seq();
-        fill.isBuy = request.isBuy;
-        fill.baseAmount = trade.baseAmount;
-        fill.quoteAmount = trade.quoteAmount;
-        fill.consumedBefore = request.consumed;
+        (uint256 fillSeq, uint256 curveSeq, bool feesOn) = (swapWord.fillSeq(), live.seq(), scale.chargesFees());
+        // Same as returning a Fill of these values, without a copy of it: a struct of static members is encoded as it lies in memory.
+        assembly ("memory-safe") {
+            let fill := mload(0x40)
+            mstore(fill, fillSeq)
+            mstore(add(fill, 0x20), curveSeq)
+            mstore(add(fill, 0x40), isBuy)
+            mstore(add(fill, 0x60), baseAmount)
+            mstore(add(fill, 0x80), quoteAmount)
+            mstore(add(fill, 0xa0), 0)
+            mstore(add(fill, 0xc0), 0)
+            mstore(add(fill, 0xe0), consumed)
+            mstore(add(fill, 0x100), market)
+            mstore(add(fill, 0x120), feesOn)
+            return(fill, 0x140)
+        }
     }
 
     /// @inheritdoc ICurveBook
@@ -315,39 +341,41 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
         uint256 amount,
         bool exactOut
     ) external view returns (uint256 amountIn, uint256 amountOut) {
-        Market storage m = _storage().markets[MarketIds.idOf(tokenIn, tokenOut)];
-        PostWord postWord = m.postWord;
+        (bytes32 market, bool isToken0) = MarketIds.locate(tokenIn, tokenOut);
+        Market storage m = _storage().markets[market];
+        PostWord live = m.postWord;
         // A market that is not listed has no deadline.
-        if (block.timestamp >= postWord.deadline()) return (0, 0);
-
-        CurveMath.Request memory request = _request(m.swapWord, postWord, tokenIn < tokenOut, amount, exactOut);
-        CurveMath.Trade memory trade = CurveMath.tradeStored(request.isBuy ? m.askWords : m.bidWords, request);
-        return request.isBuy ? (trade.quoteAmount, trade.baseAmount) : (trade.baseAmount, trade.quoteAmount);
-    }
-
-    /// @param inIsToken0 The taker pays with the token of lower address.
-    function _request(
-        SwapWord swapWord,
-        PostWord postWord,
-        bool inIsToken0,
-        uint256 amount,
-        bool exactOut
-    ) private pure returns (CurveMath.Request memory request) {
+        if (block.timestamp >= live.deadline()) return (0, 0);
+        SwapWord swapWord = m.swapWord;
         MarketScale scale = swapWord.scale();
-        bool isBuy = inIsToken0 != scale.baseIsToken0();
-        request.isBuy = isBuy;
-        request.exactOut = exactOut;
-        request.amount = amount;
-        request.consumed = postWord.consumed(isBuy, isBuy ? swapWord.cumAsk() : swapWord.cumBid());
-        request.lotUnits = scale.lotUnits();
-        request.tickLotUnits = scale.tickLotUnits();
+        bool isBuy = scale.isBuy(isToken0);
+        (uint256 baseAmount, uint256 quoteAmount, ) = CurveMath.tradeStored(
+            _side(m, isBuy),
+            isBuy,
+            exactOut,
+            amount,
+            live.consumed(isBuy, swapWord),
+            scale.lotUnits(),
+            scale.tickLotUnits()
+        );
+        return isBuy ? (quoteAmount, baseAmount) : (baseAmount, quoteAmount);
     }
 
-    function _revertUnfilled(CurveMath.Trade memory trade, uint256 amount) private pure {
-        if (trade.outcome == CurveMath.Outcome.ZeroAmount) revert ZeroAmount();
-        if (trade.outcome == CurveMath.Outcome.AmountTooLarge) revert AmountTooLarge(amount, CurveMath.MAX_AMOUNT);
-        if (trade.outcome == CurveMath.Outcome.ZeroOutput) revert ZeroOutput();
-        revert InsufficientDepth(amount, trade.available);
+    /// @inheritdoc ICurveBook
+    function chargesFees(address tokenIn, address tokenOut) external view returns (bool) {
+        return _storage().markets[MarketIds.idOf(tokenIn, tokenOut)].swapWord.scale().chargesFees();
+    }
+
+    function _revertNotLive(bytes32 market, uint256 deadline) private view {
+        _listed(market);
+        revert CurveExpired(market, deadline);
+    }
+
+    function _revertUnfilled(uint256 amount, uint256 available) private pure {
+        if (amount == 0) revert ZeroAmount();
+        if (amount > CurveMath.MAX_AMOUNT) revert AmountTooLarge(amount, CurveMath.MAX_AMOUNT);
+        if (available == CurveMath.ENOUGH) revert ZeroOutput(amount);
+        revert InsufficientDepth(amount, available);
     }
 
     /* VIEWS */
@@ -385,6 +413,7 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
         state.snapBid = postWord.snapBid();
         state.deadline = postWord.deadline();
         state.seq = postWord.seq();
+        state.chargesFees = swapWord.scale().chargesFees();
     }
 
     /// @inheritdoc ICurveBook
@@ -399,6 +428,15 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
         words = new uint256[](SideHeadLibrary.headOf(side[0]).wordsUsed());
         for (uint256 i = 0; i < words.length; ++i) {
             words[i] = side[i];
+        }
+    }
+
+    /// @dev The words that a buyer or a seller trades against.
+    function _side(Market storage m, bool isBuy) private view returns (uint256[4] storage words) {
+        uint256[4] storage bids = m.bidWords;
+        // Same as isBuy ? m.askWords : m.bidWords, without a jump: the asks' four slots come right before the bids'.
+        assembly ("memory-safe") {
+            words.slot := sub(bids.slot, shl(2, isBuy))
         }
     }
 

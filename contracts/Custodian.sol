@@ -7,13 +7,15 @@ import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
 import {Ownable2StepUpgradeable} from "@openzeppelin/contracts-upgradeable/access/Ownable2StepUpgradeable.sol";
 import {ICustodian} from "./interfaces/ICustodian.sol";
+import {IEntrypoint} from "./interfaces/IEntrypoint.sol";
+import {Tokens} from "./libraries/Tokens.sol";
 import {ClaimWord, ClaimWordLibrary} from "./types/ClaimWord.sol";
 
 /// @title Custodian
 /// @notice The documentation is in {ICustodian}.
 ///
 /// Every function that moves tokens or claims holds one transient lock. So a token's hook can't finish a swap inside a deposit and have
-/// its payment counted as part of what the deposit brought.
+/// its payment counted as part of what the deposit brought. Nor can it make a deposit inside a swap, which asks the entrypoint's lock.
 contract Custodian is ICustodian, Ownable2StepUpgradeable, UUPSUpgradeable, ReentrancyGuardTransient {
     using SafeERC20 for IERC20;
 
@@ -75,11 +77,11 @@ contract Custodian is ICustodian, Ownable2StepUpgradeable, UUPSUpgradeable, Reen
     /// @inheritdoc ICustodian
     function deposit(address token, uint256 amount) external nonReentrant {
         if (amount == 0) revert ZeroAmount();
-        uint256 held = IERC20(token).balanceOf(address(this));
-        IERC20(token).safeTransferFrom(msg.sender, address(this), amount);
-        uint256 holds = IERC20(token).balanceOf(address(this));
-        if (holds <= held) revert NothingReceived(token);
-        emit Deposited(msg.sender, token, holds - held);
+        // Whatever comes in then is a swap's payment, or can be taken for it.
+        if (IEntrypoint(ENTRYPOINT).isLocked()) revert SwapUnderWay();
+        uint256 received = Tokens.pull(token, address(this), amount);
+        if (received == 0) revert NothingReceived(token);
+        emit Deposited(msg.sender, token, received);
     }
 
     /// @inheritdoc ICustodian
@@ -169,25 +171,47 @@ contract Custodian is ICustodian, Ownable2StepUpgradeable, UUPSUpgradeable, Reen
     /* ENTRYPOINT */
 
     /// @inheritdoc ICustodian
-    function payOut(address token, address to, uint256 amount) external nonReentrant {
+    function payOut(
+        address token,
+        address to,
+        uint256 amount
+    ) external nonReentrant returns (uint256 available) {
         if (msg.sender != ENTRYPOINT) revert NotEntrypoint(msg.sender);
-        if (to == address(0) || to == address(this) || to == ENTRYPOINT || to == CURVE_BOOK || to == SETTLER) {
-            revert ForbiddenRecipient(to);
-        }
-        uint256 available = availableLiquidity(token);
+        if (_isForbidden(to)) revert ForbiddenRecipient(to);
+        available = availableLiquidity(token);
         if (amount > available) revert InsufficientLiquidity(token, amount, available);
-        IERC20(token).safeTransfer(to, amount);
+        unchecked {
+            available -= amount;
+        }
+        Tokens.push(token, to, amount);
+    }
+
+    /// @dev Tokens sent to nobody, or to one of the platform's own contracts, would be lost or could be taken for something else.
+    function _isForbidden(address to) private view returns (bool forbidden) {
+        (address entrypoint, address curveBook, address settler) = (ENTRYPOINT, CURVE_BOOK, SETTLER);
+        // Same as to == address(0) || to == address(this) || to == ENTRYPOINT || to == CURVE_BOOK || to == SETTLER, without a jump for each.
+        assembly ("memory-safe") {
+            forbidden := or(
+                or(iszero(to), eq(to, address())),
+                or(eq(to, entrypoint), or(eq(to, curveBook), eq(to, settler)))
+            )
+        }
     }
 
     /* VIEWS */
 
     /// @inheritdoc ICustodian
     function availableLiquidity(address token) public view returns (uint256) {
-        uint256 held = IERC20(token).balanceOf(address(this));
+        uint256 held = Tokens.balanceOf(token, address(this));
         uint256 claimed = _storage().totalClaims[token];
         unchecked {
             return held > claimed ? held - claimed : 0;
         }
+    }
+
+    /// @inheritdoc ICustodian
+    function isLocked() external view returns (bool) {
+        return _reentrancyGuardEntered();
     }
 
     /// @inheritdoc ICustodian

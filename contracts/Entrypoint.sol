@@ -2,9 +2,7 @@
 pragma solidity ^0.8.28;
 
 import {UUPSUpgradeable} from "@openzeppelin/contracts/proxy/utils/UUPSUpgradeable.sol";
-import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {IERC20Permit} from "@openzeppelin/contracts/token/ERC20/extensions/IERC20Permit.sol";
-import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
 import {Ownable2StepUpgradeable} from "@openzeppelin/contracts-upgradeable/access/Ownable2StepUpgradeable.sol";
 import {ICurveBook} from "./interfaces/ICurveBook.sol";
@@ -13,6 +11,8 @@ import {IEntrypoint} from "./interfaces/IEntrypoint.sol";
 import {IOrderPayer} from "./interfaces/IOrderPayer.sol";
 import {CurveMath} from "./libraries/CurveMath.sol";
 import {TakerFees} from "./libraries/TakerFees.sol";
+import {Tokens} from "./libraries/Tokens.sol";
+import {FillRef} from "./types/FillRef.sol";
 
 /// @title Entrypoint
 /// @notice The documentation is in {IEntrypoint}.
@@ -20,8 +20,6 @@ import {TakerFees} from "./libraries/TakerFees.sol";
 /// Order within a swap: the curve's counter is written first, then the input is received, then the output paid. So a token's hook that
 /// looks at the market in between sees the depth already taken, and nothing is paid before the vault has what it sold it for.
 contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, ReentrancyGuardTransient {
-    using SafeERC20 for IERC20;
-
     /* STORAGE */
 
     /// @custom:storage-location erc7201:curvebook.storage.Entrypoint
@@ -66,6 +64,11 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Re
     }
 
     /* SWAPS */
+
+    modifier onlySettler() {
+        if (msg.sender != SETTLER) revert NotSettler(msg.sender);
+        _;
+    }
 
     modifier before(uint256 deadline) {
         if (block.timestamp > deadline) revert DeadlinePassed(deadline);
@@ -128,23 +131,25 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Re
     function swapOrder(
         OrderSwap calldata order,
         bytes calldata payment
-    ) external nonReentrant returns (uint256 amountIn, uint256 amountOut) {
-        if (msg.sender != SETTLER) revert NotSettler(msg.sender);
-        ICurveBook.Fill memory fill = CURVE_BOOK.consume(order.tokenIn, order.tokenOut, order.amount, order.exactOut);
-        (amountIn, amountOut) = _amounts(fill);
+    ) external onlySettler nonReentrant returns (uint256 amountIn, uint256 amountOut) {
+        FillRef fill = _consume(order.amount, order.tokenIn, order.tokenOut, order.exactOut);
+        (amountIn, amountOut) = (fill.amountIn(), fill.amountOut());
         if (order.exactOut) {
             if (amountIn > order.limit) revert ExcessiveInput(amountIn, order.limit);
         } else if (amountOut < order.limit) {
             revert InsufficientOutput(amountOut, order.limit);
         }
 
-        uint256 total = amountIn + order.inputFee;
-        uint256 held = _vaultBalance(order.tokenIn);
-        IOrderPayer(msg.sender).pay(order.tokenIn, total, payment);
-        _requireReceived(order.tokenIn, held, total);
+        fill.setInputFee(order.inputFee);
+        _receive(order.tokenIn, amountIn + order.inputFee, payment);
+        _payOut(order.tokenOut, order.recipient, amountOut);
+        _emitSwap(fill, order.taker, order.recipient);
+    }
 
-        CUSTODIAN.payOut(order.tokenOut, order.recipient, amountOut);
-        _emitSwap(fill, order.taker, order.recipient, 0, order.inputFee);
+    /// @inheritdoc IEntrypoint
+    function collectFee(address token, uint256 amount) external onlySettler nonReentrant {
+        if (CUSTODIAN.isLocked()) revert CustodianLocked();
+        _receive(token, amount, msg.data[:0]);
     }
 
     function _swap(
@@ -154,12 +159,15 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Re
         uint256 amountIn,
         uint256 minAmountOut
     ) private returns (uint256 amountOut) {
-        ICurveBook.Fill memory fill = CURVE_BOOK.consume(tokenIn, tokenOut, amountIn, false);
-        (, uint256 gross) = _amounts(fill);
-        uint256 fee = TakerFees.feeOf(gross, _storage().ratePpm[msg.sender]);
-        amountOut = gross - fee;
+        FillRef fill = _consume(amountIn, tokenIn, tokenOut, false);
+        amountOut = fill.amountOut();
+        uint256 fee = 0;
+        if (fill.chargesFees()) {
+            fee = TakerFees.feeOf(amountOut, _storage().ratePpm[msg.sender]);
+            amountOut -= fee;
+        }
         if (amountOut < minAmountOut) revert InsufficientOutput(amountOut, minAmountOut);
-        _exchange(tokenIn, tokenOut, recipient, fill, amountIn, gross, fee);
+        _exchange(tokenIn, tokenOut, recipient, fill, amountIn, amountOut, fee);
     }
 
     function _swapExactOutput(
@@ -170,13 +178,14 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Re
         uint256 maxAmountIn
     ) private returns (uint256 amountIn) {
         uint256 gross = amountOut;
-        uint256 ratePpm = _storage().ratePpm[msg.sender];
         // An amount beyond what the curve accepts is passed on as it is, to be refused by its own name.
-        if (amountOut <= CurveMath.MAX_AMOUNT) gross = TakerFees.grossFor(amountOut, ratePpm);
-        ICurveBook.Fill memory fill = CURVE_BOOK.consume(tokenIn, tokenOut, gross, true);
-        (amountIn, ) = _amounts(fill);
+        if (amountOut <= CurveMath.MAX_AMOUNT && CURVE_BOOK.chargesFees(tokenIn, tokenOut)) {
+            gross = TakerFees.grossFor(amountOut, _storage().ratePpm[msg.sender]);
+        }
+        FillRef fill = _consume(gross, tokenIn, tokenOut, true);
+        amountIn = fill.amountIn();
         if (amountIn > maxAmountIn) revert ExcessiveInput(amountIn, maxAmountIn);
-        _exchange(tokenIn, tokenOut, recipient, fill, amountIn, gross, gross - amountOut);
+        _exchange(tokenIn, tokenOut, recipient, fill, amountIn, amountOut, gross - amountOut);
     }
 
     /// @dev The vault gets at least `amountIn`, measured by its balance, or nothing happens.
@@ -184,19 +193,31 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Re
         address tokenIn,
         address tokenOut,
         address recipient,
-        ICurveBook.Fill memory fill,
+        FillRef fill,
         uint256 amountIn,
-        uint256 gross,
+        uint256 amountOut,
         uint256 fee
     ) private {
-        uint256 held = _vaultBalance(tokenIn);
-        IERC20(tokenIn).safeTransferFrom(msg.sender, address(CUSTODIAN), amountIn);
-        _requireReceived(tokenIn, held, amountIn);
+        uint256 received = Tokens.pull(tokenIn, address(CUSTODIAN), amountIn);
+        if (received < amountIn) revert InsufficientReceived(tokenIn, received, amountIn);
+        if (fee != 0) {
+            // Without a fee, paying out checks the whole gross output by itself.
+            _requireLiquidity(tokenOut, amountOut + fee);
+            fill.setFee(fee);
+        }
+        _payOut(tokenOut, recipient, amountOut);
+        _emitSwap(fill, msg.sender, recipient);
+    }
 
-        // Without a fee, paying out checks the whole gross output by itself.
-        if (fee != 0) _requireLiquidity(tokenOut, gross);
-        CUSTODIAN.payOut(tokenOut, recipient, gross - fee);
-        _emitSwap(fill, msg.sender, recipient, fee, 0);
+    /// @dev The settler brings the input, measured like any other.
+    function _receive(address token, uint256 amount, bytes calldata payment) private {
+        uint256 held = Tokens.balanceOf(token, address(CUSTODIAN));
+        IOrderPayer(SETTLER).pay(token, amount, payment);
+        uint256 holds = Tokens.balanceOf(token, address(CUSTODIAN));
+        unchecked {
+            uint256 received = holds > held ? holds - held : 0;
+            if (received < amount) revert InsufficientReceived(token, received, amount);
+        }
     }
 
     /// @dev Whoever saw the approval on its way can submit it first, which must not stop the swap. It then reverts here, and whether the
@@ -211,40 +232,62 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Re
         done;
     }
 
-    function _amounts(ICurveBook.Fill memory fill) private pure returns (uint256 amountIn, uint256 amountOut) {
-        return fill.isBuy ? (fill.quoteAmount, fill.baseAmount) : (fill.baseAmount, fill.quoteAmount);
+    function _consume(
+        uint256 amount,
+        address tokenIn,
+        address tokenOut,
+        bool exactOut
+    ) private returns (FillRef fill) {
+        ICurveBook book = CURVE_BOOK;
+        bytes4 selector = ICurveBook.consume.selector;
+        bool known;
+        // Same as book.consume(amount, tokenIn, tokenOut, exactOut), whose answer stays where it arrives: a struct of static members is
+        // encoded as it lies in memory.
+        assembly ("memory-safe") {
+            fill := mload(0x40)
+            mstore(0x40, add(fill, 0x140))
+            mstore(fill, selector)
+            mstore(add(fill, 0x04), amount)
+            mstore(add(fill, 0x24), tokenIn)
+            mstore(add(fill, 0x44), tokenOut)
+            mstore(add(fill, 0x64), exactOut)
+            if iszero(call(gas(), book, 0, fill, 0x84, fill, 0x140)) {
+                returndatacopy(fill, 0x00, returndatasize())
+                revert(fill, returndatasize())
+            }
+            known := eq(returndatasize(), 0x140)
+        }
+        // Else the book has no code, or is of another version.
+        assert(known);
     }
 
-    function _vaultBalance(address token) private view returns (uint256) {
-        return IERC20(token).balanceOf(address(CUSTODIAN));
+    function _payOut(address token, address to, uint256 amount) private {
+        ICustodian custodian = CUSTODIAN;
+        bytes4 selector = ICustodian.payOut.selector;
+        bool known;
+        // Same as custodian.payOut(token, to, amount). That it answers proves that there is code.
+        assembly ("memory-safe") {
+            let data := mload(0x40)
+            mstore(data, selector)
+            mstore(add(data, 0x04), token)
+            mstore(add(data, 0x24), to)
+            mstore(add(data, 0x44), amount)
+            if iszero(call(gas(), custodian, 0, data, 0x64, 0x00, 0x00)) {
+                returndatacopy(data, 0x00, returndatasize())
+                revert(data, returndatasize())
+            }
+            known := eq(returndatasize(), 0x20)
+        }
+        assert(known);
     }
 
-    function _requireReceived(address token, uint256 held, uint256 required) private view {
-        uint256 holds = _vaultBalance(token);
-        uint256 received = holds > held ? holds - held : 0;
-        if (received < required) revert InsufficientReceived(token, received, required);
-    }
-
-    function _emitSwap(
-        ICurveBook.Fill memory fill,
-        address taker,
-        address recipient,
-        uint256 fee,
-        uint256 inputFee
-    ) private {
-        emit Swap(
-            fill.market,
-            taker,
-            recipient,
-            fill.fillSeq,
-            fill.curveSeq,
-            fill.isBuy,
-            fill.baseAmount,
-            fill.quoteAmount,
-            fee,
-            inputFee,
-            fill.consumedBefore
-        );
+    function _emitSwap(FillRef fill, address taker, address recipient) private {
+        bytes32 topic = Swap.selector;
+        bytes32 market = fill.market();
+        // Same as emit Swap(market, taker, recipient, fill.fillSeq, ..., fill.consumedBefore): a fill begins with the event's data.
+        assembly ("memory-safe") {
+            log4(fill, 0x100, topic, market, taker, recipient)
+        }
     }
 
     /// @dev The fee stays in the vault but is sold by makers like the rest, so settled claims must not have to back it.
@@ -276,8 +319,15 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Re
         address tokenOut,
         uint256 amountIn
     ) external view returns (uint256 amountOut) {
-        (, uint256 gross) = _preview(tokenIn, tokenOut, amountIn, false);
-        return gross - TakerFees.feeOf(gross, _storage().ratePpm[taker]);
+        (, amountOut) = _preview(tokenIn, tokenOut, amountIn, false);
+        if (amountOut != 0 && CURVE_BOOK.chargesFees(tokenIn, tokenOut)) {
+            amountOut -= TakerFees.feeOf(amountOut, _storage().ratePpm[taker]);
+        }
+    }
+
+    /// @inheritdoc IEntrypoint
+    function isLocked() external view returns (bool) {
+        return _reentrancyGuardEntered();
     }
 
     /// @inheritdoc IEntrypoint

@@ -99,7 +99,7 @@ contract OrderSettler is IOrderSettler, Ownable2Step, ReentrancyGuardTransient {
         _pull(order, address(this), route.amountIn);
         bool feeInSwap = route.ownAmount != 0;
         if (feeInSwap) amountOut = _swapOwnPart(order, route);
-        else if (route.feeAmount != 0) _payVault(order.tokenIn, route.feeAmount);
+        else if (route.feeAmount != 0) ENTRYPOINT.collectFee(order.tokenIn, route.feeAmount);
         for (uint256 i = 0; i < route.calls.length; ++i) {
             _call(order, route.calls[i]);
         }
@@ -170,15 +170,6 @@ contract OrderSettler is IOrderSettler, Ownable2Step, ReentrancyGuardTransient {
             WITNESS_TYPE_STRING,
             order.signature
         );
-    }
-
-    /// @dev The event will claim that the vault got this much, so it has to.
-    function _payVault(address token, uint256 amount) private {
-        uint256 held = IERC20(token).balanceOf(CUSTODIAN);
-        IERC20(token).safeTransfer(CUSTODIAN, amount);
-        uint256 holds = IERC20(token).balanceOf(CUSTODIAN);
-        uint256 received = holds > held ? holds - held : 0;
-        if (received < amount) revert InsufficientReceived(token, received, amount);
     }
 
     /// @dev Whatever the target leaves of its allowance is taken back.

@@ -22,6 +22,8 @@ interface ICurveBook {
         uint256 maxTtlSec
     );
     event MaxTtlSet(bytes32 indexed market, uint256 maxTtlSec);
+    /// @notice Whether takers with a fee rate pay it in this market from now on. No market charges fees when it is listed.
+    event TakerFeesSet(bytes32 indexed market, bool charged);
     /// @notice A curve is live, posted in full or in part. `snapAsk` and `snapBid` are the cumulative base units taken that its snapshot
     /// already reflects (modulo 2^92); `wordsHash` is keccak256 over all its packed words, ask words first, those that stayed included.
     event CurvePosted(
@@ -52,12 +54,12 @@ interface ICurveBook {
     error CurveExpired(bytes32 market, uint256 deadline);
     error InsufficientDepth(uint256 requested, uint256 available);
     error ZeroAmount();
-    error ZeroOutput();
+    error ZeroOutput(uint256 amount);
     error AmountTooLarge(uint256 amount, uint256 maximum);
 
     /// @notice The result of walking a curve. Amounts are gross: no taker fee is in them.
+    /// The members up to `consumedBefore` stand in the order of the data of the entrypoint's `Swap` event.
     struct Fill {
-        bytes32 market;
         /// @dev Per market, from 1, strictly rising by one.
         uint256 fillSeq;
         uint256 curveSeq;
@@ -65,8 +67,14 @@ interface ICurveBook {
         bool isBuy;
         uint256 baseAmount;
         uint256 quoteAmount;
+        /// @dev Both zero; the entrypoint fills them in.
+        uint256 fee;
+        uint256 inputFee;
         /// @dev Base units of this side of the live curve that were consumed before this fill.
         uint256 consumedBefore;
+        bytes32 market;
+        /// @dev Takers with a fee rate pay it in this market.
+        bool chargesFees;
     }
 
     /// @notice Everything the contract knows of a market, decoded.
@@ -84,6 +92,8 @@ interface ICurveBook {
         uint256 snapBid;
         uint256 deadline;
         uint256 seq;
+        /// @dev Takers with a fee rate pay it here.
+        bool chargesFees;
     }
 
     /// @notice Lists the pair. Owner only; the grid can never change afterwards.
@@ -101,6 +111,10 @@ interface ICurveBook {
 
     /// @notice Owner only. Curves already posted keep their deadline.
     function setMaxTtl(bytes32 market, uint256 maxTtlSec) external;
+
+    /// @notice Owner only. Without it no taker pays a fee in this market, whatever the entrypoint's rates say, and swaps need not read them.
+    /// At its worst, whoever may call this makes takers pay the rates that the entrypoint holds, at most 1 % each; their limits still bind.
+    function setTakerFees(bytes32 market, bool charged) external;
 
     /// @notice Owner only. See the trust note above for what a poster can do.
     function setPoster(address poster, bool allowed) external;
@@ -121,11 +135,11 @@ interface ICurveBook {
     /// receive and may pay.
     /// @param exactOut false: `amount` is what comes in; true: `amount` is what goes out.
     function consume(
+        uint256 amount,
         address tokenIn,
         address tokenOut,
-        uint256 amount,
         bool exactOut
-    ) external returns (Fill memory fill);
+    ) external returns (Fill calldata fill);
 
     /// @notice What `consume` would return now, or all zero amounts if it would revert. Never reverts for the market's sake.
     function preview(
@@ -134,6 +148,9 @@ interface ICurveBook {
         uint256 amount,
         bool exactOut
     ) external view returns (uint256 amountIn, uint256 amountOut);
+
+    /// @notice Whether takers with a fee rate pay it in the market of this pair; false for an unknown one.
+    function chargesFees(address tokenIn, address tokenOut) external view returns (bool);
 
     function marketCount() external view returns (uint256);
 

@@ -24,6 +24,7 @@ interface ICustodian {
 
     error ZeroAmount();
     error NothingReceived(address token);
+    error SwapUnderWay();
     error AmountTooLarge(uint256 amount, uint256 maximum);
     error NoClaim();
     error ClaimNotReady(uint64 readyAt);
@@ -42,6 +43,8 @@ interface ICustodian {
     }
 
     /// @notice Moves `amount` of `token` from the caller into the vault. The ledger credits `msg.sender` with what arrived.
+    /// Reverts `ZeroAmount`, `NothingReceived` when the vault's balance did not rise, and `SwapUnderWay` when a token's hook calls it from
+    /// inside a swap, whose payment would be credited as well.
     function deposit(address token, uint256 amount) external;
 
     /// @notice Announces a withdrawal. Reverts `ZeroAmount` for zero; any other amount is accepted, whoever calls.
@@ -83,7 +86,11 @@ interface ICustodian {
     /// @notice Holdings minus settled claims, zero if claims exceed holdings. This is what swaps may spend.
     function availableLiquidity(address token) external view returns (uint256);
 
+    /// @notice Whether a deposit, a settlement or a payment is under way in this transaction, so that the vault's balance is about to change.
+    function isLocked() external view returns (bool);
+
     /// @notice Sends vault funds for a swap. Entrypoint only; reverts `InsufficientLiquidity` above `availableLiquidity(token)` and
     /// `ForbiddenRecipient` for zero and for the platform's own contracts.
-    function payOut(address token, address to, uint256 amount) external;
+    /// @return available What swaps may still spend of this token, as far as the token moves what it is told to.
+    function payOut(address token, address to, uint256 amount) external returns (uint256 available);
 }

@@ -6,7 +6,7 @@ pragma solidity ^0.8.28;
 ///
 /// The settler is the contract that executes signed orders; it is fixed in the implementation and may be absent.
 ///
-/// Trust: the owner sets each taker's fee rate, at most 1 %, and can replace the implementation. The settler is trusted with the name of
+/// Trust: the owner sets each taker's fee rate, at most 1 %, to be charged in markets whose fees are on, and can replace the implementation. The settler is trusted with the name of
 /// the taker and the size of the input fee in the `Swap` event, and with nothing else: what an order pays is measured here.
 interface IEntrypoint {
     /// @notice The one event of a trade; it holds all that is needed to attribute it.
@@ -35,6 +35,7 @@ interface IEntrypoint {
     error ForbiddenRecipient(address recipient);
     error FeeTooHigh(uint256 ratePpm, uint256 maximumPpm);
     error NotSettler(address caller);
+    error CustodianLocked();
 
     /// @notice The caller's EIP-2612 approval of this contract: `owner` is the caller and `spender` this contract.
     struct Permit {
@@ -118,6 +119,11 @@ interface IEntrypoint {
         bytes calldata payment
     ) external returns (uint256 amountIn, uint256 amountOut);
 
+    /// @notice Brings `amount` of `token` into the vault as the operator's fee of an order that does not trade against the curve: calls the
+    /// settler's `pay` with an empty payment and checks the custodian's balance as `swapOrder` does. Settler only; reverts
+    /// `CustodianLocked` from inside a deposit, which would be credited with the fee as well.
+    function collectFee(address token, uint256 amount) external;
+
     /// @notice Gross output of `swap` with this input, equal to amountOut + fee to the unit; zero whenever the swap would revert for
     /// the market's sake: unknown pair, expired or empty curve, beyond depth or the vault's free liquidity, rounding to zero.
     function quote(address tokenIn, address tokenOut, uint256 amountIn) external view returns (uint256 amountOut);
@@ -129,7 +135,7 @@ interface IEntrypoint {
         uint256 amountOut
     ) external view returns (uint256 amountIn);
 
-    /// @notice `quote` after the fee of `taker`.
+    /// @notice `quote` after the fee of `taker`, if this market charges fees.
     function quoteFor(
         address taker,
         address tokenIn,
@@ -137,7 +143,12 @@ interface IEntrypoint {
         uint256 amountIn
     ) external view returns (uint256 amountOut);
 
-    /// @notice Owner only; at most 10,000 parts per million of the output.
+    /// @notice Whether a swap is under way in this transaction. Its input is measured by the vault's balance, so whoever credits tokens to
+    /// somebody else by that balance must not do so meanwhile.
+    function isLocked() external view returns (bool);
+
+    /// @notice Owner only; at most 10,000 parts per million of the output. It is charged in markets whose fees are on
+    /// (`ICurveBook.setTakerFees`) and nowhere else. Rates of the settler and of adapters should stay zero.
     function setTakerFee(address taker, uint256 ratePpm) external;
 
     function takerFee(address taker) external view returns (uint256 ratePpm);

@@ -29,6 +29,8 @@ library CurveMath {
     /// @dev Amounts at and above 2^100 are refused.
     uint256 internal constant MAX_AMOUNT = (1 << 100) - 1;
     uint256 internal constant SUBTICKS_PER_TICK = 256;
+    /// @dev Stands for an available amount when the depth is not the reason.
+    uint256 internal constant ENOUGH = type(uint256).max;
 
     enum Outcome {
         Filled,
@@ -59,53 +61,65 @@ library CurveMath {
         uint256 available;
     }
 
-    /// @dev A walk under way. Costs are kept in quanta of 2^shift subticks, the step of the side's prices; the numerator makes up for it.
-    struct Walk {
-        /// @dev Quote units of a cost = cost x numerator / denominator.
-        uint256 numerator;
-        uint256 denominator;
-        uint256 lotUnits;
-        uint256 basePrice;
-        /// @dev +1 on asks, -1 on bids, as a two's complement.
-        uint256 direction;
-        /// @dev Where to stop: base units if the base is fixed, else cost.
-        uint256 target;
-        bool baseFixed;
-        /// @dev Base units still to be skipped.
-        uint256 skip;
-        /// @dev Base units taken, and their cost.
-        uint256 base;
-        uint256 cost;
-        bool targetMet;
-    }
+    /// @dev What is left of a cost that was met; none comes near, since costs are below 2^168.
+    uint256 private constant MET = type(uint256).max;
+    /// @dev A segment costs less: its length is below 2^88 base units, its price below 2^27 quanta.
+    uint256 private constant MAX_SEGMENT_COST = 1 << 115;
+    uint256 private constant KNOTS_IN_FIRST_WORD = 7;
+    uint256 private constant KNOTS_IN_WORD = 8;
 
     /// @notice Trades against a side in memory. `words` holds as many words as its first one says, or none.
     function trade(uint256[] memory words, Request memory request) internal pure returns (Trade memory result) {
-        if (!_checkAmount(request.amount, result)) return result;
-        uint256 word = words.length == 0 ? 0 : words[0];
-        SideHead head = SideHeadLibrary.headOf(word);
-        Walk memory walk = _open(head, request);
-        uint256 used = head.wordsUsed();
-        bool more = used != 0 && _visit(walk, word << 32, 7);
-        for (uint256 i = 1; more && i < used; ++i) {
-            more = _visit(walk, words[i], 8);
-        }
-        _close(request, walk, result);
+        (result.baseAmount, result.quoteAmount, result.available) = _walk(words, request);
+        result.outcome = outcomeOf(request.amount, result.baseAmount, result.available);
     }
 
     /// @notice Trades against a side in storage, reading no word that the walk does not reach. A first word that counts more than four
-    /// words, which no post can write, makes it revert.
-    function tradeStored(uint256[4] storage words, Request memory request) internal view returns (Trade memory result) {
-        if (!_checkAmount(request.amount, result)) return result;
+    /// words, which no post can write, makes it revert. The parameters are the members of `Request`, on the stack.
+    /// @return baseAmount Zero if the trade is refused, as is the next one.
+    /// @return quoteAmount What comes in or goes out of the other token.
+    /// @return available If it is refused: the largest amount that would have filled, or `ENOUGH`. See `outcomeOf`.
+    function tradeStored(
+        uint256[4] storage words,
+        bool isBuy,
+        bool exactOut,
+        uint256 amount,
+        uint256 skip,
+        uint256 lotUnits,
+        uint256 tickLotUnits
+    ) internal view returns (uint256 baseAmount, uint256 quoteAmount, uint256 available) {
+        if (_isRefused(amount)) return (0, 0, 0);
         uint256 word = words[0];
         SideHead head = SideHeadLibrary.headOf(word);
-        Walk memory walk = _open(head, request);
-        uint256 used = head.wordsUsed();
-        bool more = used != 0 && _visit(walk, word << 32, 7);
-        for (uint256 i = 1; more && i < used; ++i) {
-            more = _visit(walk, words[i], 8);
+        uint256 direction = SideHeadLibrary.direction(isBuy);
+        uint256 numerator = tickLotUnits << head.shift();
+        uint256 left = amount;
+        uint256 found = 0;
+        uint256 count = KNOTS_IN_FIRST_WORD;
+        word <<= 32;
+        if (isBuy == exactOut) {
+            for (uint256 i = 0; i != head.wordsUsed(); word = words[i]) {
+                (left, found, skip, count) = _takeBase(word, count, head, direction, lotUnits, skip, left, found);
+                if (count != 0 || ++i == head.wordsUsed()) break;
+                count = KNOTS_IN_WORD;
+            }
+            return _closeBase(direction, amount, numerator, lotUnits, left, found);
         }
-        _close(request, walk, result);
+        left = _costOf(direction, amount, numerator, lotUnits);
+        for (uint256 i = 0; i != head.wordsUsed(); word = words[i]) {
+            (left, found, skip, count) = _takeCost(word, count, head, direction, lotUnits, skip, left, found);
+            if (count != 0 || ++i == head.wordsUsed()) break;
+            count = KNOTS_IN_WORD;
+        }
+        return _closeCost(direction, amount, numerator, lotUnits, left, found);
+    }
+
+    /// @notice Why a trade of `amount` was refused, from what the walk returned; `Filled` if it was not.
+    function outcomeOf(uint256 amount, uint256 baseAmount, uint256 available) internal pure returns (Outcome) {
+        if (baseAmount != 0) return Outcome.Filled;
+        if (amount == 0) return Outcome.ZeroAmount;
+        if (amount > MAX_AMOUNT) return Outcome.AmountTooLarge;
+        return available == ENOUGH ? Outcome.ZeroOutput : Outcome.InsufficientDepth;
     }
 
     /// @notice The lowest ask or the highest bid of a side, whatever the order of its knots; zero without depth.
@@ -124,121 +138,194 @@ library CurveMath {
         }
     }
 
-    function _checkAmount(uint256 amount, Trade memory result) private pure returns (bool ok) {
-        if (amount == 0) result.outcome = Outcome.ZeroAmount;
-        else if (amount > MAX_AMOUNT) result.outcome = Outcome.AmountTooLarge;
-        else return true;
-    }
-
-    /// @dev Rounding: what may be spent is rounded down, what must be reached is rounded up.
-    function _open(SideHead head, Request memory request) private pure returns (Walk memory walk) {
-        bool isBuy = request.isBuy;
+    /// @dev As `tradeStored`, with the words in memory.
+    function _walk(
+        uint256[] memory words,
+        Request memory request
+    ) private pure returns (uint256 baseAmount, uint256 quoteAmount, uint256 available) {
         uint256 amount = request.amount;
-        uint256 lotUnits = request.lotUnits;
-        unchecked {
-            uint256 numerator = request.tickLotUnits << head.shift();
-            uint256 denominator = lotUnits * SUBTICKS_PER_TICK;
-            walk.numerator = numerator;
-            walk.denominator = denominator;
-            if (isBuy == request.exactOut) {
-                walk.baseFixed = true;
-                walk.target = amount;
-            } else {
-                uint256 scaled = amount * denominator;
-                walk.target = isBuy ? scaled / numerator : (scaled + numerator - 1) / numerator;
-            }
+        if (_isRefused(amount)) return (0, 0, 0);
+        SideHead head = SideHeadLibrary.headOf(words.length == 0 ? 0 : words[0]);
+        uint256 direction = SideHeadLibrary.direction(request.isBuy);
+        uint256 numerator = request.tickLotUnits << head.shift();
+        bool baseFixed = request.isBuy == request.exactOut;
+        uint256 left = baseFixed ? amount : _costOf(direction, amount, numerator, request.lotUnits);
+        (uint256 skip, uint256 found, uint256 count) = (request.consumed, 0, 0);
+        for (uint256 i = 0; i < head.wordsUsed() && count == 0; ++i) {
+            uint256 word = i == 0 ? words[0] << 32 : words[i];
+            count = i == 0 ? KNOTS_IN_FIRST_WORD : KNOTS_IN_WORD;
+            (left, found, skip, count) = baseFixed
+                ? _takeBase(word, count, head, direction, request.lotUnits, skip, left, found)
+                : _takeCost(word, count, head, direction, request.lotUnits, skip, left, found);
         }
-        walk.lotUnits = lotUnits;
-        walk.basePrice = head.basePrice();
-        walk.direction = SideHeadLibrary.direction(isBuy);
-        walk.skip = request.consumed;
+        return
+            baseFixed
+                ? _closeBase(direction, amount, numerator, request.lotUnits, left, found)
+                : _closeCost(direction, amount, numerator, request.lotUnits, left, found);
     }
 
-    /// @dev Walks the first `count` knots of one word, the first of them in the highest bits.
-    /// @return more True if neither the target was met nor the side ended.
-    function _visit(Walk memory walk, uint256 word, uint256 count) private pure returns (bool more) {
-        uint256 basePrice = walk.basePrice;
-        uint256 direction = walk.direction;
-        uint256 lotUnits = walk.lotUnits;
-        uint256 skip = walk.skip;
-        uint256 base = walk.base;
-        uint256 cost = walk.cost;
+    function _isRefused(uint256 amount) private pure returns (bool) {
+        unchecked {
+            return amount - 1 >= MAX_AMOUNT;
+        }
+    }
+
+    /// @dev Walks the first `count` knots of one word, the first of them in the highest bits, to take `left` base units after `skip`.
+    /// @return What is left to take; zero ends the walk.
+    /// @return The cost so far.
+    /// @return What is left to skip.
+    /// @return How many knots were not gone through; zero if neither the target was met nor the side ended.
+    function _takeBase(
+        uint256 word,
+        uint256 count,
+        SideHead head,
+        uint256 direction,
+        uint256 lotUnits,
+        uint256 skip,
+        uint256 left,
+        uint256 cost
+    ) private pure returns (uint256, uint256, uint256, uint256) {
         unchecked {
             do {
-                Knot knot = word.top();
-                uint256 length = knot.lengthLots() * lotUnits;
-                uint256 price = SideHeadLibrary.quantaOf(basePrice, direction, knot);
-                if (length == 0 || !SideHeadLibrary.isPositive(price)) break;
-                if (skip < length) {
-                    length -= skip;
-                    skip = 0;
-                    base += length;
-                    cost += length * price;
-                    if ((walk.baseFixed ? base : cost) >= walk.target) {
-                        _stop(walk, base, cost, price);
-                        return false;
-                    }
-                } else {
-                    skip -= length;
-                }
+                uint256 length = word.top().lengthLots() * lotUnits;
+                uint256 price = SideHeadLibrary.quantaOf(head.basePrice(), direction, word.top());
+                // Zero and negative products are far above any that exists.
+                if (length * price - 1 >= MAX_SEGMENT_COST) break;
                 word <<= 32;
-                --count;
-            } while (count != 0);
+                if (skip >= length) {
+                    skip -= length;
+                    continue;
+                }
+                length -= skip;
+                skip = 0;
+                if (left <= length) {
+                    cost += left * price;
+                    left = 0;
+                    break;
+                }
+                left -= length;
+                cost += length * price;
+            } while (--count != 0);
         }
-        walk.skip = skip;
-        walk.base = base;
-        walk.cost = cost;
-        return count == 0;
+        return (left, cost, skip, count);
     }
 
-    /// @dev The target lies in the segment just taken whole: gives back what goes beyond. A buyer gets no more base than was paid for, a seller
-    /// gives up enough for what is asked.
-    function _stop(Walk memory walk, uint256 base, uint256 cost, uint256 price) private pure {
+    /// @dev As `_takeBase`, to spend `left` of cost. The walk ends in the segment that costs more than that: a buyer gets no more base than was
+    /// paid for, a seller gives up one unit more, which yields at least what is asked.
+    /// @return What is left to spend; `MET` ends the walk.
+    /// @return The base units so far.
+    /// @return What is left to skip.
+    /// @return How many knots were not gone through; zero if neither the target was met nor the side ended.
+    function _takeCost(
+        uint256 word,
+        uint256 count,
+        SideHead head,
+        uint256 direction,
+        uint256 lotUnits,
+        uint256 skip,
+        uint256 left,
+        uint256 base
+    ) private pure returns (uint256, uint256, uint256, uint256) {
         unchecked {
-            uint256 beyond;
-            if (walk.baseFixed) beyond = base - walk.target;
-            else if (walk.direction == 1) beyond = (cost - walk.target + price - 1) / price;
-            else beyond = (cost - walk.target) / price;
-            walk.base = base - beyond;
-            walk.cost = cost - beyond * price;
-            walk.targetMet = true;
+            do {
+                uint256 length = word.top().lengthLots() * lotUnits;
+                uint256 price = SideHeadLibrary.quantaOf(head.basePrice(), direction, word.top());
+                uint256 cost = length * price;
+                // Zero and negative products are far above any that exists.
+                if (cost - 1 >= MAX_SEGMENT_COST) break;
+                word <<= 32;
+                if (skip != 0) {
+                    if (skip >= length) {
+                        skip -= length;
+                        continue;
+                    }
+                    length -= skip;
+                    cost = length * price;
+                    skip = 0;
+                }
+                if (left < cost) {
+                    base += left / price + _isSell(direction);
+                    left = MET;
+                    break;
+                }
+                left -= cost;
+                base += length;
+            } while (--count != 0);
         }
+        return (left, base, skip, count);
     }
 
-    /// @dev Judges a finished walk.
-    function _close(Request memory request, Walk memory walk, Trade memory result) private pure {
-        bool isBuy = request.isBuy;
-        uint256 amount = request.amount;
-        uint256 baseAmount = walk.base;
-        uint256 quoteAmount = amount;
-        if (walk.baseFixed) {
-            if (!walk.targetMet) {
-                result.outcome = Outcome.InsufficientDepth;
-                result.available = baseAmount;
-                return;
-            }
-            quoteAmount = _quoteUnits(walk, isBuy);
-        } else if (!walk.targetMet) {
-            // The whole side costs less than what may be spent. The difference may be mere rounding of the last unit.
-            result.available = _quoteUnits(walk, isBuy);
-            if (!isBuy || result.available != amount) {
-                result.outcome = Outcome.InsufficientDepth;
-                return;
-            }
-        }
-        if (baseAmount == 0 || quoteAmount == 0) {
-            result.outcome = Outcome.ZeroOutput;
-            return;
-        }
-        result.baseAmount = baseAmount;
-        result.quoteAmount = quoteAmount;
-    }
-
-    /// @dev A buyer pays quote units rounded up, a seller gets them rounded down.
-    function _quoteUnits(Walk memory walk, bool isBuy) private pure returns (uint256) {
+    /// @dev The highest cost that does not end a walk which spends. For a buyer it is what the amount pays for, rounded down; for a seller the
+    /// least that yields the amount, less one.
+    function _costOf(
+        uint256 direction,
+        uint256 amount,
+        uint256 numerator,
+        uint256 lotUnits
+    ) private pure returns (uint256) {
         unchecked {
-            uint256 scaled = walk.cost * walk.numerator;
-            return (isBuy ? scaled + walk.denominator - 1 : scaled) / walk.denominator;
+            return (amount * lotUnits * SUBTICKS_PER_TICK - _isSell(direction)) / numerator;
         }
+    }
+
+    function _closeBase(
+        uint256 direction,
+        uint256 amount,
+        uint256 numerator,
+        uint256 lotUnits,
+        uint256 left,
+        uint256 cost
+    ) private pure returns (uint256 baseAmount, uint256 quoteAmount, uint256 available) {
+        unchecked {
+            available = ENOUGH;
+            if (left != 0) {
+                available = amount - left;
+            } else {
+                quoteAmount = _quoteUnits(direction, cost, numerator, lotUnits);
+                if (quoteAmount != 0) baseAmount = amount;
+            }
+        }
+    }
+
+    function _closeCost(
+        uint256 direction,
+        uint256 amount,
+        uint256 numerator,
+        uint256 lotUnits,
+        uint256 left,
+        uint256 base
+    ) private pure returns (uint256 baseAmount, uint256 quoteAmount, uint256 available) {
+        unchecked {
+            available = ENOUGH;
+            if (left != MET) {
+                uint256 cost = _costOf(direction, amount, numerator, lotUnits) - left;
+                available = _quoteUnits(direction, cost, numerator, lotUnits);
+                // The whole side costs no more than what a buyer spends. The difference may be mere rounding of the last unit.
+                if (_isSell(direction) != 0 || available != amount) base = 0;
+            }
+            baseAmount = base;
+            if (base != 0) quoteAmount = amount;
+        }
+    }
+
+    /// @dev Quote units of a cost = cost x numerator / (lotUnits x 256). Costs are kept in quanta of 2^shift subticks, the step of the side's
+    /// prices; the numerator makes up for it. A buyer pays quote units rounded up, a seller gets them rounded down.
+    function _quoteUnits(
+        uint256 direction,
+        uint256 cost,
+        uint256 numerator,
+        uint256 lotUnits
+    ) private pure returns (uint256) {
+        unchecked {
+            uint256 denominator = lotUnits * SUBTICKS_PER_TICK;
+            uint256 scaled = cost * numerator;
+            if (_isSell(direction) == 0) scaled += denominator - 1;
+            return scaled / denominator;
+        }
+    }
+
+    /// @dev 1 for a direction of -1, else 0.
+    function _isSell(uint256 direction) private pure returns (uint256) {
+        return direction >> 255;
     }
 }

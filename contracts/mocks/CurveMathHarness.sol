@@ -43,7 +43,18 @@ contract CurveMathHarness {
 
     /// @notice The same trade against the words stored under `key`; the words of the case are ignored.
     function tradeStored(uint256 key, Case calldata c) external view returns (Result memory) {
-        return _result(CurveMath.tradeStored(_stored[key], _request(c)));
+        CurveMath.Trade memory t;
+        (t.baseAmount, t.quoteAmount, t.available) = CurveMath.tradeStored(
+            _stored[key],
+            c.isBuy,
+            c.exactOut,
+            c.amount,
+            c.consumed,
+            c.lotUnits,
+            c.tickLotUnits
+        );
+        t.outcome = CurveMath.outcomeOf(c.amount, t.baseAmount, t.available);
+        return _result(t);
     }
 
     /// @notice Best ask and best bid in subticks; zero for a side without depth.

@@ -10,7 +10,8 @@ pragma solidity ^0.8.28;
 ///     +------------+-----------------+--------------+-------+
 ///
 /// lotUnits = 10^lotExponent base units in one lot; tickLotUnits = tickLotMantissa x 10^tickLotExponent quote units in one tick of one
-/// lot. Bit 0 of the flags: base is token0. A zero mantissa means that the market was never listed.
+/// lot. Bit 0 of the flags: base is token0; bit 1: takers with a fee rate pay it here. A zero mantissa means that the market was never
+/// listed. Only bit 1 ever changes afterwards.
 /// The scale is held in the low 24 bits; the bits above are zero.
 type MarketScale is uint256;
 
@@ -20,6 +21,7 @@ library MarketScaleLibrary {
     uint256 internal constant MAX_LOT_EXPONENT = 18;
     uint256 internal constant MAX_TICK_LOT_MANTISSA = 1023;
     uint256 internal constant MAX_TICK_LOT_EXPONENT = 31;
+    uint256 private constant CHARGES_FEES = 2;
 
     /// @dev The caller has checked the three numbers against the maxima above.
     function pack(
@@ -48,6 +50,23 @@ library MarketScaleLibrary {
 
     function baseIsToken0(MarketScale self) internal pure returns (bool) {
         return MarketScale.unwrap(self) & 1 != 0;
+    }
+
+    function chargesFees(MarketScale self) internal pure returns (bool) {
+        return MarketScale.unwrap(self) & CHARGES_FEES != 0;
+    }
+
+    function setChargesFees(MarketScale self, bool charged) internal pure returns (MarketScale) {
+        return MarketScale.wrap((MarketScale.unwrap(self) & ~CHARGES_FEES) | (charged ? CHARGES_FEES : 0));
+    }
+
+    /// @param isToken0 Whether the taker pays with token0.
+    /// @return buys Whether that buys base.
+    function isBuy(MarketScale self, bool isToken0) internal pure returns (bool buys) {
+        // Same as isToken0 != baseIsToken0(self).
+        assembly ("memory-safe") {
+            buys := xor(isToken0, and(self, 1))
+        }
     }
 
     function isListed(MarketScale self) internal pure returns (bool) {

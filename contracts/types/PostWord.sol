@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.28;
 
+import {SwapWord} from "./SwapWord.sol";
+
 /// @dev The word of a market that posts write; swaps only read it.
 ///
 ///      255       164 163        72 71      64 63      32 31       0
@@ -67,9 +69,14 @@ library PostWordLibrary {
 
     /// @dev Base units of one side of the live curve that are taken already: (cum - snap) modulo 2^92. If the snapshot claims to reflect
     /// more than was ever taken, the difference wraps to an offset beyond any depth, so that nothing can be sold.
-    function consumed(PostWord self, bool ask, uint256 cum) internal pure returns (uint256) {
-        unchecked {
-            return (cum - (ask ? snapAsk(self) : snapBid(self))) & MASK_92;
+    function consumed(PostWord self, bool ask, SwapWord swapWord) internal pure returns (uint256 units) {
+        // Same as (ask ? swapWord.cumAsk() - snapAsk(self) : swapWord.cumBid() - snapBid(self)) & MASK_92, unchecked, without a jump: the
+        // fields of the asks lie 96 and 92 bits above those of the bids, and what is above a field does not matter modulo 2^92.
+        assembly ("memory-safe") {
+            units := and(
+                sub(shr(add(64, mul(96, ask)), swapWord), shr(add(72, mul(92, ask)), self)),
+                0xfffffffffffffffffffffff
+            )
         }
     }
 

@@ -46,9 +46,12 @@ library SideHeadLibrary {
         return isPositive(quanta) ? quanta << shift(self) : 0;
     }
 
-    /// @return +1 for asks, -1 for bids, as a two's complement.
-    function direction(bool ask) internal pure returns (uint256) {
-        return ask ? 1 : type(uint256).max;
+    /// @return sign +1 for asks, -1 for bids, as a two's complement.
+    function direction(bool ask) internal pure returns (uint256 sign) {
+        // Same as ask ? 1 : type(uint256).max, without a jump.
+        assembly ("memory-safe") {
+            sign := sub(shl(1, ask), 1)
+        }
     }
 
     /// @return quanta Price of a knot in quanta of 2^g subticks, as a two's complement.

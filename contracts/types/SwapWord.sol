@@ -3,7 +3,7 @@ pragma solidity ^0.8.28;
 
 import {MarketScale} from "./MarketScale.sol";
 
-/// @dev The word of a market that swaps write, and nobody else.
+/// @dev The word of a market that swaps write. Posts never do; the owner sets the scale.
 ///
 ///      255      160 159       64 63      24 23      0
 ///     +------------+------------+----------+---------+
@@ -57,12 +57,15 @@ library SwapWordLibrary {
         return _set(self, 0, MASK_24, MarketScale.unwrap(value));
     }
 
-    /// @dev Counts one fill of `baseUnits` on one side.
-    function take(SwapWord self, bool ask, uint256 baseUnits) internal pure returns (SwapWord) {
-        unchecked {
-            SwapWord taken =
-                ask ? setCumAsk(self, cumAsk(self) + baseUnits) : setCumBid(self, cumBid(self) + baseUnits);
-            return setFillSeq(taken, fillSeq(self) + 1);
+    /// @dev Counts one fill of `baseUnits`, below 2^96, on one side. The volume wraps in its field; the number of fills never gets to 2^40.
+    function take(SwapWord self, bool ask, uint256 baseUnits) internal pure returns (SwapWord taken) {
+        // Same as setFillSeq(ask ? setCumAsk(self, cumAsk(self) + baseUnits) : setCumBid(self, cumBid(self) + baseUnits), fillSeq(self) + 1),
+        // unchecked: both counters are raised in one addition, of which all bits outside of the side's field and of fillSeq are dropped.
+        assembly ("memory-safe") {
+            let offset := add(64, mul(96, ask))
+            let sum := add(add(self, shl(offset, baseUnits)), 0x1000000)
+            let mask := or(shl(offset, 0xffffffffffffffffffffffff), 0xffffffffff000000)
+            taken := xor(self, and(xor(self, sum), mask))
         }
     }
 

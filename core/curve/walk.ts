@@ -16,8 +16,6 @@ export type TradeMode = 'buyExactIn' | 'buyExactOut' | 'sellExactIn' | 'sellExac
 export interface CurveSides {
   asks: readonly Segment[];
   bids: readonly Segment[];
-  /** Step of the ask prices in subticks, 2^g of the packed side; 1 when the side was never packed. */
-  askQuantumSubticks?: bigint;
 }
 
 /** Base units of each side that are taken already. */
@@ -67,7 +65,7 @@ export function trade(
     return quoteUnits === 0n ? null : { baseUnits: amountUnits, quoteUnits };
   }
   const baseUnits = isBuy
-    ? baseForAtMost(market, left, amountUnits, curve.askQuantumSubticks ?? 1n)
+    ? baseForAtMost(market, left, amountUnits)
     : baseForAtLeast(market, left, amountUnits);
   return baseUnits === null || baseUnits === 0n ? null : { baseUnits, quoteUnits: amountUnits };
 }
@@ -116,22 +114,16 @@ export function quoteFloor(market: Grid, cost: bigint): bigint {
 }
 
 /**
- * The most base units that cost at most `quoteUnits`; null when the whole side costs less than that. Costs come in quanta of the
- * side's price step, so a budget counts in whole quanta: what exceeds the price of the whole side by less is taken with it.
+ * The most base units that cost at most `quoteUnits`; null when the whole side costs less than that. A walk ends in the segment that costs
+ * more than what is left.
  */
-function baseForAtMost(
-  market: Grid,
-  segments: readonly Segment[],
-  quoteUnits: bigint,
-  quantumSubticks: bigint,
-): bigint | null {
-  const exact = (quoteUnits * market.lotUnits * SUBTICKS_PER_TICK) / market.tickLotUnits;
-  const budget = exact - (exact % quantumSubticks);
+function baseForAtMost(market: Grid, segments: readonly Segment[], quoteUnits: bigint): bigint | null {
+  const budget = (quoteUnits * market.lotUnits * SUBTICKS_PER_TICK) / market.tickLotUnits;
   let left = budget;
   let base = 0n;
   for (const { lengthUnits, subticks } of segments) {
     const cost = lengthUnits * subticks;
-    if (cost >= left) return base + left / subticks;
+    if (cost > left) return base + left / subticks;
     left -= cost;
     base += lengthUnits;
   }

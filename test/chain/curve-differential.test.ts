@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { trade, type TradeMode } from '../../core/curve/walk.js';
-import { unpackSide } from '../../core/curve/words.js';
 import type { CurveMathHarness } from '../../typechain-types/mocks/CurveMathHarness.js';
 import { CurveMathHarness__factory } from '../../typechain-types/factories/mocks/CurveMathHarness__factory.js';
 import { startTestChain, type TestChain } from '../support/chain.js';
@@ -51,9 +50,7 @@ const encoded = ({ curve, mode, consumed, amount }: TradeCase) => ({
 
 /** Our answer in the words of the harness: amounts, both zero when the trade is refused. */
 function ours({ curve, mode, consumed, amount }: TradeCase): string {
-  const { shift } = unpackSide(curve.askWords);
-  const sides = { ...curve, askQuantumSubticks: 1n << shift };
-  const result = trade(curve.grid, sides, { askUnits: consumed, bidUnits: consumed }, mode, amount);
+  const result = trade(curve.grid, curve, { askUnits: consumed, bidUnits: consumed }, mode, amount);
   return result === null ? 'refused' : `${result.baseUnits} base, ${result.quoteUnits} quote`;
 }
 

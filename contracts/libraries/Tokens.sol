@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.28;
+
+import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
+
+/// @title Reading and moving ERC-20 tokens on the way of a swap, where the compiler's own calls cost more than the calls themselves.
+/// @notice Transfers follow the rule of OpenZeppelin's SafeERC20: a token may answer `true` or nothing at all; it must have code.
+/// A call that fails reverts with the token's own reason.
+library Tokens {
+    /// @dev A token answered a question about a balance with less than a word, as an address without code does.
+    error BalanceUnreadable(address token);
+
+    /// @notice `account`'s balance of `token`.
+    function balanceOf(address token, address account) internal view returns (uint256 units) {
+        bool known;
+        // Same as IERC20(token).balanceOf(account), in scratch space: 36 bytes from offset 28.
+        assembly ("memory-safe") {
+            mstore(0x00, 0x70a08231)
+            mstore(0x20, account)
+            if iszero(staticcall(gas(), token, 0x1c, 0x24, 0x00, 0x20)) {
+                let reason := mload(0x40)
+                returndatacopy(reason, 0x00, returndatasize())
+                revert(reason, returndatasize())
+            }
+            units := mload(0x00)
+            known := gt(returndatasize(), 0x1f)
+        }
+        if (!known) revert BalanceUnreadable(token);
+    }
+
+    /// @notice Takes `amount` from the caller of this contract, by its allowance, to `to`.
+    /// @return received By how much `to`'s balance rose; zero if it fell.
+    function pull(address token, address to, uint256 amount) internal returns (uint256 received) {
+        bool known;
+        bool done;
+        // Same as held = balanceOf(token, to), IERC20(token).safeTransferFrom(msg.sender, to, amount), holds = balanceOf(token, to) and
+        // received = holds > held ? holds - held : 0, with the calls' data side by side in memory that stays free. A token that answers
+        // for a balance has code, so its empty answer to a transfer is a valid one.
+        assembly ("memory-safe") {
+            let data := mload(0x40)
+            mstore(data, 0x70a08231)
+            mstore(add(data, 0x20), to)
+            mstore(add(data, 0x40), 0x23b872dd)
+            mstore(add(data, 0x60), caller())
+            mstore(add(data, 0x80), to)
+            mstore(add(data, 0xa0), amount)
+            done := staticcall(gas(), token, add(data, 0x1c), 0x24, 0x00, 0x20)
+            known := gt(returndatasize(), 0x1f)
+            if and(done, known) {
+                let held := mload(0x00)
+                done := call(gas(), token, 0, add(data, 0x5c), 0x64, 0x00, 0x20)
+                if done {
+                    known := or(iszero(returndatasize()), and(gt(returndatasize(), 0x1f), eq(mload(0x00), 1)))
+                    if known {
+                        done := staticcall(gas(), token, add(data, 0x1c), 0x24, 0x00, 0x20)
+                        known := gt(returndatasize(), 0x1f)
+                        let holds := mload(0x00)
+                        received := mul(gt(holds, held), sub(holds, held))
+                    }
+                }
+            }
+            if iszero(done) {
+                returndatacopy(data, 0x00, returndatasize())
+                revert(data, returndatasize())
+            }
+        }
+        if (!known) revert SafeERC20.SafeERC20FailedOperation(token);
+    }
+
+    /// @notice Sends `amount` from this contract to `to`. The caller has read a balance of this token before, so it has code.
+    function push(address token, address to, uint256 amount) internal {
+        bool known;
+        // Same as IERC20(token).safeTransfer(to, amount), in scratch space and the first word of free memory.
+        assembly ("memory-safe") {
+            let data := mload(0x40)
+            mstore(data, 0xa9059cbb)
+            mstore(add(data, 0x20), to)
+            mstore(add(data, 0x40), amount)
+            if iszero(call(gas(), token, 0, add(data, 0x1c), 0x44, 0x00, 0x20)) {
+                returndatacopy(data, 0x00, returndatasize())
+                revert(data, returndatasize())
+            }
+            known := or(iszero(returndatasize()), and(gt(returndatasize(), 0x1f), eq(mload(0x00), 1)))
+        }
+        if (!known) revert SafeERC20.SafeERC20FailedOperation(token);
+    }
+}

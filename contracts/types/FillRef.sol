@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.28;
+
+/// @dev Where an `ICurveBook.Fill` lies in memory. A variable of the struct itself would be zeroed, and copied from the book's answer member
+/// by member; a reference takes the answer as it came. Offsets are those of the struct:
+///
+/// | 0x00    | 0x20     | 0x40  | 0x60       | 0x80        | 0xa0 | 0xc0     | 0xe0           | 0x100  | 0x120       |
+/// |---------|----------|-------|------------|-------------|------|----------|----------------|--------|-------------|
+/// | fillSeq | curveSeq | isBuy | baseAmount | quoteAmount | fee  | inputFee | consumedBefore | market | chargesFees |
+type FillRef is uint256;
+
+using FillRefLibrary for FillRef global;
+
+library FillRefLibrary {
+    uint256 internal constant BYTES = 0x140;
+
+    /// @return amount What the taker pays: quote units when it buys, else base units.
+    function amountIn(FillRef self) internal pure returns (uint256 amount) {
+        // Same as fill.isBuy ? fill.quoteAmount : fill.baseAmount.
+        assembly ("memory-safe") {
+            amount := mload(add(self, add(0x60, shl(5, mload(add(self, 0x40))))))
+        }
+    }
+
+    /// @return amount What the curve gives: base units when the taker buys, else quote units.
+    function amountOut(FillRef self) internal pure returns (uint256 amount) {
+        // Same as fill.isBuy ? fill.baseAmount : fill.quoteAmount.
+        assembly ("memory-safe") {
+            amount := mload(add(self, sub(0x80, shl(5, mload(add(self, 0x40))))))
+        }
+    }
+
+    function chargesFees(FillRef self) internal pure returns (bool charged) {
+        assembly ("memory-safe") {
+            charged := mload(add(self, 0x120))
+        }
+    }
+
+    function market(FillRef self) internal pure returns (bytes32 id) {
+        assembly ("memory-safe") {
+            id := mload(add(self, 0x100))
+        }
+    }
+
+    function setFee(FillRef self, uint256 amount) internal pure {
+        assembly ("memory-safe") {
+            mstore(add(self, 0xa0), amount)
+        }
+    }
+
+    function setInputFee(FillRef self, uint256 amount) internal pure {
+        assembly ("memory-safe") {
+            mstore(add(self, 0xc0), amount)
+        }
+    }
+}
