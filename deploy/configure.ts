@@ -46,6 +46,7 @@ export async function configureActions(
     ...(await delayActions(contracts, state, config)),
     ...(await feeActions(contracts, state, config)),
     ...(await marketActions(contracts, state, listings)),
+    ...(await feeFlagActions(contracts, state, config, listings)),
     ...(await rightActions(contracts, state, config, true)),
   ];
 }
@@ -107,6 +108,24 @@ async function feeActions({ entrypoint }: Contracts, state: PlatformState, confi
     if (before === after) continue;
     const summary = `~ fee of taker ${taker} ${before} ppm -> ${after} ppm`;
     actions.push(await actionOn('entrypoint', entrypoint, 'setTakerFee', [taker, after], summary));
+  }
+  return actions;
+}
+
+/** A rate is charged in markets whose fees are on, so they are on everywhere as long as any taker has a rate, and else off. */
+async function feeFlagActions(
+  { curveBook }: Contracts,
+  state: PlatformState,
+  config: PlatformConfig,
+  listings: readonly Listing[],
+): Promise<Action[]> {
+  const charged = config.takerFees.some(({ ratePpm }) => ratePpm > 0);
+  const actions: Action[] = [];
+  for (const { id, market } of listings) {
+    const before = state.markets.find((listed) => listed.id === id)?.chargesFees ?? false;
+    if (before === charged) continue;
+    const summary = `~ taker fees in ${market.pair} ${before ? 'on' : 'off'} -> ${charged ? 'on' : 'off'}`;
+    actions.push(await actionOn('curveBook', curveBook, 'setTakerFees', [id, charged], summary));
   }
   return actions;
 }

@@ -14,6 +14,8 @@ export interface ListedMarket {
   lotUnits: bigint;
   tickLotUnits: bigint;
   maxTtlSec: bigint;
+  /** Takers with a rate pay it here. */
+  chargesFees: boolean;
 }
 
 export interface PlatformState {
@@ -63,8 +65,9 @@ async function marketsOf({ curveBook }: Contracts): Promise<ListedMarket[]> {
   const count = await curveBook.marketCount();
   for (let index = 0n; index < count; index++) {
     const id = await curveBook.marketAt(index);
-    const { base, quote, lotUnits, tickLotUnits, maxTtlSec } = await curveBook.marketState(id);
-    markets.push({ id, base: getAddress(base), quote: getAddress(quote), lotUnits, tickLotUnits, maxTtlSec });
+    const { base, quote, lotUnits, tickLotUnits, maxTtlSec, chargesFees } = await curveBook.marketState(id);
+    const grid = { lotUnits, tickLotUnits, maxTtlSec, chargesFees };
+    markets.push({ id, base: getAddress(base), quote: getAddress(quote), ...grid });
   }
   return markets;
 }

@@ -1,6 +1,6 @@
 import { toSafeInt } from '../core/amounts.js';
 import { consumedUnits } from '../core/curve/walk.js';
-import { decodeSide, unpackSide } from '../core/curve/words.js';
+import { decodeSide } from '../core/curve/words.js';
 import type { CurveState } from '../core/swap/curve-source.js';
 import type { Address, Market } from '../core/types.js';
 import { CurveBook__factory } from '../typechain-types/factories/CurveBook__factory.js';
@@ -44,11 +44,7 @@ export async function readCurve(
   return {
     state: {
       market,
-      sides: {
-        asks: decodeSide(market, 'ask', askWords),
-        bids: decodeSide(market, 'bid', bidWords),
-        askQuantumSubticks: 1n << unpackSide(askWords).shift,
-      },
+      sides: { asks: decodeSide(market, 'ask', askWords), bids: decodeSide(market, 'bid', bidWords) },
       consumed: {
         askUnits: consumedUnits(chain.cumAsk, chain.snapAsk),
         bidUnits: consumedUnits(chain.cumBid, chain.snapBid),

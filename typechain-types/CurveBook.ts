@@ -6,25 +6,26 @@ import type { TypedContractEvent, TypedDeferredTopicFilter, TypedEventLog, Typed
   
 export declare namespace ICurveBook {
       
-    export type FillStruct = {market: BytesLike, fillSeq: BigNumberish, curveSeq: BigNumberish, isBuy: boolean, baseAmount: BigNumberish, quoteAmount: BigNumberish, consumedBefore: BigNumberish}
+    export type FillStruct = {fillSeq: BigNumberish, curveSeq: BigNumberish, isBuy: boolean, baseAmount: BigNumberish, quoteAmount: BigNumberish, fee: BigNumberish, inputFee: BigNumberish, consumedBefore: BigNumberish, market: BytesLike, chargesFees: boolean}
 
-    export type FillStructOutput = [market: string, fillSeq: bigint, curveSeq: bigint, isBuy: boolean, baseAmount: bigint, quoteAmount: bigint, consumedBefore: bigint] & {market: string, fillSeq: bigint, curveSeq: bigint, isBuy: boolean, baseAmount: bigint, quoteAmount: bigint, consumedBefore: bigint }
+    export type FillStructOutput = [fillSeq: bigint, curveSeq: bigint, isBuy: boolean, baseAmount: bigint, quoteAmount: bigint, fee: bigint, inputFee: bigint, consumedBefore: bigint, market: string, chargesFees: boolean] & {fillSeq: bigint, curveSeq: bigint, isBuy: boolean, baseAmount: bigint, quoteAmount: bigint, fee: bigint, inputFee: bigint, consumedBefore: bigint, market: string, chargesFees: boolean }
   
 
-    export type MarketStateStruct = {base: AddressLike, quote: AddressLike, index: BigNumberish, lotUnits: BigNumberish, tickLotUnits: BigNumberish, maxTtlSec: BigNumberish, cumAsk: BigNumberish, cumBid: BigNumberish, fillSeq: BigNumberish, snapAsk: BigNumberish, snapBid: BigNumberish, deadline: BigNumberish, seq: BigNumberish}
+    export type MarketStateStruct = {base: AddressLike, quote: AddressLike, index: BigNumberish, lotUnits: BigNumberish, tickLotUnits: BigNumberish, maxTtlSec: BigNumberish, cumAsk: BigNumberish, cumBid: BigNumberish, fillSeq: BigNumberish, snapAsk: BigNumberish, snapBid: BigNumberish, deadline: BigNumberish, seq: BigNumberish, chargesFees: boolean}
 
-    export type MarketStateStructOutput = [base: string, quote: string, index: bigint, lotUnits: bigint, tickLotUnits: bigint, maxTtlSec: bigint, cumAsk: bigint, cumBid: bigint, fillSeq: bigint, snapAsk: bigint, snapBid: bigint, deadline: bigint, seq: bigint] & {base: string, quote: string, index: bigint, lotUnits: bigint, tickLotUnits: bigint, maxTtlSec: bigint, cumAsk: bigint, cumBid: bigint, fillSeq: bigint, snapAsk: bigint, snapBid: bigint, deadline: bigint, seq: bigint }
+    export type MarketStateStructOutput = [base: string, quote: string, index: bigint, lotUnits: bigint, tickLotUnits: bigint, maxTtlSec: bigint, cumAsk: bigint, cumBid: bigint, fillSeq: bigint, snapAsk: bigint, snapBid: bigint, deadline: bigint, seq: bigint, chargesFees: boolean] & {base: string, quote: string, index: bigint, lotUnits: bigint, tickLotUnits: bigint, maxTtlSec: bigint, cumAsk: bigint, cumBid: bigint, fillSeq: bigint, snapAsk: bigint, snapBid: bigint, deadline: bigint, seq: bigint, chargesFees: boolean }
   
     }
 
   export interface CurveBookInterface extends Interface {
-    getFunction(nameOrSignature: "UPGRADE_INTERFACE_VERSION" | "acceptOwnership" | "consume" | "curveWords" | "initialize" | "isPoster" | "listMarket" | "marketAt" | "marketCount" | "marketState" | "owner" | "pendingOwner" | "post" | "postBatch" | "preview" | "proxiableUUID" | "renounceOwnership" | "setMaxTtl" | "setPoster" | "transferOwnership" | "upgradeToAndCall"): FunctionFragment;
+    getFunction(nameOrSignature: "UPGRADE_INTERFACE_VERSION" | "acceptOwnership" | "chargesFees" | "consume" | "curveWords" | "initialize" | "isPoster" | "listMarket" | "marketAt" | "marketCount" | "marketState" | "owner" | "pendingOwner" | "post" | "postBatch" | "preview" | "proxiableUUID" | "renounceOwnership" | "setMaxTtl" | "setPoster" | "setTakerFees" | "transferOwnership" | "upgradeToAndCall"): FunctionFragment;
 
-    getEvent(nameOrSignatureOrTopic: "CurvePosted" | "CurveTouched" | "Initialized" | "MarketListed" | "MaxTtlSet" | "OwnershipTransferStarted" | "OwnershipTransferred" | "PostSkipped" | "PosterSet" | "Upgraded"): EventFragment;
+    getEvent(nameOrSignatureOrTopic: "CurvePosted" | "CurveTouched" | "Initialized" | "MarketListed" | "MaxTtlSet" | "OwnershipTransferStarted" | "OwnershipTransferred" | "PostSkipped" | "PosterSet" | "TakerFeesSet" | "Upgraded"): EventFragment;
 
     encodeFunctionData(functionFragment: 'UPGRADE_INTERFACE_VERSION', values?: undefined): string;
 encodeFunctionData(functionFragment: 'acceptOwnership', values?: undefined): string;
-encodeFunctionData(functionFragment: 'consume', values: [AddressLike, AddressLike, BigNumberish, boolean]): string;
+encodeFunctionData(functionFragment: 'chargesFees', values: [AddressLike, AddressLike]): string;
+encodeFunctionData(functionFragment: 'consume', values: [BigNumberish, AddressLike, AddressLike, boolean]): string;
 encodeFunctionData(functionFragment: 'curveWords', values: [BytesLike]): string;
 encodeFunctionData(functionFragment: 'initialize', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'isPoster', values: [AddressLike]): string;
@@ -41,11 +42,13 @@ encodeFunctionData(functionFragment: 'proxiableUUID', values?: undefined): strin
 encodeFunctionData(functionFragment: 'renounceOwnership', values?: undefined): string;
 encodeFunctionData(functionFragment: 'setMaxTtl', values: [BytesLike, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'setPoster', values: [AddressLike, boolean]): string;
+encodeFunctionData(functionFragment: 'setTakerFees', values: [BytesLike, boolean]): string;
 encodeFunctionData(functionFragment: 'transferOwnership', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'upgradeToAndCall', values: [AddressLike, BytesLike]): string;
 
     decodeFunctionResult(functionFragment: 'UPGRADE_INTERFACE_VERSION', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'acceptOwnership', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'chargesFees', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'consume', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'curveWords', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'initialize', data: BytesLike): Result;
@@ -63,6 +66,7 @@ decodeFunctionResult(functionFragment: 'proxiableUUID', data: BytesLike): Result
 decodeFunctionResult(functionFragment: 'renounceOwnership', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'setMaxTtl', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'setPoster', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'setTakerFees', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'transferOwnership', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'upgradeToAndCall', data: BytesLike): Result;
   }
@@ -176,6 +180,18 @@ decodeFunctionResult(functionFragment: 'upgradeToAndCall', data: BytesLike): Res
 
   
 
+    export namespace TakerFeesSetEvent {
+      export type InputTuple = [market: BytesLike, charged: boolean];
+      export type OutputTuple = [market: string, charged: boolean];
+      export interface OutputObject {market: string, charged: boolean };
+      export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>
+      export type Filter = TypedDeferredTopicFilter<Event>
+      export type Log = TypedEventLog<Event>
+      export type LogDescription = TypedLogDescription<Event>
+    }
+
+  
+
     export namespace UpgradedEvent {
       export type InputTuple = [implementation: AddressLike];
       export type OutputTuple = [implementation: string];
@@ -238,8 +254,16 @@ decodeFunctionResult(functionFragment: 'upgradeToAndCall', data: BytesLike): Res
     
 
     
+    chargesFees: TypedContractMethod<
+      [tokenIn: AddressLike, tokenOut: AddressLike, ],
+      [boolean],
+      'view'
+    >
+    
+
+    
     consume: TypedContractMethod<
-      [tokenIn: AddressLike, tokenOut: AddressLike, amount: BigNumberish, exactOut: boolean, ],
+      [amount: BigNumberish, tokenIn: AddressLike, tokenOut: AddressLike, exactOut: boolean, ],
       [ICurveBook.FillStructOutput],
       'nonpayable'
     >
@@ -374,6 +398,14 @@ decodeFunctionResult(functionFragment: 'upgradeToAndCall', data: BytesLike): Res
     
 
     
+    setTakerFees: TypedContractMethod<
+      [market: BytesLike, charged: boolean, ],
+      [void],
+      'nonpayable'
+    >
+    
+
+    
     transferOwnership: TypedContractMethod<
       [newOwner: AddressLike, ],
       [void],
@@ -402,8 +434,13 @@ getFunction(nameOrSignature: 'acceptOwnership'): TypedContractMethod<
       [void],
       'nonpayable'
     >;
+getFunction(nameOrSignature: 'chargesFees'): TypedContractMethod<
+      [tokenIn: AddressLike, tokenOut: AddressLike, ],
+      [boolean],
+      'view'
+    >;
 getFunction(nameOrSignature: 'consume'): TypedContractMethod<
-      [tokenIn: AddressLike, tokenOut: AddressLike, amount: BigNumberish, exactOut: boolean, ],
+      [amount: BigNumberish, tokenIn: AddressLike, tokenOut: AddressLike, exactOut: boolean, ],
       [ICurveBook.FillStructOutput],
       'nonpayable'
     >;
@@ -487,6 +524,11 @@ getFunction(nameOrSignature: 'setPoster'): TypedContractMethod<
       [void],
       'nonpayable'
     >;
+getFunction(nameOrSignature: 'setTakerFees'): TypedContractMethod<
+      [market: BytesLike, charged: boolean, ],
+      [void],
+      'nonpayable'
+    >;
 getFunction(nameOrSignature: 'transferOwnership'): TypedContractMethod<
       [newOwner: AddressLike, ],
       [void],
@@ -507,6 +549,7 @@ getEvent(key: 'OwnershipTransferStarted'): TypedContractEvent<OwnershipTransferS
 getEvent(key: 'OwnershipTransferred'): TypedContractEvent<OwnershipTransferredEvent.InputTuple, OwnershipTransferredEvent.OutputTuple, OwnershipTransferredEvent.OutputObject>;
 getEvent(key: 'PostSkipped'): TypedContractEvent<PostSkippedEvent.InputTuple, PostSkippedEvent.OutputTuple, PostSkippedEvent.OutputObject>;
 getEvent(key: 'PosterSet'): TypedContractEvent<PosterSetEvent.InputTuple, PosterSetEvent.OutputTuple, PosterSetEvent.OutputObject>;
+getEvent(key: 'TakerFeesSet'): TypedContractEvent<TakerFeesSetEvent.InputTuple, TakerFeesSetEvent.OutputTuple, TakerFeesSetEvent.OutputObject>;
 getEvent(key: 'Upgraded'): TypedContractEvent<UpgradedEvent.InputTuple, UpgradedEvent.OutputTuple, UpgradedEvent.OutputObject>;
 
     filters: {
@@ -545,6 +588,10 @@ getEvent(key: 'Upgraded'): TypedContractEvent<UpgradedEvent.InputTuple, Upgraded
 
       'PosterSet(address,bool)': TypedContractEvent<PosterSetEvent.InputTuple, PosterSetEvent.OutputTuple, PosterSetEvent.OutputObject>;
       PosterSet: TypedContractEvent<PosterSetEvent.InputTuple, PosterSetEvent.OutputTuple, PosterSetEvent.OutputObject>;
+    
+
+      'TakerFeesSet(bytes32,bool)': TypedContractEvent<TakerFeesSetEvent.InputTuple, TakerFeesSetEvent.OutputTuple, TakerFeesSetEvent.OutputObject>;
+      TakerFeesSet: TypedContractEvent<TakerFeesSetEvent.InputTuple, TakerFeesSetEvent.OutputTuple, TakerFeesSetEvent.OutputObject>;
     
 
       'Upgraded(address)': TypedContractEvent<UpgradedEvent.InputTuple, UpgradedEvent.OutputTuple, UpgradedEvent.OutputObject>;

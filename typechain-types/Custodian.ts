@@ -13,7 +13,7 @@ export declare namespace ICustodian {
     }
 
   export interface CustodianInterface extends Interface {
-    getFunction(nameOrSignature: "UPGRADE_INTERFACE_VERSION" | "acceptOwnership" | "availableLiquidity" | "claim" | "claimBasis" | "deposit" | "executeWithdraw" | "initialize" | "isPoster" | "owner" | "payOut" | "pendingOwner" | "proxiableUUID" | "renounceOwnership" | "requestWithdraw" | "setPoster" | "setWithdrawDelay" | "settleWithdraw" | "settleWithdrawBatch" | "totalClaims" | "transferOwnership" | "upgradeToAndCall" | "withdrawDelay"): FunctionFragment;
+    getFunction(nameOrSignature: "UPGRADE_INTERFACE_VERSION" | "acceptOwnership" | "availableLiquidity" | "claim" | "claimBasis" | "deposit" | "executeWithdraw" | "initialize" | "isLocked" | "isPoster" | "owner" | "payOut" | "pendingOwner" | "proxiableUUID" | "renounceOwnership" | "requestWithdraw" | "setPoster" | "setWithdrawDelay" | "settleWithdraw" | "settleWithdrawBatch" | "totalClaims" | "transferOwnership" | "upgradeToAndCall" | "withdrawDelay"): FunctionFragment;
 
     getEvent(nameOrSignatureOrTopic: "Deposited" | "Initialized" | "OwnershipTransferStarted" | "OwnershipTransferred" | "PosterSet" | "SettlementSkipped" | "Upgraded" | "WithdrawDelaySet" | "WithdrawExecuted" | "WithdrawRequested" | "WithdrawSettled"): EventFragment;
 
@@ -25,6 +25,7 @@ encodeFunctionData(functionFragment: 'claimBasis', values: [AddressLike, Address
 encodeFunctionData(functionFragment: 'deposit', values: [AddressLike, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'executeWithdraw', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'initialize', values: [AddressLike, BigNumberish]): string;
+encodeFunctionData(functionFragment: 'isLocked', values?: undefined): string;
 encodeFunctionData(functionFragment: 'isPoster', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'owner', values?: undefined): string;
 encodeFunctionData(functionFragment: 'payOut', values: [AddressLike, AddressLike, BigNumberish]): string;
@@ -49,6 +50,7 @@ decodeFunctionResult(functionFragment: 'claimBasis', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'deposit', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'executeWithdraw', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'initialize', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'isLocked', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'isPoster', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'owner', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'payOut', data: BytesLike): Result;
@@ -297,6 +299,14 @@ decodeFunctionResult(functionFragment: 'withdrawDelay', data: BytesLike): Result
     
 
     
+    isLocked: TypedContractMethod<
+      [],
+      [boolean],
+      'view'
+    >
+    
+
+    
     isPoster: TypedContractMethod<
       [account: AddressLike, ],
       [boolean],
@@ -315,7 +325,7 @@ decodeFunctionResult(functionFragment: 'withdrawDelay', data: BytesLike): Result
     
     payOut: TypedContractMethod<
       [token: AddressLike, to: AddressLike, amount: BigNumberish, ],
-      [void],
+      [bigint],
       'nonpayable'
     >
     
@@ -459,6 +469,11 @@ getFunction(nameOrSignature: 'initialize'): TypedContractMethod<
       [void],
       'nonpayable'
     >;
+getFunction(nameOrSignature: 'isLocked'): TypedContractMethod<
+      [],
+      [boolean],
+      'view'
+    >;
 getFunction(nameOrSignature: 'isPoster'): TypedContractMethod<
       [account: AddressLike, ],
       [boolean],
@@ -471,7 +486,7 @@ getFunction(nameOrSignature: 'owner'): TypedContractMethod<
     >;
 getFunction(nameOrSignature: 'payOut'): TypedContractMethod<
       [token: AddressLike, to: AddressLike, amount: BigNumberish, ],
-      [void],
+      [bigint],
       'nonpayable'
     >;
 getFunction(nameOrSignature: 'pendingOwner'): TypedContractMethod<

@@ -18,13 +18,15 @@ export declare namespace IEntrypoint {
     }
 
   export interface EntrypointInterface extends Interface {
-    getFunction(nameOrSignature: "UPGRADE_INTERFACE_VERSION" | "acceptOwnership" | "initialize" | "owner" | "pendingOwner" | "proxiableUUID" | "quote" | "quoteExactOutput" | "quoteFor" | "renounceOwnership" | "setTakerFee" | "swap" | "swapExactOutput" | "swapExactOutputWithPermit" | "swapOrder" | "swapWithPermit" | "takerFee" | "transferOwnership" | "upgradeToAndCall"): FunctionFragment;
+    getFunction(nameOrSignature: "UPGRADE_INTERFACE_VERSION" | "acceptOwnership" | "collectFee" | "initialize" | "isLocked" | "owner" | "pendingOwner" | "proxiableUUID" | "quote" | "quoteExactOutput" | "quoteFor" | "renounceOwnership" | "setTakerFee" | "swap" | "swapExactOutput" | "swapExactOutputWithPermit" | "swapOrder" | "swapWithPermit" | "takerFee" | "transferOwnership" | "upgradeToAndCall"): FunctionFragment;
 
     getEvent(nameOrSignatureOrTopic: "Initialized" | "OwnershipTransferStarted" | "OwnershipTransferred" | "Swap" | "TakerFeeSet" | "Upgraded"): EventFragment;
 
     encodeFunctionData(functionFragment: 'UPGRADE_INTERFACE_VERSION', values?: undefined): string;
 encodeFunctionData(functionFragment: 'acceptOwnership', values?: undefined): string;
+encodeFunctionData(functionFragment: 'collectFee', values: [AddressLike, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'initialize', values: [AddressLike]): string;
+encodeFunctionData(functionFragment: 'isLocked', values?: undefined): string;
 encodeFunctionData(functionFragment: 'owner', values?: undefined): string;
 encodeFunctionData(functionFragment: 'pendingOwner', values?: undefined): string;
 encodeFunctionData(functionFragment: 'proxiableUUID', values?: undefined): string;
@@ -44,7 +46,9 @@ encodeFunctionData(functionFragment: 'upgradeToAndCall', values: [AddressLike, B
 
     decodeFunctionResult(functionFragment: 'UPGRADE_INTERFACE_VERSION', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'acceptOwnership', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'collectFee', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'initialize', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'isLocked', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'owner', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'pendingOwner', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'proxiableUUID', data: BytesLike): Result;
@@ -186,10 +190,26 @@ decodeFunctionResult(functionFragment: 'upgradeToAndCall', data: BytesLike): Res
     
 
     
+    collectFee: TypedContractMethod<
+      [token: AddressLike, amount: BigNumberish, ],
+      [void],
+      'nonpayable'
+    >
+    
+
+    
     initialize: TypedContractMethod<
       [owner: AddressLike, ],
       [void],
       'nonpayable'
+    >
+    
+
+    
+    isLocked: TypedContractMethod<
+      [],
+      [boolean],
+      'view'
     >
     
 
@@ -334,10 +354,20 @@ getFunction(nameOrSignature: 'acceptOwnership'): TypedContractMethod<
       [void],
       'nonpayable'
     >;
+getFunction(nameOrSignature: 'collectFee'): TypedContractMethod<
+      [token: AddressLike, amount: BigNumberish, ],
+      [void],
+      'nonpayable'
+    >;
 getFunction(nameOrSignature: 'initialize'): TypedContractMethod<
       [owner: AddressLike, ],
       [void],
       'nonpayable'
+    >;
+getFunction(nameOrSignature: 'isLocked'): TypedContractMethod<
+      [],
+      [boolean],
+      'view'
     >;
 getFunction(nameOrSignature: 'owner'): TypedContractMethod<
       [],

@@ -207,6 +207,7 @@ async function measureFee(venue: Venue, pair: BenchPair): Promise<Row[]> {
   for (const direction of DIRECTIONS) {
     const measured = await undo(async () => {
       await call(venue.world.operator, venue.entrypoint, 'setTakerFee', [venue.world.taker, 500]);
+      await call(venue.world.operator, venue.curveBook, 'setTakerFees', [idOf(pair), true]);
       return swapInto(venue, pair, direction, 1);
     });
     rows.push(row(`swap.${pair.id}.${direction}.fee`, measured));

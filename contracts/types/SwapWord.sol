@@ -57,15 +57,15 @@ library SwapWordLibrary {
         return _set(self, 0, MASK_24, MarketScale.unwrap(value));
     }
 
-    /// @dev Counts one fill of `baseUnits`, below 2^96, on one side. The volume wraps in its field; the number of fills never gets to 2^40.
+    /// @dev Counts one fill of `baseUnits` on one side. Both counters wrap in their fields.
     function take(SwapWord self, bool ask, uint256 baseUnits) internal pure returns (SwapWord taken) {
         // Same as setFillSeq(ask ? setCumAsk(self, cumAsk(self) + baseUnits) : setCumBid(self, cumBid(self) + baseUnits), fillSeq(self) + 1),
-        // unchecked: both counters are raised in one addition, of which all bits outside of the side's field and of fillSeq are dropped.
+        // unchecked, without a jump: the fields of asks and bids lie 96 bits apart, and of each sum only the field's own bits are taken over.
         assembly ("memory-safe") {
             let offset := add(64, mul(96, ask))
-            let sum := add(add(self, shl(offset, baseUnits)), 0x1000000)
-            let mask := or(shl(offset, 0xffffffffffffffffffffffff), 0xffffffffff000000)
-            taken := xor(self, and(xor(self, sum), mask))
+            let field := shl(offset, 0xffffffffffffffffffffffff)
+            taken := xor(self, and(xor(self, add(self, shl(offset, baseUnits))), field))
+            taken := xor(taken, and(xor(taken, add(taken, 0x1000000)), 0xffffffffff000000))
         }
     }
 

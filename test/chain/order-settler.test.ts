@@ -327,6 +327,7 @@ describe('signed orders', function () {
     it('charges no taker fee, whatever the owner of the order pays when it trades itself', async () => {
       await mined(entrypoint.connect(wallet('owner')).setTakerFee(owner.address, 10_000n));
       await mined(entrypoint.connect(wallet('owner')).setTakerFee(await settler.getAddress(), 10_000n));
+      await mined(curveBook.connect(wallet('owner')).setTakerFees(market.id, true));
       const quoted = await entrypoint.quote(await weth.getAddress(), await usdc.getAddress(), ETHER);
       const { changes } = await changesOf(async () => settler.fill(await signed(), false, 0n));
       expect(changes['recipient.usdc']).to.equal(quoted);

@@ -2,6 +2,7 @@
 /* tslint:disable */
 /* eslint-disable */
 export * as interfaces from './interfaces/index.js';
+export * as libraries from './libraries/index.js';
 export * as mocks from './mocks/index.js';
 export * as periphery from './periphery/index.js';
 export { CurveBook__factory } from './CurveBook__factory.js';

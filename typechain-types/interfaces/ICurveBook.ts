@@ -6,23 +6,24 @@ import type { TypedContractEvent, TypedDeferredTopicFilter, TypedEventLog, Typed
   
 export declare namespace ICurveBook {
       
-    export type FillStruct = {market: BytesLike, fillSeq: BigNumberish, curveSeq: BigNumberish, isBuy: boolean, baseAmount: BigNumberish, quoteAmount: BigNumberish, consumedBefore: BigNumberish}
+    export type FillStruct = {fillSeq: BigNumberish, curveSeq: BigNumberish, isBuy: boolean, baseAmount: BigNumberish, quoteAmount: BigNumberish, fee: BigNumberish, inputFee: BigNumberish, consumedBefore: BigNumberish, market: BytesLike, chargesFees: boolean}
 
-    export type FillStructOutput = [market: string, fillSeq: bigint, curveSeq: bigint, isBuy: boolean, baseAmount: bigint, quoteAmount: bigint, consumedBefore: bigint] & {market: string, fillSeq: bigint, curveSeq: bigint, isBuy: boolean, baseAmount: bigint, quoteAmount: bigint, consumedBefore: bigint }
+    export type FillStructOutput = [fillSeq: bigint, curveSeq: bigint, isBuy: boolean, baseAmount: bigint, quoteAmount: bigint, fee: bigint, inputFee: bigint, consumedBefore: bigint, market: string, chargesFees: boolean] & {fillSeq: bigint, curveSeq: bigint, isBuy: boolean, baseAmount: bigint, quoteAmount: bigint, fee: bigint, inputFee: bigint, consumedBefore: bigint, market: string, chargesFees: boolean }
   
 
-    export type MarketStateStruct = {base: AddressLike, quote: AddressLike, index: BigNumberish, lotUnits: BigNumberish, tickLotUnits: BigNumberish, maxTtlSec: BigNumberish, cumAsk: BigNumberish, cumBid: BigNumberish, fillSeq: BigNumberish, snapAsk: BigNumberish, snapBid: BigNumberish, deadline: BigNumberish, seq: BigNumberish}
+    export type MarketStateStruct = {base: AddressLike, quote: AddressLike, index: BigNumberish, lotUnits: BigNumberish, tickLotUnits: BigNumberish, maxTtlSec: BigNumberish, cumAsk: BigNumberish, cumBid: BigNumberish, fillSeq: BigNumberish, snapAsk: BigNumberish, snapBid: BigNumberish, deadline: BigNumberish, seq: BigNumberish, chargesFees: boolean}
 
-    export type MarketStateStructOutput = [base: string, quote: string, index: bigint, lotUnits: bigint, tickLotUnits: bigint, maxTtlSec: bigint, cumAsk: bigint, cumBid: bigint, fillSeq: bigint, snapAsk: bigint, snapBid: bigint, deadline: bigint, seq: bigint] & {base: string, quote: string, index: bigint, lotUnits: bigint, tickLotUnits: bigint, maxTtlSec: bigint, cumAsk: bigint, cumBid: bigint, fillSeq: bigint, snapAsk: bigint, snapBid: bigint, deadline: bigint, seq: bigint }
+    export type MarketStateStructOutput = [base: string, quote: string, index: bigint, lotUnits: bigint, tickLotUnits: bigint, maxTtlSec: bigint, cumAsk: bigint, cumBid: bigint, fillSeq: bigint, snapAsk: bigint, snapBid: bigint, deadline: bigint, seq: bigint, chargesFees: boolean] & {base: string, quote: string, index: bigint, lotUnits: bigint, tickLotUnits: bigint, maxTtlSec: bigint, cumAsk: bigint, cumBid: bigint, fillSeq: bigint, snapAsk: bigint, snapBid: bigint, deadline: bigint, seq: bigint, chargesFees: boolean }
   
     }
 
   export interface ICurveBookInterface extends Interface {
-    getFunction(nameOrSignature: "consume" | "curveWords" | "isPoster" | "listMarket" | "marketAt" | "marketCount" | "marketState" | "post" | "postBatch" | "preview" | "setMaxTtl" | "setPoster"): FunctionFragment;
+    getFunction(nameOrSignature: "chargesFees" | "consume" | "curveWords" | "isPoster" | "listMarket" | "marketAt" | "marketCount" | "marketState" | "post" | "postBatch" | "preview" | "setMaxTtl" | "setPoster" | "setTakerFees"): FunctionFragment;
 
-    getEvent(nameOrSignatureOrTopic: "CurvePosted" | "CurveTouched" | "MarketListed" | "MaxTtlSet" | "PostSkipped" | "PosterSet"): EventFragment;
+    getEvent(nameOrSignatureOrTopic: "CurvePosted" | "CurveTouched" | "MarketListed" | "MaxTtlSet" | "PostSkipped" | "PosterSet" | "TakerFeesSet"): EventFragment;
 
-    encodeFunctionData(functionFragment: 'consume', values: [AddressLike, AddressLike, BigNumberish, boolean]): string;
+    encodeFunctionData(functionFragment: 'chargesFees', values: [AddressLike, AddressLike]): string;
+encodeFunctionData(functionFragment: 'consume', values: [BigNumberish, AddressLike, AddressLike, boolean]): string;
 encodeFunctionData(functionFragment: 'curveWords', values: [BytesLike]): string;
 encodeFunctionData(functionFragment: 'isPoster', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'listMarket', values: [AddressLike, AddressLike, BigNumberish, BigNumberish, BigNumberish, BigNumberish]): string;
@@ -34,8 +35,10 @@ encodeFunctionData(functionFragment: 'postBatch', values: [BytesLike]): string;
 encodeFunctionData(functionFragment: 'preview', values: [AddressLike, AddressLike, BigNumberish, boolean]): string;
 encodeFunctionData(functionFragment: 'setMaxTtl', values: [BytesLike, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'setPoster', values: [AddressLike, boolean]): string;
+encodeFunctionData(functionFragment: 'setTakerFees', values: [BytesLike, boolean]): string;
 
-    decodeFunctionResult(functionFragment: 'consume', data: BytesLike): Result;
+    decodeFunctionResult(functionFragment: 'chargesFees', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'consume', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'curveWords', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'isPoster', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'listMarket', data: BytesLike): Result;
@@ -47,6 +50,7 @@ decodeFunctionResult(functionFragment: 'postBatch', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'preview', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'setMaxTtl', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'setPoster', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'setTakerFees', data: BytesLike): Result;
   }
 
   
@@ -122,6 +126,18 @@ decodeFunctionResult(functionFragment: 'setPoster', data: BytesLike): Result;
 
   
 
+    export namespace TakerFeesSetEvent {
+      export type InputTuple = [market: BytesLike, charged: boolean];
+      export type OutputTuple = [market: string, charged: boolean];
+      export interface OutputObject {market: string, charged: boolean };
+      export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>
+      export type Filter = TypedDeferredTopicFilter<Event>
+      export type Log = TypedEventLog<Event>
+      export type LogDescription = TypedLogDescription<Event>
+    }
+
+  
+
   export interface ICurveBook extends BaseContract {
     
     connect(runner?: ContractRunner | null): ICurveBook;
@@ -156,8 +172,16 @@ decodeFunctionResult(functionFragment: 'setPoster', data: BytesLike): Result;
 
     
     
+    chargesFees: TypedContractMethod<
+      [tokenIn: AddressLike, tokenOut: AddressLike, ],
+      [boolean],
+      'view'
+    >
+    
+
+    
     consume: TypedContractMethod<
-      [tokenIn: AddressLike, tokenOut: AddressLike, amount: BigNumberish, exactOut: boolean, ],
+      [amount: BigNumberish, tokenIn: AddressLike, tokenOut: AddressLike, exactOut: boolean, ],
       [ICurveBook.FillStructOutput],
       'nonpayable'
     >
@@ -251,11 +275,24 @@ decodeFunctionResult(functionFragment: 'setPoster', data: BytesLike): Result;
     >
     
 
+    
+    setTakerFees: TypedContractMethod<
+      [market: BytesLike, charged: boolean, ],
+      [void],
+      'nonpayable'
+    >
+    
+
 
     getFunction<T extends ContractMethod = ContractMethod>(key: string | FunctionFragment): T;
 
-    getFunction(nameOrSignature: 'consume'): TypedContractMethod<
-      [tokenIn: AddressLike, tokenOut: AddressLike, amount: BigNumberish, exactOut: boolean, ],
+    getFunction(nameOrSignature: 'chargesFees'): TypedContractMethod<
+      [tokenIn: AddressLike, tokenOut: AddressLike, ],
+      [boolean],
+      'view'
+    >;
+getFunction(nameOrSignature: 'consume'): TypedContractMethod<
+      [amount: BigNumberish, tokenIn: AddressLike, tokenOut: AddressLike, exactOut: boolean, ],
       [ICurveBook.FillStructOutput],
       'nonpayable'
     >;
@@ -314,6 +351,11 @@ getFunction(nameOrSignature: 'setPoster'): TypedContractMethod<
       [void],
       'nonpayable'
     >;
+getFunction(nameOrSignature: 'setTakerFees'): TypedContractMethod<
+      [market: BytesLike, charged: boolean, ],
+      [void],
+      'nonpayable'
+    >;
 
     getEvent(key: 'CurvePosted'): TypedContractEvent<CurvePostedEvent.InputTuple, CurvePostedEvent.OutputTuple, CurvePostedEvent.OutputObject>;
 getEvent(key: 'CurveTouched'): TypedContractEvent<CurveTouchedEvent.InputTuple, CurveTouchedEvent.OutputTuple, CurveTouchedEvent.OutputObject>;
@@ -321,6 +363,7 @@ getEvent(key: 'MarketListed'): TypedContractEvent<MarketListedEvent.InputTuple, 
 getEvent(key: 'MaxTtlSet'): TypedContractEvent<MaxTtlSetEvent.InputTuple, MaxTtlSetEvent.OutputTuple, MaxTtlSetEvent.OutputObject>;
 getEvent(key: 'PostSkipped'): TypedContractEvent<PostSkippedEvent.InputTuple, PostSkippedEvent.OutputTuple, PostSkippedEvent.OutputObject>;
 getEvent(key: 'PosterSet'): TypedContractEvent<PosterSetEvent.InputTuple, PosterSetEvent.OutputTuple, PosterSetEvent.OutputObject>;
+getEvent(key: 'TakerFeesSet'): TypedContractEvent<TakerFeesSetEvent.InputTuple, TakerFeesSetEvent.OutputTuple, TakerFeesSetEvent.OutputObject>;
 
     filters: {
       
@@ -346,6 +389,10 @@ getEvent(key: 'PosterSet'): TypedContractEvent<PosterSetEvent.InputTuple, Poster
 
       'PosterSet(address,bool)': TypedContractEvent<PosterSetEvent.InputTuple, PosterSetEvent.OutputTuple, PosterSetEvent.OutputObject>;
       PosterSet: TypedContractEvent<PosterSetEvent.InputTuple, PosterSetEvent.OutputTuple, PosterSetEvent.OutputObject>;
+    
+
+      'TakerFeesSet(bytes32,bool)': TypedContractEvent<TakerFeesSetEvent.InputTuple, TakerFeesSetEvent.OutputTuple, TakerFeesSetEvent.OutputObject>;
+      TakerFeesSet: TypedContractEvent<TakerFeesSetEvent.InputTuple, TakerFeesSetEvent.OutputTuple, TakerFeesSetEvent.OutputObject>;
     
     };
   }

@@ -13,7 +13,7 @@ export declare namespace ICustodian {
     }
 
   export interface ICustodianInterface extends Interface {
-    getFunction(nameOrSignature: "availableLiquidity" | "claim" | "claimBasis" | "deposit" | "executeWithdraw" | "isPoster" | "payOut" | "requestWithdraw" | "setPoster" | "setWithdrawDelay" | "settleWithdraw" | "settleWithdrawBatch" | "totalClaims" | "withdrawDelay"): FunctionFragment;
+    getFunction(nameOrSignature: "availableLiquidity" | "claim" | "claimBasis" | "deposit" | "executeWithdraw" | "isLocked" | "isPoster" | "payOut" | "requestWithdraw" | "setPoster" | "setWithdrawDelay" | "settleWithdraw" | "settleWithdrawBatch" | "totalClaims" | "withdrawDelay"): FunctionFragment;
 
     getEvent(nameOrSignatureOrTopic: "Deposited" | "PosterSet" | "SettlementSkipped" | "WithdrawDelaySet" | "WithdrawExecuted" | "WithdrawRequested" | "WithdrawSettled"): EventFragment;
 
@@ -22,6 +22,7 @@ encodeFunctionData(functionFragment: 'claim', values: [AddressLike, AddressLike]
 encodeFunctionData(functionFragment: 'claimBasis', values: [AddressLike, AddressLike]): string;
 encodeFunctionData(functionFragment: 'deposit', values: [AddressLike, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'executeWithdraw', values: [AddressLike]): string;
+encodeFunctionData(functionFragment: 'isLocked', values?: undefined): string;
 encodeFunctionData(functionFragment: 'isPoster', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'payOut', values: [AddressLike, AddressLike, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'requestWithdraw', values: [AddressLike, BigNumberish]): string;
@@ -37,6 +38,7 @@ decodeFunctionResult(functionFragment: 'claim', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'claimBasis', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'deposit', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'executeWithdraw', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'isLocked', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'isPoster', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'payOut', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'requestWithdraw', data: BytesLike): Result;
@@ -207,6 +209,14 @@ decodeFunctionResult(functionFragment: 'withdrawDelay', data: BytesLike): Result
     
 
     
+    isLocked: TypedContractMethod<
+      [],
+      [boolean],
+      'view'
+    >
+    
+
+    
     isPoster: TypedContractMethod<
       [account: AddressLike, ],
       [boolean],
@@ -217,7 +227,7 @@ decodeFunctionResult(functionFragment: 'withdrawDelay', data: BytesLike): Result
     
     payOut: TypedContractMethod<
       [token: AddressLike, to: AddressLike, amount: BigNumberish, ],
-      [void],
+      [bigint],
       'nonpayable'
     >
     
@@ -306,6 +316,11 @@ getFunction(nameOrSignature: 'executeWithdraw'): TypedContractMethod<
       [void],
       'nonpayable'
     >;
+getFunction(nameOrSignature: 'isLocked'): TypedContractMethod<
+      [],
+      [boolean],
+      'view'
+    >;
 getFunction(nameOrSignature: 'isPoster'): TypedContractMethod<
       [account: AddressLike, ],
       [boolean],
@@ -313,7 +328,7 @@ getFunction(nameOrSignature: 'isPoster'): TypedContractMethod<
     >;
 getFunction(nameOrSignature: 'payOut'): TypedContractMethod<
       [token: AddressLike, to: AddressLike, amount: BigNumberish, ],
-      [void],
+      [bigint],
       'nonpayable'
     >;
 getFunction(nameOrSignature: 'requestWithdraw'): TypedContractMethod<

@@ -18,11 +18,13 @@ export declare namespace IEntrypoint {
     }
 
   export interface IEntrypointInterface extends Interface {
-    getFunction(nameOrSignature: "quote" | "quoteExactOutput" | "quoteFor" | "setTakerFee" | "swap" | "swapExactOutput" | "swapExactOutputWithPermit" | "swapOrder" | "swapWithPermit" | "takerFee"): FunctionFragment;
+    getFunction(nameOrSignature: "collectFee" | "isLocked" | "quote" | "quoteExactOutput" | "quoteFor" | "setTakerFee" | "swap" | "swapExactOutput" | "swapExactOutputWithPermit" | "swapOrder" | "swapWithPermit" | "takerFee"): FunctionFragment;
 
     getEvent(nameOrSignatureOrTopic: "Swap" | "TakerFeeSet"): EventFragment;
 
-    encodeFunctionData(functionFragment: 'quote', values: [AddressLike, AddressLike, BigNumberish]): string;
+    encodeFunctionData(functionFragment: 'collectFee', values: [AddressLike, BigNumberish]): string;
+encodeFunctionData(functionFragment: 'isLocked', values?: undefined): string;
+encodeFunctionData(functionFragment: 'quote', values: [AddressLike, AddressLike, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'quoteExactOutput', values: [AddressLike, AddressLike, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'quoteFor', values: [AddressLike, AddressLike, AddressLike, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'setTakerFee', values: [AddressLike, BigNumberish]): string;
@@ -33,7 +35,9 @@ encodeFunctionData(functionFragment: 'swapOrder', values: [IEntrypoint.OrderSwap
 encodeFunctionData(functionFragment: 'swapWithPermit', values: [AddressLike, AddressLike, BigNumberish, BigNumberish, AddressLike, BigNumberish, IEntrypoint.PermitStruct]): string;
 encodeFunctionData(functionFragment: 'takerFee', values: [AddressLike]): string;
 
-    decodeFunctionResult(functionFragment: 'quote', data: BytesLike): Result;
+    decodeFunctionResult(functionFragment: 'collectFee', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'isLocked', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'quote', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'quoteExactOutput', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'quoteFor', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'setTakerFee', data: BytesLike): Result;
@@ -103,6 +107,22 @@ decodeFunctionResult(functionFragment: 'takerFee', data: BytesLike): Result;
 
 
     
+    
+    collectFee: TypedContractMethod<
+      [token: AddressLike, amount: BigNumberish, ],
+      [void],
+      'nonpayable'
+    >
+    
+
+    
+    isLocked: TypedContractMethod<
+      [],
+      [boolean],
+      'view'
+    >
+    
+
     
     quote: TypedContractMethod<
       [tokenIn: AddressLike, tokenOut: AddressLike, amountIn: BigNumberish, ],
@@ -186,7 +206,17 @@ decodeFunctionResult(functionFragment: 'takerFee', data: BytesLike): Result;
 
     getFunction<T extends ContractMethod = ContractMethod>(key: string | FunctionFragment): T;
 
-    getFunction(nameOrSignature: 'quote'): TypedContractMethod<
+    getFunction(nameOrSignature: 'collectFee'): TypedContractMethod<
+      [token: AddressLike, amount: BigNumberish, ],
+      [void],
+      'nonpayable'
+    >;
+getFunction(nameOrSignature: 'isLocked'): TypedContractMethod<
+      [],
+      [boolean],
+      'view'
+    >;
+getFunction(nameOrSignature: 'quote'): TypedContractMethod<
       [tokenIn: AddressLike, tokenOut: AddressLike, amountIn: BigNumberish, ],
       [bigint],
       'view'

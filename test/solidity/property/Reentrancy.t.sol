@@ -5,7 +5,7 @@ import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
 import {IEntrypoint} from "../../../contracts/interfaces/IEntrypoint.sol";
 import {ICustodian} from "../../../contracts/interfaces/ICustodian.sol";
-import {FeeOnTransferToken, Hooked, HookToken, LyingToken, SilentToken} from "../support/HostileTokens.sol";
+import {ChargingHookToken, FeeOnTransferToken, Hooked, HookToken, LyingToken, SilentToken} from "../support/HostileTokens.sol";
 import {Platform} from "../support/Platform.sol";
 
 /// @notice Runs a list of calls from inside its token's hook, each at most once.
@@ -157,13 +157,35 @@ contract ReentrancyTest is Platform {
         assertEq(book.marketState(_hookMarket).fillSeq, 2, "two fills");
     }
 
-    /// @dev A deposit while a swap's payment is under way is allowed, and both are counted once.
-    function test_DepositInsideASwapIsCountedOnce() external {
+    /// @dev What a deposit brings in the middle of a payment would be counted as a part of that payment as well.
+    function test_DepositInsideASwapIsRefused() external {
         _attacker.plan(address(custodian), _depositCall(500e6), false);
-        _expectDeposit(address(_attacker), 500e6);
         _attacker.run(address(entrypoint), _buy(3000e6));
-        assertEq(_attacker.failures(), 0, "allowed");
-        assertEq(_hook.balanceOf(address(custodian)), 10 ** 30 + 3500e6, "both arrived");
+        _expectFailureOf(ICustodian.SwapUnderWay.selector);
+        assertEq(_hook.balanceOf(address(custodian)), 10 ** 30 + 3000e6, "only the payment");
+    }
+
+    /// @dev The attack that this is for, with a token that keeps a part of each transfer: what is missing from the payment is deposited from
+    /// inside it. Were both counted, the vault would owe the depositor what the swap has spent already.
+    function test_ShortPaymentIsNotMadeUpByADeposit() external {
+        HookToken charging = new ChargingHookToken(1);
+        _listAgainstBase(address(charging));
+        address[] memory spenders = new address[](2);
+        (spenders[0], spenders[1]) = (address(custodian), address(entrypoint));
+        address[] memory tokens = new address[](1);
+        tokens[0] = address(charging);
+        Attacker attacker = new Attacker(charging, spenders, tokens);
+        charging.mint(address(attacker), 10_000e6);
+        attacker.plan(address(custodian), abi.encodeCall(ICustodian.deposit, (address(charging), 100e6)), false);
+        bytes memory buy = abi.encodeCall(
+            IEntrypoint.swap,
+            (address(charging), address(base), 3000e6, 0, address(attacker), START)
+        );
+        vm.expectRevert(
+            abi.encodeWithSelector(IEntrypoint.InsufficientReceived.selector, address(charging), 2970e6, 3000e6)
+        );
+        attacker.run(address(entrypoint), buy);
+        assertEq(charging.balanceOf(address(custodian)), 0, "nothing arrived");
     }
 
     /// @dev Inside a payment the depth is already taken: a hook sees the market as it will be.
@@ -233,12 +255,12 @@ contract ReentrancyTest is Platform {
     }
 
     function _expectFailure() private view {
+        _expectFailureOf(ReentrancyGuardTransient.ReentrancyGuardReentrantCall.selector);
+    }
+
+    function _expectFailureOf(bytes4 selector) private view {
         assertEq(_attacker.failures(), 1, "refused");
-        assertEq(
-            keccak256(_attacker.lastError()),
-            keccak256(abi.encodeWithSelector(ReentrancyGuardTransient.ReentrancyGuardReentrantCall.selector)),
-            "by a lock"
-        );
+        assertEq(keccak256(_attacker.lastError()), keccak256(abi.encodeWithSelector(selector)), "by a lock");
     }
 }
 

@@ -15,8 +15,7 @@ contract TradingTest is Platform {
         _tradeSome(rng, 2);
         rate = bound(rate, 0, 10_000);
         amount = _sensible(amount, isBuy == exactOut);
-        vm.prank(OWNER);
-        entrypoint.setTakerFee(TAKER, rate);
+        _setFee(rate);
         (address tokenIn, address tokenOut) = _pair(isBuy);
         uint256 quoted = exactOut ? _quoteExactOutput(isBuy, amount) : _quote(isBuy, amount);
         uint256 net = entrypoint.quoteFor(TAKER, tokenIn, tokenOut, amount);

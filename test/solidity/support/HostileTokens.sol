@@ -76,10 +76,25 @@ contract HookToken is ERC20("Hook", "HOOK") {
         _hooked[msg.sender] = on;
     }
 
-    function _update(address from, address to, uint256 amount) internal override {
+    function _update(address from, address to, uint256 amount) internal virtual override {
         if (_hooked[from]) Hooked(from).beforeSend(to, amount);
         super._update(from, to, amount);
         if (_hooked[to]) Hooked(to).afterReceive(from, amount);
+    }
+}
+
+/// @notice Calls its holders, and keeps a share of each transfer for itself.
+contract ChargingHookToken is HookToken {
+    uint256 private immutable FEE_PERCENT;
+
+    constructor(uint256 feePercent) {
+        FEE_PERCENT = feePercent;
+    }
+
+    function _update(address from, address to, uint256 amount) internal override {
+        uint256 fee = from == address(0) || to == address(this) ? 0 : (amount * FEE_PERCENT) / 100;
+        super._update(from, to, amount - fee);
+        if (fee != 0) super._update(from, address(this), fee);
     }
 }
 

@@ -214,6 +214,14 @@ abstract contract Platform is RandomCurves, Deployer {
 
     /* SWAPS */
 
+    /// @dev A rate of the taker that the market charges.
+    function _setFee(uint256 rate) internal {
+        vm.startPrank(OWNER);
+        entrypoint.setTakerFee(TAKER, rate);
+        book.setTakerFees(market, true);
+        vm.stopPrank();
+    }
+
     function _pair(bool isBuy) internal view returns (address tokenIn, address tokenOut) {
         return isBuy ? (address(quote), address(base)) : (address(base), address(quote));
     }
@@ -245,7 +253,7 @@ abstract contract Platform is RandomCurves, Deployer {
         (address tokenIn, address tokenOut) = _pair(ask);
         uint256 most = 2 ** 100 - 1;
         vm.prank(address(entrypoint));
-        try book.consume(tokenIn, tokenOut, most, ask) {
+        try book.consume(most, tokenIn, tokenOut, ask) {
             revert("no limit");
         } catch (bytes memory reason) {
             assertEq(bytes32(bytes4(reason)), bytes32(ICurveBook.InsufficientDepth.selector), "refusal");

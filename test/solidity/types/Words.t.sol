@@ -51,7 +51,9 @@ contract WordsTest is Test {
         PostWord w = PostWord.wrap(0);
         w = ask ? w.setSnapAsk(snap).setSnapBid(~snap) : w.setSnapBid(snap).setSnapAsk(~snap);
         uint256 expected = ((cum % 2 ** 92) + 2 ** 92 - (snap % 2 ** 92)) % 2 ** 92;
-        assertEq(w.consumed(ask, cum), expected, "consumed");
+        SwapWord s = SwapWord.wrap(0);
+        s = ask ? s.setCumAsk(cum).setCumBid(~cum) : s.setCumBid(cum).setCumAsk(~cum);
+        assertEq(w.consumed(ask, s), expected, "consumed");
     }
 
     function testFuzz_ClaimWord(uint256 raw, uint256 value) external pure {

@@ -136,8 +136,7 @@ contract EntrypointTest is Platform {
             _expectRefused(true, amounts[i], tooLarge, true);
             _expectRefused(false, amounts[i], tooLarge, true);
         }
-        vm.prank(OWNER);
-        entrypoint.setTakerFee(TAKER, 10_000);
+        _setFee(10_000);
         for (uint256 i = 0; i < amounts.length; ++i) {
             bytes memory tooLarge = abi.encodeWithSelector(
                 ICurveBook.AmountTooLarge.selector,
@@ -165,7 +164,7 @@ contract EntrypointTest is Platform {
 
     function test_RevertWhen_OutputRoundsToZero() external {
         // 2999.99 quote units are 10^12 base units, so 333334444 of those are worth less than one.
-        _expectRefused(false, 333334444, abi.encodeWithSelector(ICurveBook.ZeroOutput.selector), false);
+        _expectRefused(false, 333334444, abi.encodeWithSelector(ICurveBook.ZeroOutput.selector, 333334444), false);
         assertEq(_quote(false, 333334445), 1, "one more is not");
     }
 
@@ -221,8 +220,7 @@ contract EntrypointTest is Platform {
     /* FEES */
 
     function test_FeeStaysInTheVaultAndInTheOutputToken() external {
-        vm.prank(OWNER);
-        entrypoint.setTakerFee(TAKER, 500);
+        _setFee(500);
         uint256 held = base.balanceOf(address(custodian));
         _expectSwap(true, STRANGER, 1, 0.4e18, 1200.004e6, 0.0002e18, 0);
         vm.prank(TAKER);
@@ -235,8 +233,7 @@ contract EntrypointTest is Platform {
     }
 
     function test_LimitIsNetOfTheFee() external {
-        vm.prank(OWNER);
-        entrypoint.setTakerFee(TAKER, 500);
+        _setFee(500);
         vm.prank(TAKER);
         vm.expectRevert(
             abi.encodeWithSelector(IEntrypoint.InsufficientOutput.selector, uint256(0.3998e18), uint256(0.3998e18 + 1))
@@ -247,8 +244,7 @@ contract EntrypointTest is Platform {
     function testFuzz_ExactOutputDeliversExactlyNet(uint256 amount, uint256 rate, bool isBuy) external {
         rate = bound(rate, 0, 10_000);
         amount = bound(amount, 1, isBuy ? 10e18 : 30_000e6);
-        vm.prank(OWNER);
-        entrypoint.setTakerFee(TAKER, rate);
+        _setFee(rate);
         (address tokenIn, address tokenOut) = _pair(isBuy);
         vm.recordLogs();
         vm.prank(TAKER);
@@ -265,8 +261,7 @@ contract EntrypointTest is Platform {
 
     /// @dev A fee is sold by makers like the rest of the output, so free liquidity has to cover it too, as the quote says.
     function test_RevertWhen_OnlyTheNetOutputIsCovered() external {
-        vm.prank(OWNER);
-        entrypoint.setTakerFee(TAKER, 10_000);
+        _setFee(10_000);
         uint256 held = base.balanceOf(address(custodian));
         vm.prank(CLAIM_POSTER);
         custodian.settleWithdraw(MAKER, address(base), held - 0.4e18 + 1, 0);
@@ -281,6 +276,26 @@ contract EntrypointTest is Platform {
             )
         );
         entrypoint.swap(address(quote), address(base), 1200.004e6, 0, TAKER, START);
+    }
+
+    /// @dev A rate alone charges nothing, in either mode and in no quote; nor do the fees of a market without a rate.
+    function test_FeeNeedsARateAndAMarketThatChargesIt() external {
+        (address tokenIn, address tokenOut) = _pair(true);
+        for (uint256 i = 0; i < 2; ++i) {
+            vm.startPrank(OWNER);
+            entrypoint.setTakerFee(TAKER, i == 0 ? 10_000 : 0);
+            book.setTakerFees(market, i == 1);
+            vm.stopPrank();
+            uint256 quoted = _quote(true, 1000e6);
+            assertEq(entrypoint.quoteFor(TAKER, tokenIn, tokenOut, 1000e6), quoted, "net quote");
+            vm.recordLogs();
+            assertEq(_swap(true, 1000e6), quoted, "exact input");
+            assertEq(_lastSwap().fee, 0, "fee of exact input");
+            uint256 price = _quoteExactOutput(true, 0.1e18);
+            vm.recordLogs();
+            assertEq(_swapExactOutput(true, 0.1e18), price, "exact output");
+            assertEq(_lastSwap().fee, 0, "fee of exact output");
+        }
     }
 
     function test_SetTakerFee() external {
@@ -307,7 +322,7 @@ contract EntrypointTest is Platform {
     function test_RevertWhen_ConsumingWithoutTheEntrypoint() external {
         vm.prank(OWNER);
         vm.expectRevert(abi.encodeWithSelector(ICurveBook.NotEntrypoint.selector, OWNER));
-        book.consume(address(base), address(quote), 1, false);
+        book.consume(1, address(base), address(quote), false);
     }
 
     /* HELPERS */

@@ -199,7 +199,13 @@
     "type": "error"
   },
   {
-    "inputs": [],
+    "inputs": [
+      {
+        "internalType": "uint256",
+        "name": "amount",
+        "type": "uint256"
+      }
+    ],
     "name": "ZeroOutput",
     "type": "error"
   },
@@ -390,7 +396,55 @@
     "type": "event"
   },
   {
+    "anonymous": false,
     "inputs": [
+      {
+        "indexed": true,
+        "internalType": "bytes32",
+        "name": "market",
+        "type": "bytes32"
+      },
+      {
+        "indexed": false,
+        "internalType": "bool",
+        "name": "charged",
+        "type": "bool"
+      }
+    ],
+    "name": "TakerFeesSet",
+    "type": "event"
+  },
+  {
+    "inputs": [
+      {
+        "internalType": "address",
+        "name": "tokenIn",
+        "type": "address"
+      },
+      {
+        "internalType": "address",
+        "name": "tokenOut",
+        "type": "address"
+      }
+    ],
+    "name": "chargesFees",
+    "outputs": [
+      {
+        "internalType": "bool",
+        "name": "",
+        "type": "bool"
+      }
+    ],
+    "stateMutability": "view",
+    "type": "function"
+  },
+  {
+    "inputs": [
+      {
+        "internalType": "uint256",
+        "name": "amount",
+        "type": "uint256"
+      },
       {
         "internalType": "address",
         "name": "tokenIn",
@@ -402,11 +456,6 @@
         "type": "address"
       },
       {
-        "internalType": "uint256",
-        "name": "amount",
-        "type": "uint256"
-      },
-      {
         "internalType": "bool",
         "name": "exactOut",
         "type": "bool"
@@ -416,11 +465,6 @@
     "outputs": [
       {
         "components": [
-          {
-            "internalType": "bytes32",
-            "name": "market",
-            "type": "bytes32"
-          },
           {
             "internalType": "uint256",
             "name": "fillSeq",
@@ -448,8 +492,28 @@
           },
           {
             "internalType": "uint256",
+            "name": "fee",
+            "type": "uint256"
+          },
+          {
+            "internalType": "uint256",
+            "name": "inputFee",
+            "type": "uint256"
+          },
+          {
+            "internalType": "uint256",
             "name": "consumedBefore",
             "type": "uint256"
+          },
+          {
+            "internalType": "bytes32",
+            "name": "market",
+            "type": "bytes32"
+          },
+          {
+            "internalType": "bool",
+            "name": "chargesFees",
+            "type": "bool"
           }
         ],
         "internalType": "struct ICurveBook.Fill",
@@ -655,6 +719,11 @@
             "internalType": "uint256",
             "name": "seq",
             "type": "uint256"
+          },
+          {
+            "internalType": "bool",
+            "name": "chargesFees",
+            "type": "bool"
           }
         ],
         "internalType": "struct ICurveBook.MarketState",
@@ -768,6 +837,24 @@
       }
     ],
     "name": "setPoster",
+    "outputs": [],
+    "stateMutability": "nonpayable",
+    "type": "function"
+  },
+  {
+    "inputs": [
+      {
+        "internalType": "bytes32",
+        "name": "market",
+        "type": "bytes32"
+      },
+      {
+        "internalType": "bool",
+        "name": "charged",
+        "type": "bool"
+      }
+    ],
+    "name": "setTakerFees",
     "outputs": [],
     "stateMutability": "nonpayable",
     "type": "function"

@@ -5,7 +5,7 @@ import type { BaseContract, FunctionFragment, Interface, ContractRunner, Contrac
 import type { TypedContractEvent, TypedDeferredTopicFilter, TypedEventLog, TypedListener } from "../common.js"
   
 
-  export interface TokenBalanceInterface extends Interface {
+  export interface TokensInterface extends Interface {
     
 
     
@@ -17,12 +17,12 @@ import type { TypedContractEvent, TypedDeferredTopicFilter, TypedEventLog, Typed
 
   
 
-  export interface TokenBalance extends BaseContract {
+  export interface Tokens extends BaseContract {
     
-    connect(runner?: ContractRunner | null): TokenBalance;
+    connect(runner?: ContractRunner | null): Tokens;
     waitForDeployment(): Promise<this>;
 
-    interface: TokenBalanceInterface;
+    interface: TokensInterface;
 
     
   queryFilter<TCEvent extends TypedContractEvent>(
