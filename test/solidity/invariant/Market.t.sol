@@ -63,7 +63,7 @@ contract MarketInvariants is Actions {
             assertEq(amountIn + amountOut, 0, "expired");
             vm.prank(address(entrypoint));
             vm.expectRevert(expired);
-            book.consume(tokenIn, tokenOut, 1e6, mode % 2 == 0);
+            book.consume(1e6, tokenIn, tokenOut, mode % 2 == 0);
         }
     }
 

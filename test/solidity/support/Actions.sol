@@ -177,9 +177,11 @@ abstract contract Actions is Platform {
 
     /* THE OWNER, AND TIME */
 
-    function setFee(uint256 rate) external {
-        vm.prank(OWNER);
+    function setFee(uint256 rate, bool charged) external {
+        vm.startPrank(OWNER);
         entrypoint.setTakerFee(TAKER, bound(rate, 0, 10_000));
+        book.setTakerFees(market, charged);
+        vm.stopPrank();
     }
 
     function setDelay(uint256 delaySec) external {

@@ -86,6 +86,7 @@ contract OrderSettlerTest is Orders {
         vm.startPrank(OWNER);
         entrypoint.setTakerFee(signer, 10_000);
         entrypoint.setTakerFee(address(settler), 10_000);
+        book.setTakerFees(market, true);
         vm.stopPrank();
         uint256 quoted = _quote(false, 1e18);
         _fill(_signed(false, 1e18, quoted), false, 0);
