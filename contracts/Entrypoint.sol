@@ -343,8 +343,44 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Re
         uint256 amount,
         bool exactOut
     ) private view returns (uint256 amountIn, uint256 amountOut) {
-        (amountIn, amountOut) = CURVE_BOOK.preview(tokenIn, tokenOut, amount, exactOut);
-        if (amountOut != 0 && amountOut > CUSTODIAN.availableLiquidity(tokenOut)) return (0, 0);
+        ICurveBook book = CURVE_BOOK;
+        ICustodian custodian = CUSTODIAN;
+        (bytes4 previewSelector, bytes4 liquiditySelector) = (
+            ICurveBook.preview.selector,
+            ICustodian.availableLiquidity.selector
+        );
+        bool known;
+        // Same as (amountIn, amountOut) = book.preview(tokenIn, tokenOut, amount, exactOut), and, if there is an amount,
+        // if (amountOut > custodian.availableLiquidity(tokenOut)) return (0, 0).
+        assembly ("memory-safe") {
+            let data := mload(0x40)
+            mstore(data, previewSelector)
+            mstore(add(data, 0x04), tokenIn)
+            mstore(add(data, 0x24), tokenOut)
+            mstore(add(data, 0x44), amount)
+            mstore(add(data, 0x64), exactOut)
+            let done := staticcall(gas(), book, data, 0x84, 0x00, 0x40)
+            known := eq(returndatasize(), 0x40)
+            if and(done, known) {
+                amountIn := mload(0x00)
+                amountOut := mload(0x20)
+                if amountOut {
+                    mstore(data, liquiditySelector)
+                    mstore(add(data, 0x04), tokenOut)
+                    done := staticcall(gas(), custodian, data, 0x24, 0x00, 0x20)
+                    known := eq(returndatasize(), 0x20)
+                    if gt(amountOut, mload(0x00)) {
+                        amountIn := 0
+                        amountOut := 0
+                    }
+                }
+            }
+            if iszero(done) {
+                returndatacopy(data, 0x00, returndatasize())
+                revert(data, returndatasize())
+            }
+        }
+        assert(known);
     }
 
     function _storage() private pure returns (EntrypointStorage storage $) {

@@ -158,18 +158,46 @@ contract OrderSettler is IOrderSettler, Ownable2Step, ReentrancyGuardTransient {
 
     /// @dev Permit2 checks the signature over everything in the order, marks the nonce as used, and transfers.
     function _pull(Order calldata order, address to, uint256 amount) private {
-        PERMIT2.permitWitnessTransferFrom(
-            IPermit2.PermitTransferFrom({
-                permitted: IPermit2.TokenPermissions({token: order.tokenIn, amount: order.maxAmountIn}),
-                nonce: order.nonce,
-                deadline: order.deadline
-            }),
-            IPermit2.SignatureTransferDetails({to: to, requestedAmount: amount}),
-            order.owner,
-            keccak256(abi.encode(WITNESS_TYPEHASH, order.recipient, order.tokenOut, order.minAmountOut)),
-            WITNESS_TYPE_STRING,
-            order.signature
-        );
+        address permit2_ = address(PERMIT2);
+        bytes4 selector = IPermit2.permitWitnessTransferFrom.selector;
+        bytes32 typehash = WITNESS_TYPEHASH;
+        string memory typeString = WITNESS_TYPE_STRING;
+        bool known;
+        // Same as PERMIT2.permitWitnessTransferFrom(PermitTransferFrom(TokenPermissions(order.tokenIn, order.maxAmountIn), order.nonce,
+        // order.deadline), SignatureTransferDetails(to, amount), order.owner, keccak256(abi.encode(WITNESS_TYPEHASH, order.recipient,
+        // order.tokenOut, order.minAmountOut)), WITNESS_TYPE_STRING, order.signature), with what is side by side in the order copied at
+        // once. Permit2 checks the addresses that it is given, and those of the witness are bound by the signature.
+        assembly ("memory-safe") {
+            let data := mload(0x40)
+            mstore(data, typehash)
+            calldatacopy(add(data, 0x20), add(order, 0xa0), 0x60)
+            let witness := keccak256(data, 0x80)
+
+            mstore(data, selector)
+            let arguments := add(data, 0x04)
+            calldatacopy(arguments, add(order, 0x20), 0x80)
+            mstore(add(arguments, 0x80), to)
+            mstore(add(arguments, 0xa0), amount)
+            mstore(add(arguments, 0xc0), calldataload(order))
+            mstore(add(arguments, 0xe0), witness)
+            mstore(add(arguments, 0x100), 0x140)
+            let typeLength := add(0x20, and(add(mload(typeString), 0x1f), not(0x1f)))
+            mstore(add(arguments, 0x120), add(0x140, typeLength))
+            mcopy(add(arguments, 0x140), typeString, typeLength)
+            let signature := add(order, calldataload(add(order, 0x100)))
+            let signatureLength := add(0x20, and(add(calldataload(signature), 0x1f), not(0x1f)))
+            let end := add(add(arguments, 0x140), typeLength)
+            calldatacopy(end, signature, signatureLength)
+            end := add(end, signatureLength)
+
+            known := extcodesize(permit2_)
+            if iszero(call(gas(), permit2_, 0, data, sub(end, data), 0x00, 0x00)) {
+                returndatacopy(data, 0x00, returndatasize())
+                revert(data, returndatasize())
+            }
+        }
+        // Without code it would accept any call.
+        assert(known);
     }
 
     /// @dev Whatever the target leaves of its allowance is taken back.

@@ -3,6 +3,11 @@ pragma solidity ^0.8.28;
 
 import {ICurveBook} from "../interfaces/ICurveBook.sol";
 
+/// @dev Where a record lies in the call data, from the beginning of the call. Its fields are read from there when they are needed.
+type PostRecord is uint256;
+
+using PostCodec for PostRecord global;
+
 /// @title The packed form of posts.
 /// @notice `blockNumber 6 bytes | first 12 bytes of its hash 12 |` and then records, one after the other:
 ///
@@ -42,73 +47,108 @@ library PostCodec {
 
     uint256 internal constant BLOCK_REF_BYTES = 18;
     uint256 private constant HEAD_BYTES = 41;
-    uint256 private constant TOUCH_BYTES = HEAD_BYTES + 4;
     uint256 private constant SEQ_BYTES = 4;
+    uint256 private constant TOUCH_BYTES = HEAD_BYTES + SEQ_BYTES;
     /// @dev Two volumes, and two nibbles about the words that follow.
     uint256 private constant CURVE_BYTES = 25;
 
-    struct Record {
-        uint256 kind;
-        bytes32 market;
-        uint256 seq;
-        uint256 deadline;
-        /// @dev Touch and partial post only.
-        uint256 baseSeq;
-        /// @dev All but a touch, as is this all.
-        uint256 snapAsk;
-        uint256 snapBid;
-        /// @dev In a full post how many words follow, in a partial one which.
-        uint256 askWords;
-        uint256 bidWords;
-        /// @dev Offsets of the first ask word and the first bid word in the data.
-        uint256 asksAt;
-        uint256 bidsAt;
-        /// @dev Offset of the next record.
-        uint256 end;
-    }
-
-    /// @notice The block that the posted curves were computed from.
-    function blockRef(bytes calldata data) internal pure returns (uint256 number, bytes12 hash) {
+    /// @notice The block that the posted curves were computed from: its number, and the first 12 bytes of its hash as a number.
+    function blockRef(bytes calldata data) internal pure returns (uint256 number, uint256 hash) {
         if (data.length < BLOCK_REF_BYTES) revert ICurveBook.MalformedPost(0);
-        uint256 head = word(data, 0);
-        return (head >> 208, bytes12(bytes32(head << 48)));
+        uint256 head = _load(_at(data, 0));
+        return (head >> 208, (head >> 112) & type(uint96).max);
     }
 
     /// @notice The record at `offset`. Reverts `MalformedPost(offset)` when it is cut short, of unknown kind, or names more words than a side
     /// has. What the words say is not looked at.
-    function read(bytes calldata data, uint256 offset) internal pure returns (Record memory record) {
+    /// @return record Its fields may be read.
+    /// @return end Offset of the next record.
+    function read(bytes calldata data, uint256 offset) internal pure returns (PostRecord record, uint256 end) {
         unchecked {
-            if (offset + TOUCH_BYTES > data.length) revert ICurveBook.MalformedPost(offset);
-            uint256 kind = word(data, offset) >> 248;
-            record.kind = kind;
-            record.market = bytes32(word(data, offset + 1));
-            uint256 tail = word(data, offset + 33);
-            record.seq = tail >> 224;
-            record.deadline = (tail >> 192) & type(uint32).max;
-            uint256 body = offset + HEAD_BYTES;
-            if (kind != KIND_FULL) {
-                if (kind != KIND_TOUCH && kind != KIND_PARTIAL) revert ICurveBook.MalformedPost(offset);
-                record.baseSeq = (tail >> 160) & type(uint32).max;
-                body += SEQ_BYTES;
-                if (kind == KIND_TOUCH) {
-                    record.end = body;
-                    return record;
-                }
+            record = PostRecord.wrap(_at(data, offset));
+            uint256 recordKind = kind(record);
+            end = offset + (recordKind == KIND_FULL ? HEAD_BYTES + CURVE_BYTES : TOUCH_BYTES + CURVE_BYTES);
+            uint256 excess = 0;
+            if (recordKind == KIND_TOUCH) {
+                end -= CURVE_BYTES;
+            } else {
+                (uint256 asks, uint256 bids) = wordCounts(record, recordKind);
+                end += 32 * (asks + bids);
+                // Bit 4 is set when either is above MAX_WORDS, since both are below 16.
+                excess = ((asks + 11) | (bids + 11)) & 16;
             }
-            if (body + CURVE_BYTES > data.length) revert ICurveBook.MalformedPost(offset);
-            tail = word(data, body);
-            record.snapAsk = tail >> 160;
-            record.snapBid = (tail >> 64) & type(uint96).max;
-            uint256 askWords = (tail >> 60) & 0xf;
-            uint256 bidWords = (tail >> 56) & 0xf;
-            record.askWords = askWords;
-            record.bidWords = bidWords;
-            if (kind == KIND_PARTIAL) (askWords, bidWords) = (_ones(askWords), _ones(bidWords));
-            if (askWords > MAX_WORDS || bidWords > MAX_WORDS) revert ICurveBook.MalformedPost(offset);
-            record.asksAt = body + CURVE_BYTES;
-            record.bidsAt = record.asksAt + 32 * askWords;
-            record.end = record.bidsAt + 32 * bidWords;
-            if (record.end > data.length) revert ICurveBook.MalformedPost(offset);
+            if (end > data.length || excess != 0 || recordKind - 1 > 2) revert ICurveBook.MalformedPost(offset);
+        }
+    }
+
+    /* FIELDS OF EVERY RECORD */
+
+    function kind(PostRecord self) internal pure returns (uint256) {
+        return _load(PostRecord.unwrap(self)) >> 248;
+    }
+
+    function market(PostRecord self) internal pure returns (bytes32) {
+        return bytes32(_load(_field(self, 1)));
+    }
+
+    function seq(PostRecord self) internal pure returns (uint256) {
+        return _load(_field(self, 33)) >> 224;
+    }
+
+    function deadline(PostRecord self) internal pure returns (uint256) {
+        return _load(_field(self, 37)) >> 224;
+    }
+
+    /* OF A TOUCH AND A PARTIAL POST */
+
+    function baseSeq(PostRecord self) internal pure returns (uint256) {
+        return _load(_field(self, HEAD_BYTES)) >> 224;
+    }
+
+    /* OF ALL BUT A TOUCH */
+
+    /// @return position Of the volumes in the call data.
+    function curve(PostRecord self, uint256 recordKind) internal pure returns (uint256 position) {
+        return _field(self, recordKind == KIND_FULL ? HEAD_BYTES : TOUCH_BYTES);
+    }
+
+    /// @param curveAt What `curve` returned.
+    function volumes(uint256 curveAt) internal pure returns (uint256 snapAsk, uint256 snapBid) {
+        uint256 both = _load(curveAt);
+        return (both >> 160, (both >> 64) & type(uint96).max);
+    }
+
+    /// @param curveAt What `curve` returned.
+    /// @return asks In a full post how many ask words follow, in a partial one which: bit i is word i.
+    /// @return bids Likewise.
+    function nibbles(uint256 curveAt) internal pure returns (uint256 asks, uint256 bids) {
+        uint256 tail = _load(curveAt);
+        return ((tail >> 60) & 0xf, (tail >> 56) & 0xf);
+    }
+
+    /// @return asks How many ask words follow.
+    /// @return bids How many bid words follow those.
+    function wordCounts(PostRecord self, uint256 recordKind) internal pure returns (uint256 asks, uint256 bids) {
+        (asks, bids) = nibbles(curve(self, recordKind));
+        if (recordKind != KIND_FULL) (asks, bids) = (_ones(asks), _ones(bids));
+    }
+
+    /// @param curveAt What `curve` returned.
+    /// @return position Of the first word in the call data.
+    function words(uint256 curveAt) internal pure returns (uint256 position) {
+        unchecked {
+            return curveAt + CURVE_BYTES;
+        }
+    }
+
+    /// @notice The word at a position of the call data.
+    function word(uint256 position) internal pure returns (uint256 value) {
+        return _load(position);
+    }
+
+    function _field(PostRecord self, uint256 offset) private pure returns (uint256) {
+        unchecked {
+            return PostRecord.unwrap(self) + offset;
         }
     }
 
@@ -119,11 +159,16 @@ library PostCodec {
         }
     }
 
-    /// @notice 32 bytes at `offset`; bytes beyond the end of the data have no meaning.
-    function word(bytes calldata data, uint256 offset) internal pure returns (uint256 value) {
-        // Same as uint256(bytes32(data[offset:offset + 32])) without the bounds check.
+    function _at(bytes calldata data, uint256 offset) private pure returns (uint256 position) {
         assembly ("memory-safe") {
-            value := calldataload(add(data.offset, offset))
+            position := add(data.offset, offset)
+        }
+    }
+
+    /// @dev 32 bytes of the call data; what lies beyond its end, and what a caller reads beyond a record, has no meaning.
+    function _load(uint256 position) private pure returns (uint256 value) {
+        assembly ("memory-safe") {
+            value := calldataload(position)
         }
     }
 }

@@ -26,6 +26,24 @@ library PostWordLibrary {
     uint256 private constant MASK_32 = (1 << 32) - 1;
     uint256 private constant MASK_8 = (1 << 8) - 1;
 
+    /// @dev Volumes are reduced modulo 2^92; the other values must fit in their fields.
+    function pack(
+        uint256 snapAsk_,
+        uint256 snapBid_,
+        uint256 maxTtlSec_,
+        uint256 deadline_,
+        uint256 seq_
+    ) internal pure returns (PostWord) {
+        return
+            PostWord.wrap(
+                (snapAsk_ << SNAP_ASK_OFFSET) |
+                    ((snapBid_ & MASK_92) << SNAP_BID_OFFSET) |
+                    (maxTtlSec_ << MAX_TTL_OFFSET) |
+                    (deadline_ << DEADLINE_OFFSET) |
+                    seq_
+            );
+    }
+
     function snapAsk(PostWord self) internal pure returns (uint256) {
         return PostWord.unwrap(self) >> SNAP_ASK_OFFSET;
     }

@@ -40,6 +40,11 @@ library SideHeadLibrary {
         return SideHead.unwrap(self) & MASK_25;
     }
 
+    /// @return subticks What no ask of the side is below, and no bid above.
+    function baseSubticks(SideHead self) internal pure returns (uint256 subticks) {
+        return basePrice(self) << shift(self);
+    }
+
     /// @return subticks Below 2^41; zero when the price would not be positive, which ends the side.
     function priceOf(SideHead self, Knot knot, bool ask) internal pure returns (uint256 subticks) {
         uint256 quanta = quantaOf(basePrice(self), direction(ask), knot);

@@ -2,22 +2,53 @@
 pragma solidity ^0.8.28;
 
 import {ICurveBook} from "../../../contracts/interfaces/ICurveBook.sol";
-import {PostCodec} from "../../../contracts/libraries/PostCodec.sol";
+import {PostCodec, PostRecord} from "../../../contracts/libraries/PostCodec.sol";
 import {Test} from "../support/Test.sol";
 
 contract PostCodecTest is Test {
     using PostCodec for bytes;
 
-    function readAt(bytes calldata data, uint256 offset) external pure returns (PostCodec.Record memory) {
-        return data.read(offset);
+    /// @dev All fields of a record, those that its kind has not as zero. Positions of words are offsets in the data.
+    struct Record {
+        uint256 kind;
+        bytes32 market;
+        uint256 seq;
+        uint256 deadline;
+        uint256 baseSeq;
+        uint256 snapAsk;
+        uint256 snapBid;
+        uint256 askWords;
+        uint256 bidWords;
+        uint256 asksAt;
+        uint256 bidsAt;
+        uint256 end;
+    }
+
+    function readAt(bytes calldata data, uint256 offset) external pure returns (Record memory r) {
+        PostRecord record;
+        (record, r.end) = data.read(offset);
+        (r.kind, r.market, r.seq, r.deadline) = (record.kind(), record.market(), record.seq(), record.deadline());
+        if (r.kind != PostCodec.KIND_FULL) r.baseSeq = record.baseSeq();
+        if (r.kind == PostCodec.KIND_TOUCH) return r;
+        uint256 curveAt = record.curve(r.kind);
+        (r.snapAsk, r.snapBid) = PostCodec.volumes(curveAt);
+        (r.askWords, r.bidWords) = PostCodec.nibbles(curveAt);
+        uint256 start;
+        assembly ("memory-safe") {
+            start := data.offset
+        }
+        r.asksAt = PostCodec.words(curveAt) - start;
+        (uint256 asks, ) = record.wordCounts(r.kind);
+        r.bidsAt = r.asksAt + 32 * asks;
     }
 
     function blockRefOf(bytes calldata data) external pure returns (uint256, bytes12) {
-        return data.blockRef();
+        (uint256 number, uint256 hash) = data.blockRef();
+        return (number, bytes12(uint96(hash)));
     }
 
     function wordOf(bytes calldata data, uint256 offset) external pure returns (uint256) {
-        return data.word(offset);
+        return uint256(bytes32(data[offset:]));
     }
 
     function testFuzz_BlockRef(uint48 number, bytes12 hash, bytes calldata rest) external view {
@@ -52,7 +83,7 @@ contract PostCodecTest is Test {
             words
         );
         bytes memory data = bytes.concat(new bytes(pad), record, hex"ff");
-        PostCodec.Record memory r = this.readAt(data, pad);
+        Record memory r = this.readAt(data, pad);
         assertEq(r.kind, 1, "kind");
         assertEq(r.market, market, "market");
         assertEq(r.seq, seq, "seq");
@@ -88,7 +119,7 @@ contract PostCodecTest is Test {
             masks,
             words
         );
-        PostCodec.Record memory r = this.readAt(bytes.concat(new bytes(pad), record, hex"ff"), pad);
+        Record memory r = this.readAt(bytes.concat(new bytes(pad), record, hex"ff"), pad);
         assertEq(r.kind, 3, "kind");
         assertEq(r.market, bytes32(uint256(7)), "market");
         assertEq(r.seq, seq, "seq");
@@ -111,7 +142,7 @@ contract PostCodecTest is Test {
 
     function testFuzz_Touch(bytes32 market, uint32 seq, uint32 deadline, uint32 baseSeq, uint8 pad) external view {
         bytes memory record = abi.encodePacked(uint8(2), market, seq, deadline, baseSeq);
-        PostCodec.Record memory r = this.readAt(bytes.concat(new bytes(pad), record), pad);
+        Record memory r = this.readAt(bytes.concat(new bytes(pad), record), pad);
         assertEq(r.kind, 2, "kind");
         assertEq(r.market, market, "market");
         assertEq(r.seq, seq, "seq");

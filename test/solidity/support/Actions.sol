@@ -49,7 +49,7 @@ abstract contract Actions is Platform {
         (a, b) = (_size(a, !isBuy), _size(b, !isBuy));
         uint256 whole = _quote(isBuy, a + b);
         if (whole == 0) return;
-        uint256 rate = entrypoint.takerFee(TAKER);
+        uint256 rate = _rate();
         uint256 parts = _trade(a, isBuy, false) + _trade(b, isBuy, false);
         // Each fee is rounded down by itself, which is worth less than a unit.
         assertLe(parts, whole - (whole * rate) / 1e6 + 1, "no more in parts");
@@ -177,6 +177,11 @@ abstract contract Actions is Platform {
 
     /* THE OWNER, AND TIME */
 
+    /// @dev What the taker pays in this market, in parts per million.
+    function _rate() private view returns (uint256) {
+        return book.marketState(market).chargesFees ? entrypoint.takerFee(TAKER) : 0;
+    }
+
     function setFee(uint256 rate, bool charged) external {
         vm.startPrank(OWNER);
         entrypoint.setTakerFee(TAKER, bound(rate, 0, 10_000));
@@ -244,7 +249,7 @@ abstract contract Actions is Platform {
     /// @return result What the swap returned, zero if the market refused it, which its quote must have said.
     function _trade(uint256 amount, bool isBuy, bool exactOut) private returns (uint256 result) {
         (address tokenIn, address tokenOut) = _pair(isBuy);
-        uint256 rate = entrypoint.takerFee(TAKER);
+        uint256 rate = _rate();
         uint256 gross = exactOut ? _grossFor(amount, rate) : amount;
         uint256 quoted = exactOut ? _quoteExactOutput(isBuy, gross) : _quote(isBuy, gross);
         bytes32 before = _fingerprint();
