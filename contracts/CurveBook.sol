@@ -150,8 +150,9 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
     function _checkBlock(bytes calldata data) private view {
         (uint256 number, uint256 expected) = data.blockRef();
         uint256 actual = uint256(blockhash(number)) >> 160;
-        if (actual == expected && actual != 0) return;
-        revert OrphanedBlock(number, bytes12(uint96(expected)), bytes12(uint96(actual)));
+        if (actual != expected || actual == 0) {
+            revert OrphanedBlock(number, bytes12(uint96(expected)), bytes12(uint96(actual)));
+        }
     }
 
     /// @return applied False for a record that is out of date; nothing was written then.
@@ -179,8 +180,9 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
     function _checkDeadline(bytes32 market, uint256 deadline, uint256 maxTtlSec) private view {
         unchecked {
             // Neither too early nor too late, in one comparison: below block.timestamp + 1 the difference wraps.
-            if (deadline - block.timestamp - 1 < maxTtlSec) return;
-            revert DeadlineOutOfRange(market, deadline, block.timestamp + 1, block.timestamp + maxTtlSec);
+            if (deadline - block.timestamp - 1 >= maxTtlSec) {
+                revert DeadlineOutOfRange(market, deadline, block.timestamp + 1, block.timestamp + maxTtlSec);
+            }
         }
     }
 

@@ -44,7 +44,6 @@ interface IOrderSettler is IOrderPayer {
     error FeeTooHigh(uint256 feeAmount, uint256 amountIn);
     error ExcessiveInput(uint256 required, uint256 maximum);
     error InsufficientOutput(uint256 delivered, uint256 minimum);
-    error InsufficientReceived(address token, uint256 received, uint256 required);
     error CallFailed(address target, bytes reason);
 
     /// @notice What the owner signed, and the signature.
