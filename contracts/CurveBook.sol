@@ -188,12 +188,7 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
 
     function _touch(Market storage m, PostWord live, PostRecord record) private {
         m.postWord = live.setDeadline(record.deadline()).setSeq(record.seq());
-        emit CurveTouched(
-            record.market(),
-            uint32(record.seq()),
-            uint32(record.baseSeq()),
-            uint32(record.deadline())
-        );
+        emit CurveTouched(record.market(), uint32(record.seq()), uint32(record.baseSeq()), uint32(record.deadline()));
     }
 
     /// @dev Never reads or writes the swap word: what was taken in the meantime stays consumed, and no swap can make a post fail.
@@ -250,11 +245,7 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
     /// @dev An empty side is one zero word. Otherwise the first word must count the words, since a walk believes it.
     /// @param at Position of the words in the call data.
     /// @param count At most four, as the codec has checked.
-    function _storeSide(
-        uint256[4] storage words,
-        uint256 at,
-        uint256 count
-    ) private returns (uint256 first) {
+    function _storeSide(uint256[4] storage words, uint256 at, uint256 count) private returns (uint256 first) {
         if (count != 0) first = PostCodec.word(at);
         if (SideHeadLibrary.headOf(first).wordsUsed() != count) revert MalformedPost(_offsetOf(at));
         words[0] = first;
@@ -282,11 +273,7 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
     /// @dev Writes the words that `mask` names. None of them may lie beyond the words that the side uses afterwards, and each word that it did
     /// not use before must be among them, since what the storage holds there is left over from an older curve.
     /// @return live All words of the side afterwards.
-    function _amendSide(
-        uint256[4] storage words,
-        uint256 at,
-        uint256 mask
-    ) private returns (uint256[] memory live) {
+    function _amendSide(uint256[4] storage words, uint256 at, uint256 mask) private returns (uint256[] memory live) {
         uint256 first = words[0];
         uint256 usedBefore = SideHeadLibrary.headOf(first).wordsUsed();
         if (mask & 1 != 0) first = PostCodec.word(at);

@@ -171,11 +171,7 @@ contract Custodian is ICustodian, Ownable2StepUpgradeable, UUPSUpgradeable, Reen
     /* ENTRYPOINT */
 
     /// @inheritdoc ICustodian
-    function payOut(
-        address token,
-        address to,
-        uint256 amount
-    ) external nonReentrant returns (uint256 available) {
+    function payOut(address token, address to, uint256 amount) external nonReentrant returns (uint256 available) {
         if (msg.sender != ENTRYPOINT) revert NotEntrypoint(msg.sender);
         if (_isForbidden(to)) revert ForbiddenRecipient(to);
         available = availableLiquidity(token);

@@ -232,12 +232,7 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Re
         done;
     }
 
-    function _consume(
-        uint256 amount,
-        address tokenIn,
-        address tokenOut,
-        bool exactOut
-    ) private returns (FillRef fill) {
+    function _consume(uint256 amount, address tokenIn, address tokenOut, bool exactOut) private returns (FillRef fill) {
         ICurveBook book = CURVE_BOOK;
         bytes4 selector = ICurveBook.consume.selector;
         bool known;

@@ -1,9 +1,19 @@
-/** `npm run bench:gas`: Curvebook's gas beside Uniswap's. `--json` prints the rows as they are in snapshots/gas.json. */
+/**
+ * `npm run bench:gas`: Curvebook's gas beside Uniswap's. `--json` prints the rows as they are in snapshots/gas.json, `--write` renews that
+ * file, and `--check` fails when the measured gas is not what it says.
+ */
 import { parseArgs } from 'node:util';
 import { measureAll } from './measure.js';
 import { report } from './report.js';
-import { snapshotOf } from './snapshot.js';
+import { driftOf, readSnapshot, snapshotOf, writeSnapshot } from './snapshot.js';
 
-const { values } = parseArgs({ options: { json: { type: 'boolean', default: false } } });
+const flag = { type: 'boolean', default: false } as const;
+const { values } = parseArgs({ options: { json: flag, write: flag, check: flag } });
 const rows = await measureAll();
+if (values.write) writeSnapshot(rows);
 console.log(values.json ? JSON.stringify(snapshotOf(rows), null, 2) : report(rows));
+if (values.check) {
+  const drift = driftOf(readSnapshot(), snapshotOf(rows));
+  for (const line of drift) console.error(line);
+  if (drift.length > 0) process.exitCode = 1;
+}

@@ -1,9 +1,10 @@
 /** The benchmark as tables. */
+import { LIMITS, partsOfSwap } from './limits.js';
 import type { Row } from './rows.js';
 
 const number = (value: number): string => value.toLocaleString('en-US');
 
-/** Markdown tables: swaps beside other venues with ratios, further segments, posts, quotes, the custodian. */
+/** Markdown tables: swaps beside other venues with ratios, further segments, posts, quotes, the custodian, limits, the lower bound. */
 export function report(rows: readonly Row[]): string {
   const byId = new Map(rows.map((row) => [row.id, row]));
   const of = (id: string): Row => {
@@ -11,7 +12,7 @@ export function report(rows: readonly Row[]): string {
     if (found === undefined) throw new Error(`nothing measured ${id}`);
     return found;
   };
-  return [swaps(of), segments(of), posts(of), others(of)].join('\n');
+  return [swaps(of), segments(of), posts(of), others(of), limits(of), bound(of)].join('\n');
 }
 
 type Lookup = (id: string) => Row;
@@ -105,6 +106,19 @@ function list(title: string, entries: readonly [string, string][], of: Lookup): 
     return [name, number(gas), calldataBytes === null ? '' : String(calldataBytes)];
   });
   return table(title, ['', 'gas', 'call data bytes'], body);
+}
+
+function limits(of: Lookup): string {
+  const body = LIMITS.map(({ id, name, limit, aim }) => {
+    const { gas } = of(id);
+    return [name, number(gas), number(limit), gas <= limit ? 'holds' : `${number(gas - limit)} above`, number(aim)];
+  });
+  return table('Limits', ['', 'gas', 'limit', '', 'aim'], body);
+}
+
+function bound(of: Lookup): string {
+  const body = partsOfSwap(of).map(({ name, gas }) => [name, number(gas)]);
+  return table('Where the gas of a swap of plain tokens goes', ['', 'gas'], body);
 }
 
 /** A Markdown table whose columns line up; all but the first are numbers. */

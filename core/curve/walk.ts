@@ -64,9 +64,7 @@ export function trade(
     const quoteUnits = isBuy ? quoteCeil(market, cost) : quoteFloor(market, cost);
     return quoteUnits === 0n ? null : { baseUnits: amountUnits, quoteUnits };
   }
-  const baseUnits = isBuy
-    ? baseForAtMost(market, left, amountUnits)
-    : baseForAtLeast(market, left, amountUnits);
+  const baseUnits = isBuy ? baseForAtMost(market, left, amountUnits) : baseForAtLeast(market, left, amountUnits);
   return baseUnits === null || baseUnits === 0n ? null : { baseUnits, quoteUnits: amountUnits };
 }
 

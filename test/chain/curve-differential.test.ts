@@ -12,9 +12,10 @@ const TRADES_PER_MODE = 2;
 /** Trades of one bulk call. */
 const BULK = 150;
 
-const fixture = JSON.parse(
-  readFileSync(new URL('../fixtures/curve-seeds.json', import.meta.url), 'utf8'),
-) as { seeds: number[]; curvesPerSeed: number };
+const fixture = JSON.parse(readFileSync(new URL('../fixtures/curve-seeds.json', import.meta.url), 'utf8')) as {
+  seeds: number[];
+  curvesPerSeed: number;
+};
 const { seeds } = fixture;
 /** 10,080 trades in all; RUNS multiplies that. */
 const curvesPerSeed = fixture.curvesPerSeed * Math.max(1, Number.parseInt(process.env.RUNS ?? '1', 10));

@@ -99,6 +99,8 @@ describe('deployment commands', function () {
     expect(await custodian.withdrawDelay()).to.equal(600n);
     expect(await orderSettler.isExecutor(await address(3))).to.equal(true);
     expect(await entrypoint.takerFee(await address(5))).to.equal(250n);
+    const market = await curveBook.marketAt(0);
+    expect((await curveBook.marketState(market)).chargesFees, 'a rate is charged').to.equal(true);
 
     expect(await configureCommand(await world.context(), config, 'send')).to.deep.equal([]);
     expect(await owner.getNonce(), 'a second run sends nothing').to.equal(nonce + done.length);
@@ -113,8 +115,9 @@ describe('deployment commands', function () {
     expect(await curveBook.isPoster(await address(1)), 'no longer named').to.equal(false);
     expect(await curveBook.isPoster(await address(6))).to.equal(true);
     expect(await entrypoint.takerFee(await address(5))).to.equal(0n);
+    expect((await curveBook.marketState(market)).chargesFees, 'nobody pays any more').to.equal(false);
     expect(await custodian.withdrawDelay()).to.equal(0n);
-    expect((await curveBook.marketState(await curveBook.marketAt(0))).maxTtlSec).to.equal(30n);
+    expect((await curveBook.marketState(market)).maxTtlSec).to.equal(30n);
   });
 
   it('refuse what no call can do, or who may not, before anything is sent', async () => {

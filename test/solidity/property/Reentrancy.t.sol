@@ -5,7 +5,14 @@ import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
 import {IEntrypoint} from "../../../contracts/interfaces/IEntrypoint.sol";
 import {ICustodian} from "../../../contracts/interfaces/ICustodian.sol";
-import {ChargingHookToken, FeeOnTransferToken, Hooked, HookToken, LyingToken, SilentToken} from "../support/HostileTokens.sol";
+import {
+    ChargingHookToken,
+    FeeOnTransferToken,
+    Hooked,
+    HookToken,
+    LyingToken,
+    SilentToken
+} from "../support/HostileTokens.sol";
 import {Platform} from "../support/Platform.sol";
 
 /// @notice Runs a list of calls from inside its token's hook, each at most once.
