@@ -6,8 +6,9 @@ pragma solidity ^0.8.28;
 ///
 /// The settler is the contract that executes signed orders; it is fixed in the implementation and may be absent.
 ///
-/// Trust: the owner sets each taker's fee rate, at most 1 %, to be charged in markets whose fees are on, and can replace the implementation. The settler is trusted with the name of
-/// the taker and the size of the input fee in the `Swap` event, and with nothing else: what an order pays is measured here.
+/// Trust: the owner sets each taker's fee rate, at most 1 %, to be charged in markets whose fees are on, and can replace the implementation.
+/// The settler is trusted with the name of the taker and the size of the input fee in the `Swap` event, and with nothing else: what an
+/// order pays is measured here.
 interface IEntrypoint {
     /// @notice The one event of a trade; it holds all that is needed to attribute it.
     /// `quoteAmount` is the full curve amount: what came in on a buy, what went out plus `fee` on a sell. `baseAmount` likewise is

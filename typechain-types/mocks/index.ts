@@ -6,3 +6,4 @@ export type { MintableToken } from './MintableToken.js';
 export type { MockExchange } from './MockExchange.js';
 export type { SandboxUsdc } from './SandboxUsdc.js';
 export type { SandboxUsdcProxy } from './SandboxUsdcProxy.js';
+export type { SmartAccount } from './SmartAccount.js';
