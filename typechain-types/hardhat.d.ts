@@ -13,8 +13,8 @@ declare module "@nomicfoundation/hardhat-ethers/types" {
   getContractFactory(name: 'CurveBook', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.CurveBook__factory>
 getContractFactory(name: 'Custodian', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.Custodian__factory>
 getContractFactory(name: 'Entrypoint', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.Entrypoint__factory>
-getContractFactory(name: 'OrderSettler', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.OrderSettler__factory>
 getContractFactory(name: 'PlatformProxy', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.PlatformProxy__factory>
+getContractFactory(name: 'OrderSettler', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.OrderSettler__factory>
 getContractFactory(name: 'ICurveBook', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.ICurveBook__factory>
 getContractFactory(name: 'ICurveLens', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.ICurveLens__factory>
 getContractFactory(name: 'ICustodian', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.ICustodian__factory>
@@ -38,8 +38,8 @@ getContractFactory(name: 'PropAmmAdapter', signerOrOptions?: ethers.Signer | Fac
   getContractAt(name: 'CurveBook', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.CurveBook>
 getContractAt(name: 'Custodian', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.Custodian>
 getContractAt(name: 'Entrypoint', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.Entrypoint>
-getContractAt(name: 'OrderSettler', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.OrderSettler>
 getContractAt(name: 'PlatformProxy', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.PlatformProxy>
+getContractAt(name: 'OrderSettler', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.OrderSettler>
 getContractAt(name: 'ICurveBook', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.ICurveBook>
 getContractAt(name: 'ICurveLens', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.ICurveLens>
 getContractAt(name: 'ICustodian', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.ICustodian>
@@ -63,8 +63,8 @@ getContractAt(name: 'PropAmmAdapter', address: string | ethers.Addressable, sign
   deployContract(name: 'CurveBook', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveBook>
 deployContract(name: 'Custodian', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Custodian>
 deployContract(name: 'Entrypoint', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Entrypoint>
-deployContract(name: 'OrderSettler', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.OrderSettler>
 deployContract(name: 'PlatformProxy', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.PlatformProxy>
+deployContract(name: 'OrderSettler', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.OrderSettler>
 deployContract(name: 'ICurveBook', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICurveBook>
 deployContract(name: 'ICurveLens', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICurveLens>
 deployContract(name: 'ICustodian', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICustodian>
@@ -88,8 +88,8 @@ deployContract(name: 'PropAmmAdapter', signerOrOptions?: ethers.Signer | DeployC
   deployContract(name: 'CurveBook', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveBook>
 deployContract(name: 'Custodian', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Custodian>
 deployContract(name: 'Entrypoint', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Entrypoint>
-deployContract(name: 'OrderSettler', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.OrderSettler>
 deployContract(name: 'PlatformProxy', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.PlatformProxy>
+deployContract(name: 'OrderSettler', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.OrderSettler>
 deployContract(name: 'ICurveBook', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICurveBook>
 deployContract(name: 'ICurveLens', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICurveLens>
 deployContract(name: 'ICustodian', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICustodian>

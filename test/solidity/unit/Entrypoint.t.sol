@@ -319,6 +319,31 @@ contract EntrypointTest is Platform {
         entrypoint.setTakerFee(TAKER, 0);
     }
 
+    function test_RevertWhen_CollectingAFeeWithoutTheSettler() external {
+        vm.prank(OWNER);
+        vm.expectRevert(abi.encodeWithSelector(IEntrypoint.NotSettler.selector, OWNER));
+        entrypoint.collectFee(address(base), 1);
+    }
+
+    function test_NothingIsLockedBetweenTransactions() external {
+        _swap(true, 1000e6);
+        assertTrue(!entrypoint.isLocked() && !custodian.isLocked(), "unlocked");
+    }
+
+    function test_SetTakerFees() external {
+        vm.expectEmit(address(book));
+        emit ICurveBook.TakerFeesSet(market, true);
+        vm.prank(OWNER);
+        book.setTakerFees(market, true);
+        assertTrue(book.chargesFees(address(quote), address(base)), "charged");
+        vm.prank(TAKER);
+        vm.expectRevert(abi.encodeWithSelector(OwnableUpgradeable.OwnableUnauthorizedAccount.selector, TAKER));
+        book.setTakerFees(market, false);
+        vm.prank(OWNER);
+        vm.expectRevert(abi.encodeWithSelector(ICurveBook.UnknownMarket.selector, bytes32(0)));
+        book.setTakerFees(bytes32(0), true);
+    }
+
     function test_RevertWhen_ConsumingWithoutTheEntrypoint() external {
         vm.prank(OWNER);
         vm.expectRevert(abi.encodeWithSelector(ICurveBook.NotEntrypoint.selector, OWNER));
