@@ -1,0 +1,180 @@
+import { expect } from 'chai';
+import { Contract, MaxUint256 } from 'ethers';
+import type { Wallet } from 'ethers';
+import { sumBalances } from '../../ledger/balances.js';
+import { readHalt } from '../../ledger/halts.js';
+import { forEachDatabase } from '../support/db.js';
+import { fcOptions } from '../support/fc.js';
+import { startManualChain, type ManualChain } from '../support/keeper-stack.js';
+import { seededRandom, type Random } from '../support/random.js';
+import { startSwapStack, type OrderAnswer, type QuoteAnswer, type SwapStack } from '../support/swap-stack.js';
+
+const ROUTER = [
+  'function exactInputSingle((address tokenIn, address tokenOut, uint24 fee, address recipient, uint256 deadline, uint256 amountIn, uint256 minimum, uint160 limit)) returns (uint256)',
+];
+const ERC20 = ['function approve(address, uint256) returns (bool)'];
+const GAS = { gasLimit: 1_000_000n };
+
+forEachDatabase((name, open) =>
+  describe(`quotes against executions on ${name}`, function () {
+    const { numRuns, seed } = fcOptions(40);
+    this.timeout(60_000 + 3_000 * numRuns);
+    let chain: ManualChain;
+    let stack: SwapStack;
+    let taker: Wallet;
+
+    before(async () => {
+      chain = await startManualChain(1, { pools: true });
+      taker = chain.wallet('taker3');
+      stack = await startSwapStack(await open(), chain);
+      const router = chain.manifest.contracts['uniswapV3Router']!;
+      for (const symbol of ['WETH', 'USDC']) {
+        await new Contract(stack.token(symbol), ERC20, chain.wallet('taker1'))
+          .getFunction('approve')
+          .send(router, MaxUint256);
+        await mineAndScan();
+      }
+    });
+
+    after(async () => {
+      await stack?.stop();
+      await chain?.close();
+    });
+
+    async function mineAndScan(): Promise<void> {
+      await chain.mine();
+      await stack.keepers.watcher.scan();
+    }
+
+    let resting: number[] = [];
+
+    /** Both makers quote anew around a price near the pool's, three levels a side. */
+    async function requote(random: Random): Promise<void> {
+      const centre = random.big(247_500n, 252_500n);
+      const orders = Array.from({ length: 3 }, (_, i) => {
+        const distance = random.big(1n, 60n) + 60n * BigInt(i);
+        const sizeLots = (): bigint => random.big(1_000n, 60_000n);
+        return [
+          { side: 'ask' as const, priceTicks: centre + distance, sizeLots: sizeLots() },
+          { side: 'bid' as const, priceTicks: centre - distance, sizeLots: sizeLots() },
+        ];
+      }).flat();
+      const maker = chain.address('maker1');
+      resting = await stack.keepers.order(maker, orders, resting);
+      await post();
+    }
+
+    async function post(): Promise<void> {
+      await stack.keepers.poster.round();
+      await mineAndScan();
+    }
+
+    /** Somebody trades on the curve or on the pool. */
+    async function disturb(random: Random): Promise<void> {
+      if (random.int(0, 2) === 0) return requote(random);
+      const sells = random.int(0, 1) === 0;
+      const [from, to] = sells ? ['WETH', 'USDC'] : ['USDC', 'WETH'];
+      const amountIn = sells ? random.big(1n, 3n * 10n ** 18n) : random.big(1_000_000n, 7_500_000_000n);
+      const [tokenIn, tokenOut] = [stack.token(from), stack.token(to)];
+      const { address } = chain.wallet('taker1');
+      if (random.int(0, 1) === 0) {
+        const swap = chain.entrypointAs('taker1').swap(tokenIn, tokenOut, amountIn, 0n, address, MaxUint256, GAS);
+        await swap.catch(() => undefined);
+      } else {
+        const router = new Contract(chain.manifest.contracts['uniswapV3Router']!, ROUTER, chain.wallet('taker1'));
+        const call = [tokenIn, tokenOut, 500, address, MaxUint256, amountIn, 0, 0];
+        await router.getFunction('exactInputSingle').send(call, GAS);
+      }
+      await mineAndScan();
+    }
+
+    async function randomQuote(random: Random): Promise<QuoteAnswer | null> {
+      const weth = await stack.balanceOf('WETH', taker.address);
+      const usdc = await stack.balanceOf('USDC', taker.address);
+      const worth = (weth * 2_500n) / 10n ** 12n;
+      const sells = worth > usdc ? random.int(0, 3) > 0 : random.int(0, 3) === 0;
+      const kind = random.pick(['sell', 'buy'] as const);
+      const wethUnits = random.big(10n ** 16n, 8n * 10n ** random.pick([16n, 17n, 18n]) + 10n ** 16n);
+      const usdcUnits = (wethUnits * 2_500n) / 10n ** 12n;
+      const [sellToken, buyToken] = sells ? ['WETH', 'USDC'] : ['USDC', 'WETH'];
+      const isWeth = (kind === 'sell') === sells;
+      const amount = String(isWeth ? wethUnits : usdcUnits);
+      try {
+        return await stack.quote(taker.address, {
+          sellToken: stack.token(sellToken),
+          buyToken: stack.token(buyToken),
+          kind,
+          ...(kind === 'sell' ? { sellAmountBeforeFee: amount } : { buyAmountAfterFee: amount }),
+          slippageBps: random.pick([0, 1, 20, 50, 500]),
+          routingPreference: random.pick(['auto', 'auto', 'preferService', 'onlyService']),
+          receiver: random.pick([taker.address, chain.address('taker2')]),
+        });
+      } catch (error) {
+        expect((error as Error).message).to.match(/INSUFFICIENT_LIQUIDITY/);
+        return null;
+      }
+    }
+
+    function expectKept({ quote }: QuoteAnswer, order: OrderAnswer): void {
+      expect(BigInt(order.executedBuyAmount) >= BigInt(quote.minBuyAmount), 'at least the minimum').to.equal(true);
+      expect(BigInt(order.executedSellAmount) <= BigInt(quote.sellAmount), 'at most the maximum').to.equal(true);
+    }
+
+    it(`keeps every promise of ${numRuns} random swaps in moving markets`, async () => {
+      const random = seededRandom(seed);
+      const waiting = new Map<string, QuoteAnswer>();
+      const counts = { filled: 0, exact: 0, moved: 0, refused: 0 };
+      for (let i = 0; i < numRuns; i++) {
+        if (i % 8 === 0) await requote(random);
+        else await post();
+        const quote = await randomQuote(random);
+        if (quote === null) {
+          counts.refused += 1;
+          continue;
+        }
+        const { status, body } = await stack.submit(quote, taker);
+        expect(status, JSON.stringify(body)).to.equal(200);
+        const moves = random.int(0, 2) === 0;
+        if (moves) await disturb(random);
+        const alone = waiting.size === 0;
+        await stack.land();
+        const order = await stack.order(body.orderId);
+        waiting.set(body.orderId, quote);
+        if (order.status === 'filled') {
+          expectKept(quote, order);
+          counts.filled += 1;
+          counts.moved += moves ? 1 : 0;
+        }
+        if (moves || !alone) {
+          for (const id of waiting.keys()) if ((await stack.order(id)).status !== 'pending') waiting.delete(id);
+          continue;
+        }
+        // Nothing moved in between, so the quote is what was executed, to the unit.
+        expect(order, `swap ${i}`).to.include({ status: 'filled', executedBuyAmount: quote.quote.buyAmount });
+        if (quote.quote.kind === 'sell') expect(order.executedSellAmount).to.equal(quote.quote.sellAmount);
+        waiting.delete(body.orderId);
+        counts.exact += 1;
+      }
+      console.log(`      ${JSON.stringify(counts)}`);
+      const late = [...waiting.values()].reduce((latest, { quote }) => Math.max(latest, quote.validTo), 0);
+      if (late > 0) {
+        await chain.provider.send('evm_setNextBlockTimestamp', [late + 1]);
+        await mineAndScan();
+        await stack.executor.round();
+      }
+      for (const [id, quote] of waiting) {
+        const order = await stack.order(id);
+        expect(order.status).to.be.oneOf(['filled', 'expired']);
+        if (order.status === 'filled') expectKept(quote, order);
+      }
+      expect(counts.filled).to.be.above(numRuns / 2);
+      expect(counts.exact).to.be.above(numRuns / 8);
+      expect(await readHalt(stack.db.knex)).to.equal(null);
+      const sums = await sumBalances(stack.db.knex);
+      for (const symbol of ['WETH', 'USDC']) {
+        const held = await stack.balanceOf(symbol, chain.manifest.contracts.custodian);
+        expect(sums.get(stack.token(symbol)), symbol).to.equal(held);
+      }
+    });
+  }),
+);
