@@ -21,6 +21,9 @@ const DEPTHS = [400_000n, 100_000n] as const;
 /** Dollars per token; where the example makers' prices begin. */
 const DOLLARS: Record<SandboxSymbol, bigint> = { WETH: 2_500n, USDC: 1n, DAI: 1n, cbBTC: 65_000n };
 
+/** Fixed: what a pool's price history costs depends on the second in which a block is mined, so an estimate may be too low. */
+const GAS = { gasLimit: 8_000_000n };
+
 const require = createRequire(import.meta.url);
 
 /** Contracts by their names in the manifest. */
@@ -85,13 +88,13 @@ async function addPool(
   const [worth0, worth1] = [unitsWorth(token0, many), unitsWorth(token1, many)];
   const sqrtPrice = squareRoot((worth1 << 192n) / worth0);
   const pool = [token0.address, token1.address, FEE_PPM] as const;
-  await mined(positions.getFunction('createAndInitializePoolIfNecessary').send(...pool, sqrtPrice));
+  await mined(positions.getFunction('createAndInitializePoolIfNecessary').send(...pool, sqrtPrice, GAS));
   const tick = Math.floor(Math.log(Number(worth1) / Number(worth0)) / Math.log(1.0001) / TICK_SPACING) * TICK_SPACING;
   for (const [i, width] of WIDTHS.entries()) {
     const depth = DEPTHS[i] ?? 0n;
     const amounts = [unitsWorth(token0, depth), unitsWorth(token1, depth)];
     const position = [...pool, tick - width, tick + width + TICK_SPACING, ...amounts, 0, 0, owner.address, MaxUint256];
-    await mined(positions.getFunction('mint').send(position));
+    await mined(positions.getFunction('mint').send(position, GAS));
   }
 }
 
