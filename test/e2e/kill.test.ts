@@ -32,7 +32,7 @@ interface Promises {
 
 forEachDatabaseUrl((name, open) => {
   describe(`Processes killed in the middle of trading, on ${name}`, function () {
-    this.timeout(deep ? 0 : 300_000);
+    this.timeout(deep ? 0 : 900_000);
     let database: TestDatabase;
     let stack: Stack;
 

@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import { MaxUint256, parseUnits } from 'ethers';
 import { pino } from 'pino';
-import type { Address } from '../../core/types.js';
+import type { Address, Hex } from '../../core/types.js';
+import { createOutbox } from '../../keepers/chain/outbox.js';
 import { createRpcPool, type RpcPool } from '../../keepers/chain/pool.js';
 import { ReconcileError, planReconcile, type ReconcilePlan } from '../../keepers/watcher/reconcile.js';
 import { verifyLedger, type VerifyReport } from '../../keepers/verify/verify.js';
@@ -10,9 +11,11 @@ import { readCapitalOrigin } from '../../ledger/capital-origin.js';
 import { lastGeneration } from '../../ledger/generations.js';
 import { readHalt } from '../../ledger/halts.js';
 import { readOrphans } from '../../ledger/orphans.js';
+import { listOutbox } from '../../ledger/outbox.js';
 import { fillSeqs, fillWithLegs } from '../../ledger/reads.js';
 import { requestReconcile } from '../../ledger/reconcile-requests.js';
 import { readReversals } from '../../ledger/reversals.js';
+import { acquireWriter } from '../../ledger/writers.js';
 import { Custodian__factory } from '../../typechain-types/index.js';
 import { forEachDatabase } from '../support/db.js';
 import { startKeepers, startManualChain, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';
@@ -271,6 +274,43 @@ describe('a chain that takes blocks back', () => {
       await chain.provider.send('evm_revert', [common]);
       const refused = await plan().catch((error: unknown) => error);
       expect((refused as ReconcileError).code).to.equal('node_behind');
+    });
+
+    it('sends the very same transaction again when its block is lost, and raises its fee when it stays unmined', async () => {
+      const { db } = stack;
+      let nowMs = 1_000_000;
+      const outbox = createOutbox({
+        db,
+        writer: await acquireWriter(db, 'swap'),
+        rpc,
+        chainId: chain.manifest.chainId,
+        privateKey: chain.wallet('settler').privateKey as Hex,
+        nowMs: () => nowMs,
+        logger: pino({ level: 'silent' }),
+        order: 'queue',
+      });
+      const common = await snapshot();
+      const request = { to: newcomer, data: '0x' as const, gasLimit: 30_000n, validUntilSec: null };
+      const first = await outbox.send({ ...request, txKey: 'first' });
+      await chain.mine();
+      await outbox.resume(0);
+      expect((await listOutbox(db.knex, { signer: outbox.signer, limit: 9 })).map((row) => row.finished)).to.deep.equal(
+        [true],
+      );
+      await chain.provider.send('evm_revert', [common]);
+      expect(await chain.provider.getTransactionReceipt(first.hash)).to.equal(null);
+      await outbox.resume(0);
+      const second = await outbox.send({ ...request, txKey: 'second' });
+      nowMs += 60_000;
+      await outbox.resume(0);
+      await chain.mine();
+      // Both were signed again for more by then; the chain took each nonce once.
+      await outbox.resume(0);
+      const rows = await listOutbox(db.knex, { signer: outbox.signer, limit: 9 });
+      expect(rows.map((row) => row.finished)).to.deep.equal([true, true, true, true]);
+      expect(await chain.provider.getTransactionCount(outbox.signer)).to.equal(second.nonce + 1);
+      const mined = await Promise.all(rows.map((row) => chain.provider.getTransactionReceipt(row.hash)));
+      expect(mined.filter((receipt) => receipt !== null)).to.have.length(2);
     });
 
     it('lets the counters of capital start again', async () => {
