@@ -100,6 +100,18 @@ export async function readOperatorState(q: Queryable, earlier?: OperatorState): 
   return state;
 }
 
+/**
+ * Approvals and suspensions after all rows, given an earlier state: one query, and the very same state when nothing is new. Halts are
+ * those of the earlier state; whoever acts on them reads the whole state.
+ */
+export async function readMakers(q: Queryable, earlier: OperatorState): Promise<OperatorState> {
+  const rows = await readOperatorRows(q, { after: earlier.lastSeq, limit: PAGE });
+  if (rows.length === 0) return earlier;
+  const state = { ...earlier, approved: new Set(earlier.approved), suspended: new Set(earlier.suspended) };
+  for (const row of rows) applyOperatorRow(state, row);
+  return rows.length < PAGE ? state : readMakers(q, state);
+}
+
 /** Rows after `after`, oldest first, at most `limit` (1..10000). */
 export async function readOperatorRows(q: Queryable, range: { after: number; limit: number }): Promise<OperatorRow[]> {
   const rows = await q<StoredRow>('operator_log')

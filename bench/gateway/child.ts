@@ -1,5 +1,6 @@
 /** The measured server, in a process of its own: `process.argv[2]` says which. It reports its CPU time and rows when asked. */
 import { createServer } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -110,7 +111,7 @@ async function startGateway() {
 }
 
 /** Reads a body as JSON and writes it back, without any framework. */
-function rawEcho(request: import('node:http').IncomingMessage, response: import('node:http').ServerResponse): void {
+function rawEcho(request: IncomingMessage, response: ServerResponse): void {
   const chunks: Buffer[] = [];
   request.on('data', (chunk: Buffer) => chunks.push(chunk));
   request.on('end', () => {

@@ -5,7 +5,7 @@ import type { Address, Market } from '../../core/types.js';
 import { signatureBackend } from '../../core/wire/recover.js';
 import { readSignedRequest } from '../../core/wire/request.js';
 import type { SignedRequest } from '../../core/wire/types.js';
-import { readOperatorState } from '../../ledger/operator-log.js';
+import { readMakers, readOperatorState } from '../../ledger/operator-log.js';
 import type { OperatorState } from '../../ledger/operator-log.js';
 import { appendOrderRows, readOrderRows } from '../../ledger/order-log.js';
 import type { Queryable } from '../../ledger/types.js';
@@ -178,7 +178,7 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
   }
 
   async function readOperator(q: Queryable): Promise<void> {
-    const read = await readOperatorState(q, operator);
+    const read = await readMakers(q, operator);
     // Two reads may overlap; the older one must not win.
     if (read.lastSeq >= operator.lastSeq) operator = read;
   }

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { OrderLogRow } from '../../core/types.js';
 import { WriterLostError } from '../../ledger/errors.js';
 import type { Writer } from '../../ledger/types.js';
@@ -72,6 +73,8 @@ export function createGroupCommit<E, R>(
     if (scheduled) return;
     scheduled = true;
     tail = tail.then(async () => {
+      // One turn of the event loop lets every request that has arrived by now join; SQLite holds the loop while it commits.
+      await nextTurn();
       scheduled = false;
       await runGroup(queue.splice(0, MAX_GROUP));
       if (queue.length > 0) schedule();
