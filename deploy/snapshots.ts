@@ -18,7 +18,7 @@ export const SNAPSHOT_CONTRACTS = [
 ] as const;
 
 /** Within the project. */
-export const SNAPSHOT_FOLDER = 'contracts/snapshots';
+export const SNAPSHOT_FOLDER = 'snapshots/contracts';
 
 /** Their members are listed under the namespace itself. */
 const NAMESPACE_STRUCT = /^struct \S+Storage slot /;

@@ -1,4 +1,4 @@
-/** `npm run snapshots`: describes storage and interface of the contracts in contracts/snapshots/. */
+/** `npm run snapshots`: describes storage and interface of the contracts in snapshots/contracts/. */
 import { ensureCompiled } from './compile.mjs';
 import { projectRoot } from './console.mjs';
 import { ensureInstalled } from './install.mjs';

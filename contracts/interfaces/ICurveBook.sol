@@ -12,6 +12,8 @@ pragma solidity ^0.8.28;
 ///
 /// Trust: a poster of this contract sets the price at which the vault trades, within the market's TTL; it can't move funds by itself.
 interface ICurveBook {
+    /// @notice A pair can be traded from its first post on. `index` is its place in the order of listing; `lotUnits` and `tickLotUnits` are
+    /// its grid, for good (see `listMarket`).
     event MarketListed(
         bytes32 indexed market,
         address indexed base,
@@ -21,6 +23,7 @@ interface ICurveBook {
         uint256 tickLotUnits,
         uint256 maxTtlSec
     );
+    /// @notice The longest time from a post to its deadline, in seconds, for posts from now on.
     event MaxTtlSet(bytes32 indexed market, uint256 maxTtlSec);
     /// @notice Whether takers with a fee rate pay it in this market from now on. No market charges fees when it is listed.
     event TakerFeesSet(bytes32 indexed market, bool charged);
@@ -39,22 +42,38 @@ interface ICurveBook {
     /// @notice An element of a batch was left out because `seq` does not rise above `liveSeq`, or because a touch or a partial post
     /// builds on another curve.
     event PostSkipped(bytes32 indexed market, uint32 indexed seq, uint32 liveSeq);
+    /// @notice Whether `poster` may post curves from now on.
     event PosterSet(address indexed poster, bool allowed);
 
+    /// @notice The pair was never listed.
     error UnknownMarket(bytes32 market);
+    /// @notice The pair is listed already, perhaps the other way round.
     error MarketExists(bytes32 market);
+    /// @notice Equal tokens, a token without code, a grid beyond its fields (see `listMarket`), or a TTL outside of 1..255 seconds.
     error BadMarketConfig();
+    /// @notice Only posters may post.
     error NotPoster(address caller);
+    /// @notice Only the entrypoint may consume.
     error NotEntrypoint(address caller);
+    /// @notice The packed bytes make no sense from this offset on: cut short, too long, an unknown kind, or words that contradict their number.
     error MalformedPost(uint256 offset);
+    /// @notice The chain does not have the block that the curve was computed from: `actual` is the hash it has, zero when it is too old to know.
     error OrphanedBlock(uint256 blockNumber, bytes12 expected, bytes12 actual);
+    /// @notice `seq` does not rise above `liveSeq`, or the record builds on another curve than the live one.
     error StaleSeq(bytes32 market, uint32 seq, uint32 liveSeq);
+    /// @notice The deadline must be from `earliest` to `latest`, both inclusive: at least one second ahead, at most the market's longest TTL.
     error DeadlineOutOfRange(bytes32 market, uint256 deadline, uint256 earliest, uint256 latest);
+    /// @notice The best bid is not below the best ask.
     error CrossedCurve(bytes32 market);
+    /// @notice The live curve has been dead since `deadline`: wait for the next post.
     error CurveExpired(bytes32 market, uint256 deadline);
+    /// @notice `requested` exceeds what is left of the live curve; up to `available`, in the same unit, would have filled.
     error InsufficientDepth(uint256 requested, uint256 available);
+    /// @notice An amount of zero can't be traded.
     error ZeroAmount();
+    /// @notice `amount` is so little that what it trades for rounds to nothing.
     error ZeroOutput(uint256 amount);
+    /// @notice Amounts above `maximum`, 2^100 - 1, can't be traded.
     error AmountTooLarge(uint256 amount, uint256 maximum);
 
     /// @notice The result of walking a curve. Amounts are gross: no taker fee is in them.
@@ -119,6 +138,7 @@ interface ICurveBook {
     /// @notice Owner only. See the trust note above for what a poster can do.
     function setPoster(address poster, bool allowed) external;
 
+    /// @notice Whether `account` may post curves.
     function isPoster(address account) external view returns (bool);
 
     /// @notice Applies one packed record (layout in `PostCodec`), or reverts. Posters only.
@@ -152,8 +172,10 @@ interface ICurveBook {
     /// @notice Whether takers with a fee rate pay it in the market of this pair; false for an unknown one.
     function chargesFees(address tokenIn, address tokenOut) external view returns (bool);
 
+    /// @notice Number of listed markets. None is ever removed.
     function marketCount() external view returns (uint256);
 
+    /// @notice The market listed at `index`, from 0 to `marketCount() - 1`; panics beyond.
     function marketAt(uint256 index) external view returns (bytes32 market);
 
     /// @notice Reverts `UnknownMarket` when the pair was never listed.

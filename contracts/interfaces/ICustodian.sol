@@ -16,22 +16,36 @@ interface ICustodian {
     /// @notice The claim of (maker, token) is now `amount`, payable from `readyAt`. `basis` is the version that this settlement
     /// was computed on; makers ignore it. Emitted also when the amount did not change.
     event WithdrawSettled(address indexed maker, address indexed token, uint256 amount, uint256 basis, uint64 readyAt);
+    /// @notice The claim of (maker, token), all of it, was paid to the maker and is zero now.
     event WithdrawExecuted(address indexed maker, address indexed token, uint256 amount);
     /// @notice One element of a batch settlement was left out; `reason` is the selector of the error it would have reverted with.
     event SettlementSkipped(address indexed maker, address indexed token, uint256 amount, uint256 basis, bytes4 reason);
+    /// @notice Whether `poster` may settle withdrawals from now on.
     event PosterSet(address indexed poster, bool allowed);
+    /// @notice Seconds from settlement to payment, for claims settled from now on.
     event WithdrawDelaySet(uint256 delaySec);
 
+    /// @notice The amount is zero.
     error ZeroAmount();
+    /// @notice The vault's balance did not rise by a deposit.
     error NothingReceived(address token);
+    /// @notice A deposit from inside a swap, by a token's hook: deposit in a call of its own.
     error SwapUnderWay();
+    /// @notice A claim can be at most `maximum`, 2^128 - 1.
     error AmountTooLarge(uint256 amount, uint256 maximum);
+    /// @notice Nothing is settled for the caller in this token: never, not yet, cancelled, or paid already.
     error NoClaim();
+    /// @notice The claim is payable from `readyAt` on, in seconds of chain time.
     error ClaimNotReady(uint64 readyAt);
+    /// @notice The claim has changed since: its version is `current`, not `given`. Compute the settlement anew.
     error StaleBasis(uint256 given, uint256 current);
+    /// @notice `requested` exceeds what the vault holds beyond its settled claims, `available`.
     error InsufficientLiquidity(address token, uint256 requested, uint256 available);
+    /// @notice Only posters may settle.
     error NotPoster(address caller);
+    /// @notice Only the entrypoint may pay out.
     error NotEntrypoint(address caller);
+    /// @notice Zero and the platform's own contracts are no recipients.
     error ForbiddenRecipient(address recipient);
 
     /// @notice One element of a batch settlement; the fields are the arguments of `settleWithdraw`.
@@ -81,6 +95,7 @@ interface ICustodian {
     /// @notice Owner only. See the trust note above for what a poster can do.
     function setPoster(address poster, bool allowed) external;
 
+    /// @notice Whether `account` may settle withdrawals.
     function isPoster(address account) external view returns (bool);
 
     /// @notice Holdings minus settled claims, zero if claims exceed holdings. This is what swaps may spend.

@@ -27,15 +27,24 @@ interface IEntrypoint {
         uint256 inputFee,
         uint256 consumedBefore
     );
+    /// @notice The fee of `taker`, in parts per million of its output, from now on.
     event TakerFeeSet(address indexed taker, uint256 ratePpm);
 
+    /// @notice block.timestamp is past `deadline`.
     error DeadlinePassed(uint256 deadline);
+    /// @notice The recipient would get `delivered`, after the fee: less than the minimum.
     error InsufficientOutput(uint256 delivered, uint256 minimum);
+    /// @notice The swap costs `required`: more than the maximum.
     error ExcessiveInput(uint256 required, uint256 maximum);
+    /// @notice The vault got less of the input than `required`: the token keeps a part of what is moved, or did not move it.
     error InsufficientReceived(address token, uint256 received, uint256 required);
+    /// @notice Zero and the platform's own contracts are no recipients.
     error ForbiddenRecipient(address recipient);
+    /// @notice A rate can be at most `maximumPpm`, 10,000 parts per million.
     error FeeTooHigh(uint256 ratePpm, uint256 maximumPpm);
+    /// @notice Only the settler may swap for others.
     error NotSettler(address caller);
+    /// @notice Called from inside a deposit, a settlement or a payment, by a token's hook: the vault would count the input twice.
     error CustodianLocked();
 
     /// @notice The caller's EIP-2612 approval of this contract: `owner` is the caller and `spender` this contract.
@@ -152,5 +161,6 @@ interface IEntrypoint {
     /// (`ICurveBook.setTakerFees`) and nowhere else. Rates of the settler and of adapters should stay zero.
     function setTakerFee(address taker, uint256 ratePpm) external;
 
+    /// @notice Parts per million of its output that `taker` pays, zero for most.
     function takerFee(address taker) external view returns (uint256 ratePpm);
 }

@@ -33,17 +33,28 @@ interface IOrderSettler is IOrderPayer {
         uint256 feeAmount,
         bool feeInSwap
     );
+    /// @notice Whether `executor` may execute orders from now on.
     event ExecutorSet(address indexed executor, bool allowed);
+    /// @notice Whether routes may call `target` from now on.
     event TargetSet(address indexed target, bool allowed);
 
+    /// @notice Only executors may fill orders.
     error NotExecutor(address caller);
+    /// @notice Only the entrypoint may ask for payment, and only within an order.
     error NotEntrypoint(address caller);
+    /// @notice Not allow-listed, or a token of the order at hand; in `setTarget`: Permit2, a contract of the platform, or no contract at all.
     error ForbiddenTarget(address target);
+    /// @notice Zero and the platform's own contracts are no recipients.
     error ForbiddenRecipient(address recipient);
+    /// @notice An order must buy another token than it sells.
     error SameToken(address token);
+    /// @notice The fee exceeds the input that it is taken from.
     error FeeTooHigh(uint256 feeAmount, uint256 amountIn);
+    /// @notice The route takes `required` of the sell token: more than the owner signed.
     error ExcessiveInput(uint256 required, uint256 maximum);
+    /// @notice The recipient would get `delivered`: less than the owner signed.
     error InsufficientOutput(uint256 delivered, uint256 minimum);
+    /// @notice A target reverted with `reason`, its own revert data.
     error CallFailed(address target, bytes reason);
 
     /// @notice What the owner signed, and the signature.
@@ -111,8 +122,10 @@ interface IOrderSettler is IOrderPayer {
     /// platform's contracts and accounts without code are refused; within an order, so are its two tokens.
     function setTarget(address target, bool allowed) external;
 
+    /// @notice Whether `account` may execute orders.
     function isExecutor(address account) external view returns (bool);
 
+    /// @notice Whether routes may call `account`.
     function isTarget(address account) external view returns (bool);
 
     /// @notice Where owners approve the sell token.
