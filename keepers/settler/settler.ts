@@ -63,6 +63,8 @@ export interface Settler {
 }
 
 const HOUR_MS = 3_600_000;
+/** Of a settlement that only takes a claim back. */
+const NO_CHECKPOINT = 0;
 const OPERATOR_ROWS_MAX = 100;
 /** Curves of one market that are prepared while a round computes. */
 const PUBLICATIONS_MAX = 1_000;
@@ -148,12 +150,14 @@ export function createSettler(deps: SettlerDeps): Settler {
     if (open.some((one) => one.maker === maker && one.token === lower.token)) return null;
     const claim = await readClaim(db.knex, { maker, token: lower.token });
     const planned = planLowering(act, claim);
-    if (planned !== null) return send([planned], head, 0);
+    // It looks at no request that waits, so that none is dropped by it.
+    const cutBlock = claim.pendingSinceBlock === null ? head.toBlock : claim.pendingSinceBlock - 1;
+    if (planned !== null) return send([planned], { ...head, toBlock: cutBlock });
     // Nothing to lower; a row says that the act was looked at, so that no later claim is.
     const row = { amountUnits: claim.claimUnits, previousUnits: claim.claimUnits, basis: claim.basis };
     const noted = { ...row, maker: claim.maker, token: claim.token, preparedBy: 'operator' as const };
     await writer.tx(async (tx) => {
-      const [settlement] = await number(tx, [{ ...noted, operatorSeq: act.operatorSeq }], head, 0);
+      const [settlement] = await number(tx, [{ ...noted, operatorSeq: act.operatorSeq }], head, NO_CHECKPOINT);
       await insertSettlements(tx, [settlement!]);
       await insertOutcomes(tx, [{ settlementNo: settlement!.settlementNo, outcome: 'abandoned' }], deps.nowMs());
     });
@@ -228,13 +232,13 @@ export function createSettler(deps: SettlerDeps): Settler {
     return true;
   }
 
+  /** Prepares and sends what needs no checkpoint. */
   async function send(
     planned: readonly PlannedSettlement[],
     head: GenerationRow,
-    checkpointSeq: number,
   ): Promise<Pick<SettleRound, 'settlements' | 'txHash'>> {
     const settlements = await writer.tx(async (tx) => {
-      const numbered = await number(tx, planned, head, checkpointSeq);
+      const numbered = await number(tx, planned, head, NO_CHECKPOINT);
       await insertSettlements(tx, numbered);
       return numbered;
     });

@@ -1,0 +1,243 @@
+/** When withdrawals settle, and what can't keep them from it. The tables of states are walked through in custody-lifecycle.test.ts. */
+import { expect } from 'chai';
+import { MaxUint256, Wallet, parseEther } from 'ethers';
+import { NO_CLAIM } from '../../core/claims.js';
+import type { Address } from '../../core/types.js';
+import type { Outbox } from '../../keepers/chain/outbox.js';
+import { backoffMs, planLowering, planSettlements } from '../../keepers/settler/plan.js';
+import type { PendingClaim } from '../../ledger/claims.js';
+import { readHalt } from '../../ledger/halts.js';
+import { appendOperatorRow } from '../../ledger/operator-log.js';
+import { openSettlements } from '../../ledger/settlement-log.js';
+import { Custodian__factory } from '../../typechain-types/index.js';
+import { custodyOf, GAS, type Custody, type Send } from '../support/custody.js';
+import { forEachDatabase } from '../support/db.js';
+import { startKeepers, startManualChain, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';
+
+describe('plan of settlements', () => {
+  const claim = (digit: string, change: Partial<PendingClaim> = {}): PendingClaim => ({
+    ...NO_CLAIM,
+    maker: `0x${digit.repeat(40)}`,
+    token: `0x${'f'.repeat(40)}`,
+    outstandingUnits: 10n,
+    pendingSinceBlock: 1,
+    balanceUnits: 100n,
+    ...change,
+  });
+  const plan = (change: Partial<Parameters<typeof planSettlements>[0]>) =>
+    planSettlements({ funded: [], unfunded: [], worstUnits: () => 0n, batchMax: 10, emptyBudget: 10, ...change }).map(
+      ({ maker, amountUnits }) => [maker.slice(2, 3), amountUnits],
+    );
+
+  it('serves in order, clamps to the balance, and leaves out who could still be made to pay too much', () => {
+    const funded = [claim('1'), claim('2', { outstandingUnits: 1_000n }), claim('3'), claim('4')];
+    const worstUnits = ({ maker }: PendingClaim): bigint =>
+      maker.startsWith('0x3') ? 91n : maker.startsWith('0x4') ? 90n : 0n;
+    expect(plan({ funded, worstUnits })).to.deep.equal([
+      ['1', 10n],
+      ['2', 100n],
+      ['4', 10n],
+    ]);
+  });
+
+  it('puts settlements that raise nothing last, within their budget, whoever asks for them', () => {
+    const unfunded = ['5', '6', '7'].map((digit) => claim(digit, { balanceUnits: 0n }));
+    const covered = claim('2', { balanceUnits: 5n, claimUnits: 5n });
+    expect(plan({ funded: [covered, claim('1')], unfunded, emptyBudget: 2 })).to.deep.equal([
+      ['1', 10n],
+      ['2', 5n],
+      ['5', 0n],
+    ]);
+    expect(plan({ unfunded, emptyBudget: -3 })).to.deep.equal([]);
+    expect(plan({ funded: [claim('1'), claim('2')], unfunded, batchMax: 1 })).to.deep.equal([['1', 10n]]);
+  });
+
+  it('lowers a claim that is above the amount, and no other', () => {
+    const lower = { token: claim('1').token, amountUnits: 4n };
+    const act = { operatorSeq: 9, timeMs: 0, kind: 'lowerClaim' as const, maker: claim('1').maker, note: '', lower };
+    expect(planLowering(act, claim('1', { claimUnits: 4n }))).to.equal(null);
+    expect(planLowering(act, claim('1', { claimUnits: 5n, basis: 3n }))).to.include({ amountUnits: 4n, basis: 3n });
+  });
+
+  it('tries again at once after one refusal, then less and less often', () => {
+    expect([0, 1, 2, 3, 4, 40].map(backoffMs)).to.deep.equal([0, 0, 2_000, 4_000, 8_000, 300_000]);
+  });
+});
+
+forEachDatabase((name, open) =>
+  describe(`settler, ${name}`, function () {
+    this.timeout(60_000);
+    let chain: ManualChain;
+    let stack: KeeperStack;
+    let custody: Custody;
+
+    before(async function () {
+      this.timeout(120_000);
+      chain = await startManualChain();
+    });
+
+    after(() => chain.close());
+
+    beforeEach(async () => {
+      await chain.reset();
+      stack = await startKeepers(await open(), chain);
+      custody = custodyOf(chain, stack);
+      await custody.mined();
+    });
+
+    afterEach(() => stack.stop());
+
+    const request =
+      (role: string, amount: string): Send =>
+      () =>
+        custody.as(role).requestWithdraw(custody.token('WETH'), custody.units('WETH', amount), GAS);
+
+    async function quote(lots: bigint): Promise<void> {
+      await stack.order(chain.address('maker1'), [{ side: 'ask', priceTicks: 300_000n, sizeLots: lots }]);
+      await stack.poster.round();
+      await custody.mined();
+    }
+
+    it('settles at once beside a live curve that leaves enough, however quiet the market is', async () => {
+      await quote(200_000n);
+      await custody.mined(request('maker1', '80'));
+      const round = await stack.settler.round();
+      expect(round.settlements.map(({ amountUnits }) => amountUnits)).to.deep.equal([custody.units('WETH', '80')]);
+      expect(round.checkpointSeq, 'with a checkpoint of its own').to.equal(1);
+      expect(await custody.mined()).to.deep.equal(['WithdrawSettled maker1 WETH 80']);
+      await custody.expectSound();
+    });
+
+    it('waits while an older curve could take what is requested, and settles once a newer one has landed', async () => {
+      await quote(900_000n);
+      await custody.mined(request('maker1', '50'));
+      expect((await stack.settler.round()).settlements).to.deep.equal([]);
+      await stack.poster.round();
+      expect((await stack.settler.round()).settlements, 'prepared is not landed').to.deep.equal([]);
+      await custody.mined();
+      expect((await stack.settler.round()).settlements).to.have.length(1);
+      expect(await custody.mined()).to.deep.equal(['WithdrawSettled maker1 WETH 50']);
+      const quoted = await chain
+        .entrypointAs('taker1')
+        .quoteExactOutput(custody.token('USDC'), custody.token('WETH'), custody.units('WETH', '50.0001'));
+      expect(quoted, 'what is claimed is no longer offered').to.equal(0n);
+      await custody.expectSound();
+    });
+
+    it('serves a funded request first, whatever strangers ask for, and limits what they cost', async () => {
+      await stack.stop();
+      stack = await startKeepers(stack.db, chain, { settler: { batchMax: 6, emptyPerHour: 8 } });
+      custody = custodyOf(chain, stack);
+      const strangers = Array.from({ length: 12 }, () => Wallet.createRandom(chain.provider));
+      for (const { address } of strangers) {
+        await chain.provider.send('hardhat_setBalance', [address, `0x${parseEther('1').toString(16)}`]);
+      }
+      const spam = strangers.map(
+        (stranger): Send =>
+          () =>
+            Custodian__factory.connect(chain.manifest.contracts['custodian'], stranger).requestWithdraw(
+              custody.token('WETH'),
+              MaxUint256,
+              GAS,
+            ),
+      );
+      await custody.mined(...spam, ...spam, request('maker2', '1'));
+      const counts: number[] = [];
+      for (let i = 0; i < 4; i++) {
+        const { settlements } = await stack.settler.round();
+        counts.push(settlements.length);
+        if (i === 0) expect(settlements[0]?.maker).to.equal(chain.address('maker2'));
+        await custody.mined();
+      }
+      expect(counts, 'eight empty ones per hour').to.deep.equal([6, 3, 0, 0]);
+      await custody.expectSound();
+    });
+
+    it('goes on after a crash before signing, after storing, and after sending, and never settles twice', async () => {
+      await custody.mined(request('maker1', '5'));
+      const crash = async (outbox: Pick<Outbox, 'send'>): Promise<void> => {
+        await stack.stop();
+        const real = await startKeepers(stack.db, chain, {
+          settler: {
+            outbox: { ...outbox, signer: chain.address('settler'), resume: async () => undefined } as unknown as Outbox,
+          },
+        });
+        await real.watcher.scan();
+        await real.settler.round().catch(() => undefined);
+        await real.stop();
+        stack = await startKeepers(stack.db, chain);
+        custody = custodyOf(chain, stack);
+        await custody.mined();
+      };
+      await crash({ send: () => Promise.reject(new Error('killed before signing')) });
+      expect(await openSettlements(stack.db.knex)).to.have.length(1);
+      const { settlements } = await stack.settler.round();
+      expect(settlements, 'the unsigned one is given up, a new one is sent').to.have.length(1);
+      const ends = await stack.db.knex('settlement_outcomes').select('outcome');
+      expect(ends).to.deep.equal([{ outcome: 'abandoned' }]);
+
+      // The node forgets what it was sent; another process finds the stored bytes and sends the very same.
+      await chain.provider.send('hardhat_dropTransaction', [await lastHash()]);
+      await stack.stop();
+      stack = await startKeepers(stack.db, chain);
+      custody = custodyOf(chain, stack);
+      await stack.watcher.scan();
+      expect((await stack.settler.round()).settlements, 'it is in flight').to.deep.equal([]);
+      expect(await custody.mined()).to.deep.equal(['WithdrawSettled maker1 WETH 5']);
+      for (let i = 0; i < 2; i++) expect((await stack.settler.round()).settlements).to.deep.equal([]);
+      expect(await stack.db.knex('outbox').count({ n: '*' }).first()).to.deep.equal({ n: 1 });
+      await custody.expectSound();
+    });
+
+    const lastHash = async (): Promise<string> =>
+      (await stack.db.knex<{ hash: string; nonce: number }>('outbox').orderBy('nonce', 'desc').first('hash'))!.hash;
+
+    it('computes a settlement anew when the claim changed before it was mined', async () => {
+      await custody.mined(() => custody.as('owner').setWithdrawDelay(0n, GAS));
+      await custody.mined(request('maker1', '5'));
+      await stack.settler.round();
+      await custody.mined();
+      await custody.mined(request('maker1', '2'));
+      expect((await stack.settler.round()).settlements[0]?.amountUnits).to.equal(custody.units('WETH', '7'));
+      // The claim of 5 is executed in front of its settlement to 7.
+      const events = await custody.mined(() =>
+        custody.as('maker1').executeWithdraw(custody.token('WETH'), { ...GAS, gasPrice: parseEther('0.0000001') }),
+      );
+      expect(events).to.deep.equal(['WithdrawExecuted maker1 WETH 5', 'SettlementSkipped maker1 WETH 7']);
+      await stack.settler.round();
+      expect(await custody.mined()).to.deep.equal(['WithdrawSettled maker1 WETH 2']);
+      expect(await custody.standing('maker1', 'WETH')).to.include({ balance: '95', reserved: '2', claim: '2' });
+      await custody.expectSound();
+    });
+
+    it('stops while the ledger is halted, but takes a claim back when the operator says so', async () => {
+      await custody.mined(request('maker1', '5'));
+      await stack.settler.round();
+      await custody.mined();
+      await stack.settler.round();
+      await appendOperatorRow(stack.db, { timeMs: 1, kind: 'halt', maker: null, note: 'looking' });
+      await custody.mined(request('maker1', '1'));
+      expect((await stack.settler.round()).settlements).to.deep.equal([]);
+      const lower = { token: custody.token('WETH'), amountUnits: custody.units('WETH', '3') };
+      const maker: Address = chain.address('maker1');
+      await appendOperatorRow(stack.db, { timeMs: 2, kind: 'lowerClaim', maker, note: '', lower });
+      await stack.settler.round();
+      expect(await custody.mined()).to.deep.equal(['WithdrawSettled maker1 WETH 3']);
+      expect((await custody.standing('maker1', 'WETH')).reserved, 'the later request still waits').to.equal('4');
+      await stack.settler.round();
+      await appendOperatorRow(stack.db, { timeMs: 3, kind: 'resume', maker: null, note: '' });
+      await custody.mined();
+      await stack.settler.round();
+      expect(await custody.mined()).to.deep.equal(['WithdrawSettled maker1 WETH 4']);
+      await custody.expectSound();
+    });
+
+    it('halts on a settlement that no row explains', async () => {
+      await custody.mined(() =>
+        custody.as('settler').settleWithdraw(chain.address('maker1'), custody.token('WETH'), 1n, 0n, GAS),
+      );
+      expect((await readHalt(stack.db.knex))?.code).to.equal('unexplained_settlement');
+      expect((await stack.settler.round()).checkpointSeq).to.equal(null);
+    });
+  }),
+);
