@@ -68,13 +68,13 @@ describe('curves on-chain are those that were built', function () {
     return receipt!.logs.map((log) => abi.parseLog(log as Parameters<typeof abi.parseLog>[0])!);
   }
 
-  /** A book of as many levels a side as a curve of `knots` needs, and its curve. */
+  /** A book of as many levels a side as a curve of `knots` needs, each of a size that one knot holds exactly, and its curve. */
   function randomBuilt(market: Market, knots: number, seed: number) {
     const random = seededRandom(seed);
     const side = (best: bigint, step: bigint) =>
       Array.from({ length: knots }, (_, i) => ({
         priceTicks: best + step * BigInt(i),
-        lots: random.big(1n, 100_000n),
+        lots: random.big(1n, 4_095n),
       }));
     const snapshot = snapshotOfLevels(side(300_000n, 7n), side(299_990n, -7n));
     return buildCurve(market, { ...snapshot, market: market.index }, { maxKnots: 31 });
