@@ -27,7 +27,7 @@ export interface GasModel {
   routeCall: bigint;
 }
 
-/** As measured on the sandbox's chain, with some room; `npm run bench:swap` prints today's figures. */
+/** An estimate with some room: an own-curve order was measured at 131k to 159k gas, by `npm run bench:gas`; the rest is not measured. */
 export const DEFAULT_GAS: GasModel = { own: 150_000n, route: 130_000n, routeOwn: 80_000n, routeCall: 130_000n };
 
 /** The model with something added to every order. */

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Wallet} from 'ethers';
+import type { Wallet } from 'ethers';
 import { Contract, Interface, parseUnits } from 'ethers';
 import { PERMIT2_ADDRESS } from '../../deploy/canonical.js';
 import type { Rpc } from '../../keepers/chain/rpc.js';
