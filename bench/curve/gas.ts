@@ -3,7 +3,7 @@ import { compressSide } from '../../core/curve/compress.js';
 import { encodePost, type FullPost, type PostRecord } from '../../core/curve/post.js';
 import { marketId } from '../../core/market.js';
 import type { Address, Market } from '../../core/types.js';
-import { cheaperPost, partialOf } from '../../keepers/poster/gas.js';
+import { cheaperPost, fullGas, partialGas, partialOf } from '../../keepers/poster/gas.js';
 import { createVenue, warmUp, type Venue } from '../gas/curvebook.js';
 import { createWorld } from '../gas/world.js';
 import type { BenchSide } from './books.js';
@@ -20,6 +20,8 @@ export interface PostGas {
   fullGas: number;
   /** Null where the live curve does not matter. */
   partialGas: number | null;
+  /** What the poster's model is off by, in the gas that the partial post costs more than the full one; null for a touch. */
+  modelError: number | null;
   /** What the poster would send. */
   chosen: 'full' | 'partial' | 'touch';
 }
@@ -53,9 +55,21 @@ async function measureKnots(venue: Venue, knots: number, askWords: bigint[], bid
       });
     const full = await run(next);
     const partial = await run(partialOf(next, before));
-    const chosen = cheaperPost(await chain.head(), next, before).kind;
+    const head = await chain.head();
+    const chosen = cheaperPost(head, next, before).kind;
     const { calldataBytes } = chosen === 'full' ? full : partial;
-    rows.push({ knots, changedWords: changed, calldataBytes, fullGas: full.gas, partialGas: partial.gas, chosen });
+    const words = askWords.length + bidWords.length;
+    const predicted = partialGas(head, partialOf(next, before), words, changed) - fullGas(head, next, words, changed);
+    const modelError = predicted - (partial.gas - full.gas);
+    rows.push({
+      knots,
+      changedWords: changed,
+      calldataBytes,
+      fullGas: full.gas,
+      partialGas: partial.gas,
+      modelError,
+      chosen,
+    });
   }
   const [next, before] = await recordsOf(venue, askWords, bidWords, 0);
   const { marketId: id, seq, deadlineSec } = next;
@@ -63,8 +77,11 @@ async function measureKnots(venue: Venue, knots: number, askWords: bigint[], bid
     await send(venue, before);
     return send(venue, { kind: 'touch', marketId: id, seq, deadlineSec, baseSeq: before.seq });
   });
-  const { gas: fullGas, calldataBytes } = touch;
-  return [...rows, { knots, changedWords: -1, calldataBytes, fullGas, partialGas: null, chosen: 'touch' }];
+  const { gas, calldataBytes } = touch;
+  return [
+    ...rows,
+    { knots, changedWords: -1, calldataBytes, fullGas: gas, partialGas: null, modelError: null, chosen: 'touch' },
+  ];
 }
 
 /** A post, and the one before it: the last so many of the ask words are other ones. */

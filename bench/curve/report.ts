@@ -50,14 +50,15 @@ function times({ times: rows }: Result): string {
 
 function posts({ posts: rows }: Result): string {
   if (rows.length === 0) return '';
-  const body = rows.map(({ knots, changedWords, calldataBytes, fullGas, partialGas, chosen }) => [
+  const body = rows.map(({ knots, changedWords, calldataBytes, fullGas, partialGas, modelError, chosen }) => [
     `${knots} knots, ${changedWords < 0 ? 'touch' : `${changedWords} words changed`}`,
     fullGas.toLocaleString('en-US'),
     partialGas?.toLocaleString('en-US') ?? '',
+    modelError?.toLocaleString('en-US') ?? '',
     chosen,
     String(calldataBytes),
   ]);
-  return table('Gas of a post', ['', 'whole', 'changed words only', 'chosen', 'call data bytes'], body);
+  return table('Gas of a post', ['', 'whole', 'changed words only', 'model off by', 'chosen', 'call data bytes'], body);
 }
 
 function goals({ goals: rows }: Result): string {
