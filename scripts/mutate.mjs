@@ -161,10 +161,16 @@ function report(mutant, { outcome, by }) {
       one.file === mutant.file &&
       one.kind === mutant.kind &&
       one.original === oneLine(mutant.original) &&
-      one.replacement === oneLine(mutant.replacement),
+      one.replacement === oneLine(mutant.replacement) &&
+      one.line === lineOf(mutant),
   );
   if (reason === undefined) ++tally.unexplained;
   say(`SURVIVED ${what} (${reason?.why ?? 'unexplained'})`);
+}
+
+/** The text of the mutant's line, which outlives changes elsewhere in the file. */
+function lineOf({ file, line }) {
+  return readFileSync(join(projectRoot, file), 'utf8').split('\n')[line - 1].trim();
 }
 
 function oneLine(text) {

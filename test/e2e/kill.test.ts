@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { isError } from 'ethers';
 import { setTimeout as delay } from 'node:timers/promises';
+import { toSafeInt } from '../../core/amounts.js';
 import { auditBooks, balanceOf, fillsNow, limitsAt, MAKERS, micros, wei } from '../support/audit.js';
 import { fcOptions } from '../support/fc.js';
 import { seededRandom } from '../support/random.js';
@@ -28,6 +29,16 @@ interface Promises {
   placed: Set<number>;
   cancelSent: Set<number>;
   canceled: Set<number>;
+}
+
+/** A snapshot of the chain, and its newest block then; blocks go on being mined while it is taken. */
+async function snapshotOf({ provider }: Stack): Promise<{ id: string; commonBlock: number }> {
+  const head = async (): Promise<number> => toSafeInt(BigInt((await provider.send('eth_blockNumber', [])) as string));
+  for (;;) {
+    const commonBlock = await head();
+    const id = (await provider.send('evm_snapshot', [])) as string;
+    if ((await head()) === commonBlock) return { id, commonBlock };
+  }
 }
 
 forEachDatabaseUrl((name, open) => {
@@ -165,8 +176,7 @@ forEachDatabaseUrl((name, open) => {
     const pendingWithdrawals = async (): Promise<number> => (await status()).pendingWithdrawals;
 
     it('goes on after the operator reconciled it with a chain that took blocks back', async () => {
-      const before = (await stack.provider.send('evm_snapshot', [])) as string;
-      const commonBlock = await stack.provider.getBlockNumber();
+      const { id: before, commonBlock } = await snapshotOf(stack);
       await until('some more blocks', async () => (await limits()).ledger.next_block > commonBlock + 3);
       await stack.provider.send('evm_revert', [before]);
       await until('the halt', async () => (await limits()).ledger.reason === 'integrity_halt');

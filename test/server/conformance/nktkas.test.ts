@@ -135,7 +135,7 @@ withGateway('@nktkas/hyperliquid', (suite) => {
         exchange.approveBuilderFee({ maxFeeRate: '0.01%', builder: addressOf(2) }),
       ])
         expect(await message(refused)).to.match(/unsupported_action: \w+ is not supported/);
-      if (transport instanceof WebSocketTransport) await transport.close();
+      if (transport instanceof WebSocketTransport) transport.close();
     });
   }
 });

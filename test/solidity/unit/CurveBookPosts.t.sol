@@ -161,6 +161,7 @@ contract CurveBookPostsTest is Platform {
     /// @dev Bases may overlap as long as the knots don't.
     function test_BasesMayOverlap() external {
         _post(_fresh(Curves.pack(0, 1000, _one(10)), Curves.pack(0, 1009, _one(0))));
+        _post(_fresh(Curves.pack(0, 1000, _one(10)), Curves.pack(0, 1012, _one(3))));
         bytes memory crossed = abi.encodeWithSelector(ICurveBook.CrossedCurve.selector, market);
         _expectRevert(
             _fullRecord(market, _fresh(Curves.pack(0, 1000, _one(10)), Curves.pack(0, 1010, _one(0)))),

@@ -214,6 +214,19 @@ contract OrderSettlerTest is Orders {
         _fillRoute(order, enough);
     }
 
+    function test_RouteDeliversASingleUnitOrNotAtAll() external {
+        IOrderSettler.Order memory order = _signed(false, 1e18, 1);
+        IOrderSettler.Route memory nothing = _route(1e18, 0);
+        nothing = _via(nothing, address(base), 1e18, 1e18, address(quote), 0);
+        vm.prank(EXECUTOR);
+        vm.expectRevert(abi.encodeWithSelector(IOrderSettler.InsufficientOutput.selector, uint256(0), uint256(1)));
+        settler.fillRoute(order, nothing);
+        IOrderSettler.Route memory unit = _route(1e18, 0);
+        unit = _via(unit, address(base), 1e18, 1e18, address(quote), 1);
+        _fillRoute(order, unit);
+        assertEq(quote.balanceOf(RECIPIENT), 1, "recipient");
+    }
+
     /// @dev Tokens that somebody sent here by mistake go to the next order that has to do with them.
     function test_StrayTokensGoToTheNextOrder() external {
         base.mint(address(settler), 5e18);
@@ -236,6 +249,13 @@ contract OrderSettlerTest is Orders {
         _fillRoute(_signed(false, 1e18, 0), route);
         assertEq(base.allowance(address(settler), address(exchange)), 0, "allowance");
         assertEq(base.balanceOf(signer), 10 ** 30 - 0.7e18, "rest came back");
+    }
+
+    function test_NoAllowanceStaysWhenASingleUnitIsLeft() external {
+        IOrderSettler.Route memory route = _route(1e18, 0);
+        route = _via(route, address(base), 1e18 - 1, 1e18, address(quote), 2995e6);
+        _fillRoute(_signed(false, 1e18, 0), route);
+        assertEq(base.allowance(address(settler), address(exchange)), 0, "allowance");
     }
 
     function test_RevertWhen_ATargetTakesMoreThanItsShare() external {
