@@ -1,24 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
-import type { Address, Hex } from '../core/types.js';
+import type { Address } from '../core/types.js';
 import type { UniswapV3Contracts } from '../liquidity/uniswap-v3.js';
+import { address, integer, privateKey } from './fields.js';
 import { tokenListSchema, type SwapToken } from '../server/swap/tokens.js';
-
-const address = z
-  .string()
-  .regex(/^0x[0-9a-fA-F]{40}$/, 'must be a 20-byte address')
-  .transform((value) => value.toLowerCase() as Address);
-const integer = (minimum: number, maximum: number, fallback: number) =>
-  z.coerce.number().int().min(minimum).max(maximum).default(fallback);
 
 /** Settings of the swap API and of the executor. */
 export const swapSettings = {
-  EXECUTOR_PRIVATE_KEY: z
-    .string()
-    .regex(/^0x[0-9a-fA-F]{64}$/, 'must be a 32-byte hex key')
-    .transform((value) => value as Hex)
-    .optional()
-    .describe("sends signed orders; default: the manifest's executor account"),
+  EXECUTOR_PRIVATE_KEY: privateKey.optional().describe("sends signed orders; default: the manifest's executor account"),
   TOKEN_LIST: z
     .string()
     .min(1)

@@ -5,7 +5,7 @@ import { lastReversal } from '../../ledger/reversals.js';
 import type { Db } from '../../ledger/types.js';
 import { startLoop, type Loop } from '../loop.js';
 import { readStandingHalt } from './standing-halt.js';
-import { CATCH_UP_BLOCKS, type WatcherStatus } from './status.js';
+import { CATCH_UP_BLOCKS, beforeFirstScan, type WatcherStatus } from './status.js';
 
 export interface RemoteStatusDeps {
   db: Db;
@@ -25,18 +25,7 @@ export function createRemoteStatus(deps: RemoteStatusDeps): {
   status(): WatcherStatus;
   start(signal: AbortSignal): Loop;
 } {
-  let status: WatcherStatus = {
-    inventoryRevision: 0,
-    durableInventoryRevision: 0,
-    nextBlock: deps.deploymentBlock,
-    scannedBlockHash: null,
-    observedHead: 0,
-    observedHeadTimestampMs: 0,
-    lastSuccessfulScanMs: 0,
-    catchingUp: true,
-    failedWrite: false,
-    halt: null,
-  };
+  let status: WatcherStatus = beforeFirstScan(deps.deploymentBlock);
 
   let reversal: number | null = null;
 

@@ -29,6 +29,20 @@ export interface WatcherStatus {
   halt: { code: string; message: string; byOperator: boolean } | null;
 }
 
+/** The status before anything was scanned or read. */
+export const beforeFirstScan = (deploymentBlock: number): WatcherStatus => ({
+  inventoryRevision: 0,
+  durableInventoryRevision: 0,
+  nextBlock: deploymentBlock,
+  scannedBlockHash: null,
+  observedHead: 0,
+  observedHeadTimestampMs: 0,
+  lastSuccessfulScanMs: 0,
+  catchingUp: true,
+  failedWrite: false,
+  halt: null,
+});
+
 /** Ledger data older than this is not safe to quote against. */
 export const MAX_LEDGER_AGE_MS = 5_000;
 /** A head older than this means that the chain, or our view of it, stands still. */

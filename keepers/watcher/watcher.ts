@@ -30,7 +30,7 @@ import { createProgress } from './progress.js';
 import { draftSettledOrders } from './settled-orders.js';
 import { CanonicalMismatchError, readBlock, readHead, scanRange, type Scan } from './scan.js';
 import { readStandingHalt } from './standing-halt.js';
-import { CATCH_UP_BLOCKS, type WatcherStatus } from './status.js';
+import { CATCH_UP_BLOCKS, beforeFirstScan, type WatcherStatus } from './status.js';
 import { readBalancesAt, readMarket } from './tokens.js';
 
 export interface WatcherDeps {
@@ -79,18 +79,7 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
   const { db, writer, rpc, markets, logger } = deps;
   const { custodian, curveBook, entrypoint, orderSettler } = deps.contracts;
   const addresses = [custodian, curveBook, entrypoint, ...(orderSettler === undefined ? [] : [orderSettler])];
-  const status: WatcherStatus = {
-    inventoryRevision: 0,
-    durableInventoryRevision: 0,
-    nextBlock: deps.deploymentBlock,
-    scannedBlockHash: null,
-    observedHead: 0,
-    observedHeadTimestampMs: 0,
-    lastSuccessfulScanMs: 0,
-    catchingUp: true,
-    failedWrite: false,
-    halt: null,
-  };
+  const status: WatcherStatus = beforeFirstScan(deps.deploymentBlock);
   let attributor: Attributor = createAttributor(deps.deploymentId, deps.snapshots);
   let balances = new Map<string, BalanceRow>();
   let generation = 0;

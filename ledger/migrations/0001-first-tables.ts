@@ -5,8 +5,7 @@
 import type { Knex } from 'knex';
 import { amount } from '../columns.js';
 import type { Migration } from './index.js';
-
-type Table = Knex.CreateTableBuilder;
+import { amounts, ints, texts } from './tables.js';
 
 export const firstTables: Migration = {
   name: '0001-first-tables',
@@ -23,18 +22,6 @@ export const firstTables: Migration = {
     throw new Error('The first tables are never dropped; restore a backup or use another database');
   },
 };
-
-function ints(table: Table, ...names: string[]): void {
-  for (const name of names) table.bigInteger(name).notNullable();
-}
-
-function texts(table: Table, ...names: string[]): void {
-  for (const name of names) table.text(name).notNullable();
-}
-
-function amounts(db: Knex, table: Table, ...names: string[]): void {
-  for (const name of names) amount(db, table, name).notNullable();
-}
 
 async function createShared(db: Knex): Promise<void> {
   await db.schema.createTable('meta', (table) => {

@@ -2,8 +2,7 @@
 import type { Knex } from 'knex';
 import { amount } from '../columns.js';
 import type { Migration } from './index.js';
-
-type Table = Knex.CreateTableBuilder;
+import { amounts, ints, texts } from './tables.js';
 
 export const settlementTables: Migration = {
   name: '0002-settlement',
@@ -24,18 +23,6 @@ export const settlementTables: Migration = {
     throw new Error('The logs are append-only; restore a backup or use another database');
   },
 };
-
-function ints(table: Table, ...names: string[]): void {
-  for (const name of names) table.bigInteger(name).notNullable();
-}
-
-function texts(table: Table, ...names: string[]): void {
-  for (const name of names) table.text(name).notNullable();
-}
-
-function amounts(db: Knex, table: Table, ...names: string[]): void {
-  for (const name of names) amount(db, table, name).notNullable();
-}
 
 async function createProjections(db: Knex): Promise<void> {
   await db.schema.createTable('claims', (table) => {

@@ -1,9 +1,7 @@
 /** Tables of the swap log (quotes, signed orders, attempts, outcomes), and of the settler's fills in the ledger log. */
 import type { Knex } from 'knex';
-import { amount } from '../columns.js';
 import type { Migration } from './index.js';
-
-type Table = Knex.CreateTableBuilder;
+import { amounts, ints, texts } from './tables.js';
 
 export const swaps: Migration = {
   name: '0005-swaps',
@@ -17,18 +15,6 @@ export const swaps: Migration = {
     throw new Error('Logs are never dropped; restore a backup or use another database');
   },
 };
-
-function ints(table: Table, ...names: string[]): void {
-  for (const name of names) table.bigInteger(name).notNullable();
-}
-
-function texts(table: Table, ...names: string[]): void {
-  for (const name of names) table.text(name).notNullable();
-}
-
-function amounts(db: Knex, table: Table, ...names: string[]): void {
-  for (const name of names) amount(db, table, name).notNullable();
-}
 
 async function createSettledOrders(db: Knex): Promise<void> {
   await db.schema.createTable('settled_orders', (table) => {

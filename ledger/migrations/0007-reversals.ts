@@ -2,8 +2,7 @@
 import type { Knex } from 'knex';
 import { amount } from '../columns.js';
 import type { Migration } from './index.js';
-
-type Table = Knex.CreateTableBuilder;
+import { ints, texts } from './tables.js';
 
 export const reversals: Migration = {
   name: '0007-reversals',
@@ -15,14 +14,6 @@ export const reversals: Migration = {
     throw new Error('The logs are append-only; restore a backup or use another database');
   },
 };
-
-function ints(table: Table, ...names: string[]): void {
-  for (const name of names) table.bigInteger(name).notNullable();
-}
-
-function texts(table: Table, ...names: string[]): void {
-  for (const name of names) table.text(name).notNullable();
-}
 
 async function createReversals(db: Knex): Promise<void> {
   await db.schema.createTable('reversals', (table) => {

@@ -1,0 +1,20 @@
+/** Columns that may not be null, several at once. */
+import type { Knex } from 'knex';
+import { amount } from '../columns.js';
+
+type Table = Knex.CreateTableBuilder;
+
+/** Sequence numbers, blocks, times and flags. */
+export function ints(table: Table, ...names: string[]): void {
+  for (const name of names) table.bigInteger(name).notNullable();
+}
+
+/** Names, addresses, hashes and payloads. */
+export function texts(table: Table, ...names: string[]): void {
+  for (const name of names) table.text(name).notNullable();
+}
+
+/** Amounts, exact on both databases. */
+export function amounts(db: Knex, table: Table, ...names: string[]): void {
+  for (const name of names) amount(db, table, name).notNullable();
+}
