@@ -140,6 +140,9 @@ function readDeps(
       startedMs,
     }),
     readiness: shared.readiness,
+    halt: () => status().halt,
+    ownLogs: () => new Set(shared.writers.keys()),
+    nowMs: shared.nowMs,
     watcher: () => {
       const { observedHead, nextBlock } = status();
       const head = observedHead === 0 ? null : observedHead;

@@ -134,6 +134,13 @@ export function ticksToPrice(market: Grid, priceTicks: bigint): string {
   return scale >= 0 ? formatUnits(value, scale) : formatUnits(value * 10n ** BigInt(-scale), 0);
 }
 
+/** Exact decimal of a curve's price: a 256th of a tick is 0.00390625 of it. */
+export function subticksToPrice(market: Grid, subticks: bigint): string {
+  const scale = priceScale(market) + 8;
+  const value = subticks * 390_625n * market.tickLotUnits;
+  return scale >= 0 ? formatUnits(value, scale) : formatUnits(value * 10n ** BigInt(-scale), 0);
+}
+
 /** Exact decimal size of whole lots, in base tokens. */
 export function lotsToSize(market: Grid, sizeLots: bigint): string {
   return unitsToSize(market, sizeLots * market.lotUnits);

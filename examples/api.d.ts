@@ -24,6 +24,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v0/status": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Where ledger, curves and keepers stand
+         * @description It answers whether or not the platform is ready, and says why not. It also lists what the newest reorganisation of the chain took back, and which makers had been told of it.
+         */
+        get: operations["getV0Status"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v0/pairs": {
         parameters: {
             query?: never;
@@ -53,6 +73,26 @@ export interface paths {
          * @description All acknowledged orders by price, best first, as [ticks, lots]; it names no maker.
          */
         get: operations["getV0BookPair"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v0/curves/{pair}/{curve_seq}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * One posted curve
+         * @description Its words, the pieces that they say, what became of it, and, once it can not be executed any more, the book behind it if a fill hit it: with the fills on it, anyone can derive their decompositions again.
+         */
+        get: operations["getV0CurvesPairCurveSeq"];
         put?: never;
         post?: never;
         delete?: never;
@@ -284,6 +324,103 @@ export interface components {
             deployment_id: string;
             block_number: number | null;
         };
+        Status: {
+            version: string;
+            chain_id: number;
+            deployment_id: string;
+            time_ms: number;
+            ready: boolean;
+            reason: string | null;
+            halt: {
+                code: string;
+                message: string;
+                by_operator: boolean;
+            } | null;
+            ledger: {
+                generation: number;
+                block_number: number | null;
+                block_hash: string | null;
+                scan_age_ms: number | null;
+                head_age_ms: number | null;
+                holdings: {
+                    token: string;
+                    held: string;
+                    unattributed: string;
+                }[];
+            };
+            watcher: components["schemas"]["Watcher"];
+            curves: {
+                pair: string;
+                /** @enum {string} */
+                state: "live" | "expired" | "none";
+                curve_seq: number | null;
+                deadline_sec: number | null;
+                block_number: number | null;
+                prepared_seq: number;
+                fill_seq: number;
+            }[];
+            keepers: {
+                /** @enum {string} */
+                role: "gateway" | "watcher" | "poster" | "settler" | "executor";
+                running: boolean;
+                last_act_ms: number | null;
+                waiting: number;
+            }[];
+            transactions: {
+                signer: string;
+                unmined: number;
+                oldest_sent_ms: number | null;
+            }[];
+            checkpoint: {
+                seq: number;
+                generation: number;
+                timestamp_ms: number;
+            } | null;
+            last_reversal: components["schemas"]["Reversal"] | null;
+        };
+        Watcher: {
+            target_block: number | null;
+            head: number | null;
+            next_block: number;
+            lag_blocks: number | null;
+        };
+        Reversal: {
+            time_ms: number;
+            generation: number;
+            kept_generation: number;
+            from_block: number;
+            to_block: number;
+            depth: number;
+            fill_count: number;
+            event_count: number;
+            fills: {
+                pair: string;
+                fill_seq: number;
+                /** @enum {string} */
+                direction: "buy" | "sell";
+                taker: string;
+                base_amount: string;
+                quote_amount: string;
+                block_number: number;
+                tx_hash: string;
+                notifications: {
+                    maker: string;
+                    oid: number;
+                    tid: number;
+                    price: string;
+                    size: string;
+                }[];
+            }[];
+            events: {
+                /** @enum {string} */
+                event: "deposited" | "requested" | "settled" | "executed";
+                maker: string;
+                token: string;
+                amount: string;
+                block_number: number;
+                tx_hash: string;
+            }[];
+        };
         Error: {
             error: {
                 code: string;
@@ -304,6 +441,50 @@ export interface components {
             };
             feed_live: boolean;
             age_ms: number;
+        };
+        PostedCurve: {
+            pair: string;
+            curve_seq: number;
+            base_seq: number;
+            /** @enum {string} */
+            state: "landed" | "superseded" | "dead";
+            deadline_sec: number;
+            block_number: number;
+            block_timestamp_sec: number;
+            tx_hash: string;
+            words_hash: string;
+            prepared: {
+                /** @enum {string} */
+                kind: "full" | "touch" | "partial";
+                prepared_ms: number;
+                cut: {
+                    order_seq: number;
+                    generation: number;
+                    time_ms: number;
+                };
+                snapshot_hash: string;
+                ask_words: string[];
+                bid_words: string[];
+                asks: components["schemas"]["CurveSegment"][];
+                bids: components["schemas"]["CurveSegment"][];
+            } | null;
+            snapshot: {
+                fill_seq: number;
+                ask_volume: string;
+                bid_volume: string;
+                asks: components["schemas"]["SnapshotOrder"][];
+                bids: components["schemas"]["SnapshotOrder"][];
+            } | null;
+        };
+        CurveSegment: {
+            size: string;
+            price: string;
+        };
+        SnapshotOrder: {
+            oid: number;
+            maker: string;
+            ticks: number;
+            lots: number;
         };
         Limits: {
             maker: string;
@@ -330,12 +511,7 @@ export interface components {
                     net_capital: string;
                 }[];
             };
-            watcher: {
-                target_block: number | null;
-                head: number | null;
-                next_block: number;
-                lag_blocks: number | null;
-            };
+            watcher: components["schemas"]["Watcher"];
         };
         Fill: {
             pair: string;
@@ -529,6 +705,41 @@ export interface operations {
             };
         };
     };
+    getV0Status: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Where ledger, curves and keepers stand */
+            200: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Status"];
+                };
+            };
+            /** @description RATE_LIMITED: come back after retry-after seconds */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     getV0Pairs: {
         parameters: {
             query?: never;
@@ -601,6 +812,70 @@ export interface operations {
                 };
             };
             /** @description NOT_FOUND: no such pair */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description RATE_LIMITED: come back after retry-after seconds */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getV0CurvesPairCurveSeq: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description base and quote symbol
+                 * @example WETH-USDC
+                 */
+                pair: string;
+                /**
+                 * @description number of the curve in its market
+                 * @example 1
+                 */
+                curve_seq: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One posted curve */
+            200: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PostedCurve"];
+                };
+            };
+            /** @description BAD_REQUEST: a parameter is missing or malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description NOT_FOUND: no such pair, or no scanned block has such a curve */
             404: {
                 headers: {
                     [name: string]: unknown;

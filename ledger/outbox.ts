@@ -63,6 +63,31 @@ export async function listOutbox(
   return ((await query.select()) as StoredRow[]).map(fromRow);
 }
 
+/** What a signer has signed and the chain has not used yet, as far as its keeper knows. */
+export interface Unmined {
+  signer: Address;
+  /** Nonces, whatever their number of replacements. */
+  count: number;
+  /** When the oldest transaction was signed; null without any. */
+  oldestSentMs: number | null;
+}
+
+/** Every signer that ever signed, by address; the number of its old transactions does not matter. */
+export async function readUnmined(q: Queryable): Promise<Unmined[]> {
+  const unmined: Unmined[] = [];
+  for (let last = ''; ;) {
+    const next = await q<{ signer: Address }>('outbox').where('signer', '>', last).orderBy('signer').first('signer');
+    if (next === undefined) return unmined;
+    last = next.signer;
+    const row = (await q('outbox')
+      .where({ signer: last, finished: 0 })
+      .countDistinct({ count: 'nonce' })
+      .min({ oldest: 'sent_ms' })
+      .first()) as { count: number; oldest: number | null };
+    unmined.push({ signer: next.signer, count: row.count, oldestSentMs: row.oldest });
+  }
+}
+
 async function ordered(query: Knex.QueryBuilder): Promise<ListedOutboxRow[]> {
   const rows = (await query
     .orderBy([{ column: 'nonce' }, { column: 'sent_ms' }, { column: 'hash' }])

@@ -49,7 +49,7 @@ export async function holdAdvisoryLock(db: Db, name: string, options: AdvisoryLo
   try {
     await client.connect();
     await client.query(PG_SESSION_SQL);
-    while (!(await tryLock(client, `curvebook:${schemaOf(db)}:${name}`))) {
+    while (!(await tryLock(client, lockKey(db, name)))) {
       await sleep(options.pollMs, undefined, { signal: options.signal });
     }
   } catch (error) {
@@ -71,6 +71,9 @@ export async function holdAdvisoryLock(db: Db, name: string, options: AdvisoryLo
   timer.unref();
   return { failure: () => failure, release: end };
 }
+
+/** What the lock called `name` is known by to the whole server, whose schemas share its advisory locks. */
+export const lockKey = (db: Db, name: string): string => `curvebook:${schemaOf(db)}:${name}`;
 
 async function tryLock(client: pg.Client, key: string): Promise<boolean> {
   const sql = 'select pg_try_advisory_lock(hashtextextended($1, 0)) as held';

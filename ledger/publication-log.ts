@@ -2,7 +2,7 @@ import type { Knex } from 'knex';
 import { decodeAddresses, decodeTrims, decodeWords, encodeAddresses, encodeTrims, encodeWords } from '../core/json.js';
 import type { Hex } from '../core/types.js';
 import { MAX_PAGE, checkLimit, fromColumn, insertAll, toColumn } from './columns.js';
-import type { Publication, PublicationKind, Queryable } from './types.js';
+import type { PostSeen, Publication, PublicationKind, Queryable } from './types.js';
 
 interface StoredRow {
   market: number;
@@ -60,6 +60,39 @@ export async function readPublications(
 export async function lastPublicationSeq(q: Queryable, market: number): Promise<number> {
   const row = (await q('publications').where({ market }).max({ last: 'seq' }).first()) as { last: number | null };
   return row.last ?? 0;
+}
+
+interface SeenRow {
+  market: number;
+  seq: number;
+  base_seq: number;
+  deadline_sec: number;
+  snap_ask_units: string;
+  snap_bid_units: string;
+  words_hash: string;
+  block_number: number;
+  block_timestamp_sec: number;
+  tx_hash: string;
+}
+
+/** A curve or a touch that a scanned block has: that of `seq`, or the newest one of the market. Null when there is none. */
+export async function readPostSeen(q: Queryable, market: number, seq?: number): Promise<PostSeen | null> {
+  const query = q('posts_seen').where({ market }).orderBy('seq', 'desc');
+  if (seq !== undefined) void query.where({ seq });
+  const row = (await query.first()) as SeenRow | undefined;
+  if (row === undefined) return null;
+  return {
+    market: row.market,
+    seq: row.seq,
+    baseSeq: row.base_seq,
+    deadlineSec: row.deadline_sec,
+    snapAskUnits: fromColumn(row.snap_ask_units),
+    snapBidUnits: fromColumn(row.snap_bid_units),
+    wordsHash: row.words_hash as Hex,
+    blockNumber: row.block_number,
+    blockTimestampSec: row.block_timestamp_sec,
+    txHash: row.tx_hash as Hex,
+  };
 }
 
 /** Highest seq of the market that landed in a scanned block, 0 before the first. */

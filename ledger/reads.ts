@@ -36,12 +36,16 @@ export async function makerBalances(q: Queryable, account: Address): Promise<Bal
 
 /** Highest attributed fill of every market that had one, by market index. */
 export async function fillSeqs(q: Queryable): Promise<Map<number, number>> {
-  const rows = (await q('market_progress')
-    .select('market')
-    .max({ last: 'fill_seq' })
-    .groupBy('market')
-    .orderBy('market')) as { market: number; last: number }[];
-  return new Map(rows.map((row) => [row.market, row.last]));
+  // One look into the index per market: grouping would read a row for every generation that ever had a fill.
+  const newest = q('market_progress')
+    .whereRaw('market_progress.market = listed.market')
+    .orderBy('generation', 'desc')
+    .limit(1)
+    .select('fill_seq');
+  const rows = await q('markets as listed')
+    .orderBy('listed.market')
+    .select<{ market: number; last: number | null }[]>('listed.market', newest.as('last'));
+  return new Map(rows.flatMap((row) => (row.last === null ? [] : [[row.market, row.last] as const])));
 }
 
 /** One order's part of one fill, as its maker sees it. */

@@ -1,7 +1,16 @@
 import type { Book } from '../../core/book.js';
-import type { Address, ChainFill, Decomposition, Market } from '../../core/types.js';
+import type { Address, ChainFill, Decomposition, Market, MarketSnapshot } from '../../core/types.js';
 import type { TakerFee } from '../../ledger/claims.js';
-import type { BalanceRow, ClaimRow, CustodyEvent, GenerationRow } from '../../ledger/types.js';
+import type {
+  BalanceRow,
+  ClaimRow,
+  CustodyEvent,
+  GenerationRow,
+  LogName,
+  PostSeen,
+  Publication,
+} from '../../ledger/types.js';
+import type { PlatformFacts } from '../../ledger/platform.js';
 import type { CheckpointView } from './checkpoint-view.js';
 
 /** A fill as the read API needs it; the decomposition is final because its generation is durable. */
@@ -31,6 +40,21 @@ export interface ReadStore {
   takerFees(): Promise<(TakerFee & { balanceUnits: bigint })[]>;
   /** Claims of an account, and at most `limit` of its newest custody events, newest last. */
   withdrawals(account: Address, limit: number): Promise<WithdrawalState>;
+  /** Where all logs stand, and which of them somebody holds; null for `held` where only this process can say. */
+  platform(): Promise<{ facts: PlatformFacts; held: ReadonlySet<LogName> | null }>;
+  /** A curve or touch that a scanned block has; null for any other number. */
+  postedCurve(market: number, seq: number): Promise<PostedCurve | null>;
+}
+
+export interface PostedCurve {
+  post: PostSeen;
+  /** Null when this database never prepared it, which halts the ledger. */
+  publication: Publication | null;
+  /** The book that it was cut from, kept only if a fill hit it. */
+  snapshot: MarketSnapshot | null;
+  /** Highest seq of the market that landed, and the time of the last scanned block. */
+  landedSeq: number;
+  headSec: number;
 }
 
 export interface WithdrawalState {
@@ -74,6 +98,11 @@ export interface ReadDeps {
   book(): Pick<Book, 'levels'>;
   feed: FeedStatus;
   readiness(): Readiness;
+  /** The halt that stands now, null for none. */
+  halt(): { code: string; message: string; byOperator: boolean } | null;
+  /** Logs that this process holds now. */
+  ownLogs(): ReadonlySet<LogName>;
+  nowMs(): number;
   watcher(): WatcherStatus;
   /** Newest generation applied in memory, 0 before the first. */
   inventoryRevision(): number;

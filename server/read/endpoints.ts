@@ -1,12 +1,14 @@
 import type { Endpoint, Parameter } from '../openapi/endpoint.js';
 import { bookSchema } from './book.js';
 import { checkpointSchema, proofSchema } from './checkpoint.js';
+import { curveSchema } from './curve.js';
 import { decompositionSchema } from './decomposition.js';
 import { feesSchema } from './fees.js';
 import { FILLS_LIMIT, fillsSchema } from './fills.js';
 import { healthSchema } from './health.js';
 import { limitsSchema } from './limits.js';
 import { pairsSchema } from './pairs.js';
+import { statusSchema } from './status.js';
 import { addressParameter, pairSchema, sequenceParameter } from './schemas.js';
 import { CUSTODY_EVENTS_LIMIT, withdrawalsSchema } from './withdrawals.js';
 
@@ -35,6 +37,16 @@ export const READ_ENDPOINTS: readonly Endpoint[] = [
   },
   {
     method: 'get',
+    path: '/v0/status',
+    group: 'Platform',
+    summary: 'Where ledger, curves and keepers stand',
+    description:
+      'It answers whether or not the platform is ready, and says why not. It also lists what the newest reorganisation of the chain took back, and which makers had been told of it.',
+    answer: statusSchema,
+    refusals: { 429: RATE_LIMITED },
+  },
+  {
+    method: 'get',
     path: '/v0/pairs',
     group: 'Markets',
     summary: 'Listed markets and their grids',
@@ -50,6 +62,24 @@ export const READ_ENDPOINTS: readonly Endpoint[] = [
     params: { pair },
     answer: bookSchema,
     refusals: { 404: UNKNOWN_PAIR, 429: RATE_LIMITED },
+  },
+  {
+    method: 'get',
+    path: '/v0/curves/{pair}/{curve_seq}',
+    group: 'Markets',
+    summary: 'One posted curve',
+    description:
+      'Its words, the pieces that they say, what became of it, and, once it can not be executed any more, the book behind it if a fill hit it: with the fills on it, anyone can derive their decompositions again.',
+    params: {
+      pair,
+      curve_seq: { schema: sequenceParameter, description: 'number of the curve in its market', example: 1 },
+    },
+    answer: curveSchema,
+    refusals: {
+      400: MALFORMED,
+      404: 'NOT_FOUND: no such pair, or no scanned block has such a curve',
+      429: RATE_LIMITED,
+    },
   },
   {
     method: 'get',

@@ -15,6 +15,15 @@ const balanceSchema = z.strictObject({
   net_capital: signedDecimalSchema,
 });
 
+export const watcherSchema = z
+  .strictObject({
+    target_block: integerSchema.nullable(),
+    head: integerSchema.nullable(),
+    next_block: integerSchema,
+    lag_blocks: integerSchema.nullable(),
+  })
+  .meta({ id: 'Watcher' });
+
 export const limitsSchema = z
   .strictObject({
     maker: addressSchema,
@@ -34,12 +43,7 @@ export const limitsSchema = z
       fill_seqs: z.record(pairSchema, integerSchema),
       balances: z.array(balanceSchema),
     }),
-    watcher: z.strictObject({
-      target_block: integerSchema.nullable(),
-      head: integerSchema.nullable(),
-      next_block: integerSchema,
-      lag_blocks: integerSchema.nullable(),
-    }),
+    watcher: watcherSchema,
   })
   .meta({ id: 'Limits' });
 
@@ -50,7 +54,7 @@ export function limitsHandler(deps: ReadDeps): RouterMiddleware {
   return async (ctx) => {
     const maker = addressOf(ctx.params.maker ?? '');
     const state = await deps.store.accountState(maker);
-    const body: Limits = { maker, ledger: ledgerOf(deps, state), watcher: watcherOf(deps.watcher()) };
+    const body: Limits = { maker, ledger: ledgerOf(deps, state), watcher: watcherBody(deps.watcher()) };
     ctx.body = body;
   };
 }
@@ -95,7 +99,8 @@ function balanceOf(token: Token, rows: readonly BalanceRow[]): Limits['ledger'][
   };
 }
 
-function watcherOf(status: WatcherStatus): Limits['watcher'] {
+/** The wire form of where the scan stands. */
+export function watcherBody(status: WatcherStatus): z.infer<typeof watcherSchema> {
   return {
     target_block: status.targetBlock,
     head: status.head,

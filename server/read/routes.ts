@@ -2,6 +2,7 @@ import Router from '@koa/router';
 import { rateLimit } from '../rate-limit.js';
 import { bookHandler } from './book.js';
 import { checkpointHandler, proofHandler } from './checkpoint.js';
+import { curveHandler } from './curve.js';
 import { decompositionHandler } from './decomposition.js';
 import type { ReadDeps } from './deps.js';
 import { feesHandler } from './fees.js';
@@ -9,6 +10,7 @@ import { fillsHandler } from './fills.js';
 import { healthHandler } from './health.js';
 import { limitsHandler } from './limits.js';
 import { pairsHandler } from './pairs.js';
+import { statusHandler } from './status.js';
 import { withdrawalsHandler } from './withdrawals.js';
 
 /** The public read API. Answers are never cached: each one is true when it is sent. */
@@ -20,8 +22,10 @@ export function readRoutes(deps: ReadDeps): Router {
   });
   router.use('/v0', rateLimit({ name: 'read', requests: deps.requestsPerMinute, windowSec: 60 }));
   router.get('/health', healthHandler(deps));
+  router.get('/v0/status', statusHandler(deps));
   router.get('/v0/pairs', pairsHandler(deps));
   router.get('/v0/book/:pair', bookHandler(deps));
+  router.get('/v0/curves/:pair/:curve_seq', curveHandler(deps));
   router.get('/v0/makers/:maker/limits', limitsHandler(deps));
   router.get('/v0/fills', fillsHandler(deps));
   router.get('/v0/fills/:fill_seq/decomposition', decompositionHandler(deps));

@@ -2,8 +2,15 @@ import { readCapitalOrigin } from '../../ledger/capital-origin.js';
 import { custodyEventsOf, readClaimsOf, readTakerFees } from '../../ledger/claims.js';
 import { readTx } from '../../ledger/db.js';
 import { fillSeqs, fillWithLegs, lastGeneration, makerBalances, recentFills } from '../../ledger/reads.js';
-import type { Db } from '../../ledger/types.js';
-import type { ReadStore } from './deps.js';
+import { readSnapshot } from '../../ledger/ledger-log.js';
+import { readLogHolders } from '../../ledger/log-holders.js';
+import { readPlatform } from '../../ledger/platform.js';
+import { landedSeq, readPostSeen, readPublication } from '../../ledger/publication-log.js';
+import type { Db, LogName, Queryable } from '../../ledger/types.js';
+import type { PostedCurve, ReadStore } from './deps.js';
+
+/** Logs that a role of a server or a keeper holds for as long as it runs; the operator's is taken by commands. */
+const LOGS: readonly LogName[] = ['order', 'ledger', 'publication', 'settlement', 'swap'];
 
 /** The read API's view of the database. What one answer says is one state, even while a generation commits. */
 export function createReadStore(db: Db): ReadStore {
@@ -22,6 +29,24 @@ export function createReadStore(db: Db): ReadStore {
         claims: await readClaimsOf(tx, [account]),
         events: await custodyEventsOf(tx, account, limit),
       })),
+    platform: async () => ({
+      facts: await readTx(db, readPlatform),
+      held: await readLogHolders(db, LOGS),
+    }),
+    postedCurve: (market, seq) => readTx(db, (tx) => postedCurve(tx, market, seq)),
     explainedFill: (market, fillSeq) => readTx(db, (tx) => fillWithLegs(tx, market, fillSeq)),
+  };
+}
+
+async function postedCurve(q: Queryable, market: number, seq: number): Promise<PostedCurve | null> {
+  const post = await readPostSeen(q, market, seq);
+  if (post === null) return null;
+  const head = await lastGeneration(q);
+  return {
+    post,
+    publication: await readPublication(q, market, seq),
+    snapshot: await readSnapshot(q, market, seq),
+    landedSeq: await landedSeq(q, market),
+    headSec: Math.floor((head?.blockTimestampMs ?? 0) / 1_000),
   };
 }

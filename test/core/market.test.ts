@@ -11,6 +11,7 @@ import {
   priceToTicks,
   quoteUnitsFloor,
   sizeToLots,
+  subticksToPrice,
   ticksToPrice,
   unitsToSize,
 } from '../../core/market.js';
@@ -35,6 +36,13 @@ describe('core/market', () => {
     expect(market.pair).to.equal('WETH-USDC');
     expect(market.tickSize).to.equal('0.01');
     expect(market.lotSize).to.equal('0.0001');
+  });
+
+  it('writes prices between ticks exactly', () => {
+    expect(subticksToPrice(market, 256n * 250_000n)).to.equal(ticksToPrice(market, 250_000n));
+    expect(subticksToPrice(market, 256n * 250_000n + 1n)).to.equal('2500.0000390625');
+    const coarse = createMarket({ ...listing, quote: token('GUSD', 'e', 2), lotUnits: 1n, tickLotUnits: 5n });
+    expect(subticksToPrice(coarse, 3n)).to.equal('585937500000000');
   });
 
   it('derives ticks of other shapes', () => {

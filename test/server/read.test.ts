@@ -1,43 +1,29 @@
 import { expect } from 'chai';
-import { createBook } from '../../core/book.js';
-import type { Book } from '../../core/book.js';
-import type { Address, Market } from '../../core/types.js';
+import type { Address } from '../../core/types.js';
 import { migrate } from '../../ledger/db.js';
-import { commitGeneration } from '../../ledger/ledger-log.js';
-import type { Db, GenerationWrite } from '../../ledger/types.js';
-import { createApp } from '../../server/app.js';
-import { listen } from '../../server/listen.js';
-import type { Listening } from '../../server/listen.js';
+import type { GenerationWrite } from '../../ledger/types.js';
 import { bookSchema } from '../../server/read/book.js';
 import { decompositionSchema } from '../../server/read/decomposition.js';
 import type { ReadDeps } from '../../server/read/deps.js';
 import { fillsSchema } from '../../server/read/fills.js';
 import { healthSchema } from '../../server/read/health.js';
 import { limitsSchema } from '../../server/read/limits.js';
-import { readRoutes } from '../../server/read/routes.js';
 import { errorSchema } from '../../server/read/schemas.js';
-import { createReadStore } from '../../server/read/store.js';
 import { forEachDatabase } from '../support/db.js';
 import { blockOf, deposit, fillOf, generationOf, OPERATOR, TAKER, withFills } from '../support/generations.js';
-import { conform } from '../support/openapi.js';
+import { DEPLOYMENT_BLOCK, startReadServer } from '../support/read-server.js';
+import type { ReadServer } from '../support/read-server.js';
 import { DAI, MAKERS, USDC, WETH, WETH_DAI, WETH_USDC } from '../support/markets.js';
 
 const MARKETS = [WETH_USDC, WETH_DAI];
-const DEPLOYMENT_BLOCK = 101;
 const [alice, bob] = MAKERS as [Address, Address];
 const WEI = 10n ** 18n;
 
-interface World {
-  db: Db;
-  book: Book;
-  markets: Market[];
-  get(path: string): Promise<{ status: number; body: unknown }>;
-  commit(write: GenerationWrite): Promise<void>;
-}
+type World = ReadServer;
 
 forEachDatabase((name, open) => {
   describe(`Read API on ${name}`, () => {
-    let listening: Listening | null = null;
+    let listening: ReadServer | null = null;
     let state: { readiness: ReturnType<ReadDeps['readiness']>; watcher: ReturnType<ReadDeps['watcher']> };
 
     afterEach(async () => {
@@ -48,47 +34,16 @@ forEachDatabase((name, open) => {
     async function start(markets = MARKETS): Promise<World> {
       const db = await open();
       await migrate(db);
-      const book = createBook(markets);
       state = {
         readiness: { ready: false, reason: 'missing_canonical_state' },
         watcher: { targetBlock: null, head: null, nextBlock: DEPLOYMENT_BLOCK },
       };
-      const router = readRoutes({
-        version: '1.2.3',
-        chainId: 8453,
-        deploymentId: '0123456789abcdef',
-        capitalFlowStartBlock: DEPLOYMENT_BLOCK,
-        markets: () => markets,
-        book: () => book,
-        feed: { feedLive: () => true, ageMs: () => 42 },
+      const server = await startReadServer(db, markets, {
         readiness: () => state.readiness,
         watcher: () => state.watcher,
-        inventoryRevision: () => 3,
-        store: createReadStore(db),
-        checkpoints: { latest: () => null, proofsOf: async () => null },
-        requestsPerMinute: 10_000,
       });
-      const silent = (): void => undefined;
-      const server = await listen(
-        createApp({ routers: [router], logger: { info: silent, error: silent } }),
-        0,
-        '127.0.0.1',
-      );
       listening = server;
-      return {
-        db,
-        book,
-        markets,
-        async get(path) {
-          const response = await fetch(`${server.url}${path}`);
-          expect(response.headers.get('content-type'), path).to.match(/^application\/json/);
-          const body: unknown = await response.json();
-          conform('GET', path, response.status, body);
-          return { status: response.status, body };
-        },
-        commit: (write) =>
-          db.knex.transaction(async (tx) => void (await commitGeneration(tx, db, write, { operator: OPERATOR }))),
-      };
+      return server;
     }
 
     const listing = () => generationOf(1, { listed: MARKETS });

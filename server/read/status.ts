@@ -1,0 +1,187 @@
+import type { RouterMiddleware } from '@koa/router';
+import { z } from 'zod';
+import { formatUnits } from '../../core/amounts.js';
+import type { Market, Token } from '../../core/types.js';
+import type { CurveFacts, PlatformFacts } from '../../ledger/platform.js';
+import type { LogName } from '../../ledger/types.js';
+import type { ReadDeps } from './deps.js';
+import { lostSchema, lostBody } from './lost.js';
+import { servedTokens, watcherBody, watcherSchema } from './limits.js';
+import { addressSchema, decimalSchema, hashSchema, integerSchema, pairSchema, signedDecimalSchema } from './schemas.js';
+
+/** How long the durable facts of one answer serve others: nobody can keep the database busy with this page. */
+export const STATUS_MAX_AGE_MS = 1_000;
+
+const timeSchema = integerSchema.nullable();
+
+const curveSchema = z.strictObject({
+  pair: pairSchema,
+  /** `live`: a taker can execute it; `expired`: its deadline has passed, quotes are zero; `none`: nothing was ever posted. */
+  state: z.enum(['live', 'expired', 'none']),
+  /** The newest curve that a scanned block has, and when it stops being executable, in chain time. */
+  curve_seq: integerSchema.nullable(),
+  deadline_sec: integerSchema.nullable(),
+  block_number: integerSchema.nullable(),
+  /** Highest number that was prepared; above curve_seq while a post is under way. */
+  prepared_seq: integerSchema,
+  fill_seq: integerSchema,
+});
+
+const ROLES = ['gateway', 'watcher', 'poster', 'settler', 'executor'] as const;
+
+const keeperSchema = z.strictObject({
+  role: z.enum(ROLES),
+  /** Somebody holds the log that this role writes. */
+  running: z.boolean(),
+  /** When it last made something durable: an order, a scan, a curve, a checkpoint. Null if never, and for the executor. */
+  last_act_ms: timeSchema,
+  /** Withdrawals that wait for the settler, gasless orders that wait for the executor; zero for the others. */
+  waiting: integerSchema,
+});
+
+export const statusSchema = z
+  .strictObject({
+    version: z.string(),
+    chain_id: integerSchema,
+    deployment_id: z.string(),
+    /** When the facts below were read; they are at most a second old. Readiness and the halt are those of now. */
+    time_ms: integerSchema,
+    ready: z.boolean(),
+    reason: z.string().nullable(),
+    halt: z.strictObject({ code: z.string(), message: z.string(), by_operator: z.boolean() }).nullable(),
+    ledger: z.strictObject({
+      generation: integerSchema,
+      block_number: integerSchema.nullable(),
+      block_hash: hashSchema.nullable(),
+      /** Null before the first scan, like the head's. */
+      scan_age_ms: timeSchema,
+      head_age_ms: timeSchema,
+      /** What the vault holds of each token as of the scanned block, and what of it belongs to nobody's row. */
+      holdings: z.array(z.strictObject({ token: z.string(), held: decimalSchema, unattributed: signedDecimalSchema })),
+    }),
+    watcher: watcherSchema,
+    curves: z.array(curveSchema),
+    keepers: z.array(keeperSchema),
+    /** Per signer, what is signed and not mined as far as its keeper knows. */
+    transactions: z.array(
+      z.strictObject({ signer: addressSchema, unmined: integerSchema, oldest_sent_ms: integerSchema.nullable() }),
+    ),
+    checkpoint: z
+      .strictObject({ seq: integerSchema, generation: integerSchema, timestamp_ms: integerSchema })
+      .nullable(),
+    /** What the newest reorganisation of the chain took back, and the fills that makers had been told of; null for none ever. */
+    last_reversal: lostSchema.nullable(),
+  })
+  .meta({ id: 'Status' });
+
+type StatusBody = z.infer<typeof statusSchema>;
+type Read = { timeMs: number; facts: PlatformFacts; running: (log: LogName) => boolean };
+
+/** GET /v0/status: where ledger, curves and keepers stand, whether or not the platform is ready. */
+export function statusHandler(deps: ReadDeps): RouterMiddleware {
+  const read = sharedFor(STATUS_MAX_AGE_MS, deps.nowMs, async (): Promise<Read> => {
+    const timeMs = deps.nowMs();
+    const { facts, held } = await deps.store.platform();
+    return { timeMs, facts, running: (log) => (held ?? deps.ownLogs()).has(log) };
+  });
+  return async (ctx) => {
+    const { timeMs, facts, running } = await read();
+    const { ready, reason } = deps.readiness();
+    const halt = deps.halt();
+    const body: StatusBody = {
+      version: deps.version,
+      chain_id: deps.chainId,
+      deployment_id: deps.deploymentId,
+      time_ms: timeMs,
+      ready,
+      reason,
+      halt: halt === null ? null : { code: halt.code, message: halt.message, by_operator: halt.byOperator },
+      ledger: ledgerBody(facts, deps.nowMs()),
+      watcher: watcherBody(deps.watcher()),
+      curves: facts.curves.map((curve) => curveBody(curve, facts)),
+      keepers: keepersBody(facts, running),
+      transactions: facts.unmined.map(({ signer, count, oldestSentMs }) => ({
+        signer,
+        unmined: count,
+        oldest_sent_ms: oldestSentMs,
+      })),
+      checkpoint: checkpointBody(facts),
+      last_reversal: facts.reversal === null ? null : lostBody(facts.reversal, marketsOf(facts)),
+    };
+    ctx.body = body;
+  };
+}
+
+/** What `read` gave at most `maxAgeMs` ago; a read under way is shared, and one that failed is forgotten. */
+function sharedFor<T>(maxAgeMs: number, nowMs: () => number, read: () => Promise<T>): () => Promise<T> {
+  let shared: { startedMs: number; value: Promise<T> } | null = null;
+  return () => {
+    const startedMs = nowMs();
+    if (shared !== null && startedMs - shared.startedMs < maxAgeMs) return shared.value;
+    const mine = { startedMs, value: read() };
+    shared = mine;
+    mine.value.catch(() => {
+      if (shared === mine) shared = null;
+    });
+    return mine.value;
+  };
+}
+
+const marketsOf = (facts: PlatformFacts): Market[] => facts.curves.map(({ market }) => market);
+
+function ledgerBody({ generation, curves, holdings }: PlatformFacts, nowMs: number): StatusBody['ledger'] {
+  const age = (ms: number | undefined): number | null => (ms === undefined ? null : Math.max(nowMs - ms, 0));
+  const tokens = new Map<string, Token>(
+    servedTokens(curves.map(({ market }) => market)).map((one) => [one.address, one]),
+  );
+  return {
+    generation: generation?.generation ?? 0,
+    block_number: generation?.toBlock ?? null,
+    block_hash: generation?.blockHash ?? null,
+    scan_age_ms: age(generation?.scannedMs),
+    head_age_ms: age(generation?.observedHeadTimestampMs),
+    holdings: holdings.flatMap(({ token: address, heldUnits, unattributedUnits }) => {
+      const token = tokens.get(address);
+      if (token === undefined) return [];
+      const units = (amount: bigint): string => formatUnits(amount, token.decimals);
+      return [{ token: token.symbol, held: units(heldUnits), unattributed: units(unattributedUnits) }];
+    }),
+  };
+}
+
+function curveBody({ market, landed, preparedSeq, fillSeq }: CurveFacts, { generation }: PlatformFacts) {
+  const headSec = (generation?.blockTimestampMs ?? 0) / 1_000;
+  const alive = landed !== null && landed.deadlineSec > headSec;
+  return {
+    pair: market.pair,
+    state: landed === null ? ('none' as const) : alive ? ('live' as const) : ('expired' as const),
+    curve_seq: landed?.seq ?? null,
+    deadline_sec: landed?.deadlineSec ?? null,
+    block_number: landed?.blockNumber ?? null,
+    prepared_seq: preparedSeq,
+    fill_seq: fillSeq,
+  };
+}
+
+function keepersBody(facts: PlatformFacts, running: (log: LogName) => boolean): StatusBody['keepers'] {
+  const preparedMs = facts.curves.map((curve) => curve.preparedMs ?? 0).reduce((a, b) => Math.max(a, b), 0);
+  const keeper = (role: (typeof ROLES)[number], log: LogName, lastActMs: number | null, waiting = 0) => ({
+    role,
+    running: running(log),
+    last_act_ms: lastActMs,
+    waiting,
+  });
+  return [
+    keeper('gateway', 'order', facts.lastOrderMs),
+    keeper('watcher', 'ledger', facts.generation?.scannedMs ?? null),
+    keeper('poster', 'publication', preparedMs === 0 ? null : preparedMs),
+    keeper('settler', 'settlement', facts.checkpoint?.timestampMs ?? null, facts.pendingClaims),
+    keeper('executor', 'swap', null, facts.pendingSwaps),
+  ];
+}
+
+function checkpointBody({ checkpoint }: PlatformFacts): StatusBody['checkpoint'] {
+  if (checkpoint === null) return null;
+  const { checkpointSeq, generation, timestampMs } = checkpoint;
+  return { seq: checkpointSeq, generation, timestamp_ms: timestampMs };
+}

@@ -1,0 +1,280 @@
+/** The status page and posted curves, over a chain that a watcher and a poster follow. */
+import { expect } from 'chai';
+import { MaxUint256, parseUnits } from 'ethers';
+import { pino } from 'pino';
+import { decodeSide, wordsHash } from '../../core/curve/words.js';
+import { canonicalSnapshot } from '../../core/snapshot.js';
+import { keccak256 } from '../../core/hash.js';
+import { parseUnits as toUnits } from '../../core/amounts.js';
+import { subticksToPrice, unitsToSize } from '../../core/market.js';
+import type { Address, Market, MarketSnapshot } from '../../core/types.js';
+import { createRpcPool } from '../../keepers/chain/pool.js';
+import { judgeReadiness } from '../../keepers/watcher/status.js';
+import { planReconcile } from '../../keepers/watcher/reconcile.js';
+import { migrate } from '../../ledger/db.js';
+import { requestReconcile } from '../../ledger/reconcile-requests.js';
+import { acquireWriter } from '../../ledger/writers.js';
+import { curveSchema } from '../../server/read/curve.js';
+import { statusSchema, STATUS_MAX_AGE_MS } from '../../server/read/status.js';
+import { forEachDatabase } from '../support/db.js';
+import { startKeepers, startManualChain, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';
+import { WETH_DAI, WETH_USDC } from '../support/markets.js';
+import { startReadServer, type ReadServer } from '../support/read-server.js';
+import type { z } from 'zod';
+
+type Status = z.infer<typeof statusSchema>;
+type Curve = z.infer<typeof curveSchema>;
+
+const LOTS = 10_000n;
+
+forEachDatabase((name, open) =>
+  describe(`status and posted curves on ${name}`, () => {
+    let chain: ManualChain;
+    let stack: KeeperStack | null = null;
+    let server: ReadServer | null = null;
+    /** Every look at the status is later than what may be kept. */
+    let nowMs = 0;
+
+    before(async function () {
+      this.timeout(120_000);
+      chain = await startManualChain();
+    });
+
+    after(() => chain.close());
+
+    afterEach(async () => {
+      await server?.close();
+      await stack?.stop();
+      server = stack = null;
+    });
+
+    async function start(): Promise<{ stack: KeeperStack; server: ReadServer }> {
+      await chain.reset();
+      const keepers = await startKeepers(await open(), chain);
+      stack = keepers;
+      const { watcher } = keepers;
+      server = await startReadServer(keepers.db, keepers.markets, {
+        readiness: () => judgeReadiness(watcher.status(), Date.now()),
+        halt: () => watcher.status().halt,
+        ownLogs: () => new Set(['order', 'ledger', 'publication', 'settlement']),
+        nowMs: () => (nowMs += STATUS_MAX_AGE_MS),
+        watcher: () => ({
+          targetBlock: null,
+          head: watcher.status().observedHead,
+          nextBlock: watcher.status().nextBlock,
+        }),
+      });
+      return { stack: keepers, server };
+    }
+
+    const status = async (): Promise<Status> => statusSchema.parse((await server!.get('/v0/status')).body);
+    const curve = async (seq: number): Promise<Curve> =>
+      curveSchema.parse((await server!.get(`/v0/curves/WETH-USDC/${seq}`)).body);
+    const token = (symbol: string): Address =>
+      chain.manifest.tokens.find((one) => one.symbol === symbol)!.address.toLowerCase() as Address;
+
+    async function land(): Promise<void> {
+      await chain.mine();
+      await stack!.watcher.scan();
+    }
+
+    async function buy(units: bigint): Promise<void> {
+      const taker = chain.address('taker1');
+      await chain
+        .entrypointAs('taker1')
+        .swapExactOutput(token('USDC'), token('WETH'), units, MaxUint256, taker, MaxUint256, {
+          gasPrice: parseUnits('3', 'gwei'),
+          gasLimit: 1_000_000n,
+        });
+    }
+
+    const keeperOf = ({ keepers }: Status, role: string) => keepers.find((one) => one.role === role)!;
+
+    it('says where a platform stands that has not scanned anything', async () => {
+      const db = await open();
+      await migrate(db);
+      server = await startReadServer(db, [WETH_USDC, WETH_DAI]);
+      const { ready, reason, ledger, curves, keepers, transactions, checkpoint, last_reversal } = await status();
+      expect([ready, reason]).to.deep.equal([false, 'missing_canonical_state']);
+      expect(ledger).to.deep.equal({
+        generation: 0,
+        block_number: null,
+        block_hash: null,
+        scan_age_ms: null,
+        head_age_ms: null,
+        holdings: [],
+      });
+      expect([curves, transactions, checkpoint, last_reversal]).to.deep.equal([[], [], null, null]);
+      expect(keepers.map(({ role, running, last_act_ms }) => [role, running, last_act_ms])).to.deep.equal(
+        ['gateway', 'watcher', 'poster', 'settler', 'executor'].map((role) => [role, false, null]),
+      );
+    });
+
+    it('shows curves and keepers as they come and go', async function () {
+      this.timeout(60_000);
+      const { stack } = await start();
+      await land();
+      expect((await status()).curves).to.deep.equal([
+        {
+          pair: 'WETH-USDC',
+          state: 'none',
+          curve_seq: null,
+          deadline_sec: null,
+          block_number: null,
+          prepared_seq: 0,
+          fill_seq: 0,
+        },
+      ]);
+      await stack.order(chain.address('maker1'), [
+        { side: 'ask', priceTicks: 300_000n, sizeLots: 5n * LOTS },
+        { side: 'bid', priceTicks: 299_000n, sizeLots: LOTS },
+      ]);
+      await stack.poster.round();
+      const underWay = await status();
+      expect([underWay.curves[0]?.state, underWay.curves[0]?.prepared_seq]).to.deep.equal(['none', 1]);
+      const poster = chain.address('poster');
+      expect(underWay.transactions.find(({ signer }) => signer === poster)?.unmined).to.equal(1);
+      await land();
+      const live = await status();
+      expect(live.curves[0]).to.deep.include({ state: 'live', curve_seq: 1, prepared_seq: 1 });
+      expect(live.ledger.holdings.map((one) => one.token)).to.have.members(['WETH', 'USDC']);
+      expect(live.ledger.holdings.every((one) => one.unattributed === '0' && one.held !== '0')).to.equal(true);
+      expect(keeperOf(live, 'poster').last_act_ms).to.be.a('number');
+      // On PostgreSQL the database itself knows; here nobody executes orders.
+      expect(live.keepers.filter(({ running }) => running).map(({ role }) => role)).to.deep.equal([
+        'gateway',
+        'watcher',
+        'poster',
+        'settler',
+      ]);
+      await stack.settler.round();
+      expect((await status()).checkpoint).to.deep.include({ seq: 1 });
+      await chain.provider.send('evm_increaseTime', [60]);
+      await land();
+      expect((await status()).curves[0]).to.deep.include({ state: 'expired', curve_seq: 1 });
+    });
+
+    it('notices when another process lets go of a log', async function () {
+      const { stack } = await start();
+      if (stack.db.kind === 'sqlite') return void expect(keeperOf(await status(), 'executor').running).to.equal(false);
+      const swaps = await acquireWriter(stack.db, 'swap');
+      expect(keeperOf(await status(), 'executor').running).to.equal(true);
+      await swaps.release();
+      expect(keeperOf(await status(), 'executor').running).to.equal(false);
+    });
+
+    it('shows a posted curve, and the book behind it once it is dead and had a fill', async function () {
+      this.timeout(60_000);
+      const { stack, server } = await start();
+      await land();
+      const maker = chain.address('maker1');
+      await stack.order(maker, [
+        { side: 'ask', priceTicks: 300_000n, sizeLots: 5n * LOTS },
+        { side: 'ask', priceTicks: 300_007n, sizeLots: 3n },
+        { side: 'bid', priceTicks: 299_000n, sizeLots: LOTS },
+      ]);
+      await stack.poster.round();
+      expect((await server.get('/v0/curves/WETH-USDC/1')).status, 'prepared only').to.equal(404);
+      await land();
+      await buy(10n ** 17n);
+      await land();
+      const live = await curve(1);
+      expect([live.state, live.snapshot, live.prepared?.kind]).to.deep.equal(['landed', null, 'full']);
+
+      await stack.order(maker, [{ side: 'ask', priceTicks: 300_500n, sizeLots: LOTS }]);
+      await stack.poster.round();
+      await land();
+      const dead = await curve(1);
+      expect(dead.state).to.equal('superseded');
+      expect((await curve(2)).state).to.equal('landed');
+      const market = stack.markets[0] as Market;
+      const words = (list: readonly string[] = []) => list.map(BigInt);
+      const { ask_words, bid_words, asks, bids, snapshot_hash } = dead.prepared!;
+      expect(wordsHash(words(ask_words), words(bid_words))).to.equal(dead.words_hash);
+      expect(asks.length + bids.length).to.be.greaterThan(1);
+      expect(asks).to.deep.equal(
+        decodeSide(market, 'ask', words(ask_words)).map(({ lengthUnits, subticks }) => ({
+          size: unitsToSize(market, lengthUnits),
+          price: subticksToPrice(market, subticks),
+        })),
+      );
+      expect(keccak256(Buffer.from(canonicalSnapshot(snapshotOf(market, dead))))).to.equal(snapshot_hash);
+    });
+
+    it('lists what a reorganisation took back, and who had been told of it', async function () {
+      this.timeout(60_000);
+      const { stack } = await start();
+      await land();
+      const maker = chain.address('maker1');
+      await stack.order(maker, [{ side: 'ask', priceTicks: 300_000n, sizeLots: LOTS }]);
+      await stack.poster.round();
+      await land();
+      const common = (await chain.provider.send('evm_snapshot', [])) as string;
+      await buy(10n ** 17n);
+      await land();
+      const [told] = await stack.db.knex('order_fills').select<{ tid: number; oid: number }[]>('tid', 'oid');
+      await chain.provider.send('evm_revert', [common]);
+      await chain.provider.send('evm_increaseTime', [1]);
+      for (let block = 0; block < 3; block++) await chain.mine();
+      await stack.watcher.scan();
+      expect((await status()).halt?.code).to.equal('canonical_mismatch');
+      const logger = pino({ level: 'silent' });
+      const rpc = createRpcPool([chain.rpcUrl], { nowMs: () => Date.now(), logger });
+      const plan = await planReconcile(stack.db, rpc, { deploymentBlock: chain.manifest.deploymentBlock });
+      await requestReconcile(stack.db, { reversal: plan!.reversal, capitalOrigin: false }, 1);
+      do await stack.watcher.scan();
+      while (stack.watcher.status().catchingUp && stack.watcher.status().halt === null);
+
+      const { halt, last_reversal: lost } = await status();
+      expect([halt, lost?.fill_count, lost?.event_count]).to.deep.equal([null, 1, 0]);
+      expect(lost?.fills[0]).to.deep.include({ pair: 'WETH-USDC', direction: 'buy', base_amount: '0.1' });
+      expect(lost?.fills[0]?.notifications).to.deep.equal([
+        { maker, oid: told?.oid, tid: told?.tid, price: '3000', size: '0.1' },
+      ]);
+    });
+
+    it('reads the logs at most once a second, and again after a failure', async () => {
+      const db = await open();
+      await migrate(db);
+      let reads = 0;
+      let clockMs = 5_000;
+      const one = await startReadServer(db, [WETH_USDC], { nowMs: () => clockMs });
+      server = one;
+      const { platform } = one.deps.store;
+      let failing = true;
+      one.deps.store.platform = async () => {
+        reads += 1;
+        if (failing) throw new Error('no database');
+        return platform();
+      };
+      expect((await fetch(`${one.url}/v0/status`)).status).to.equal(500);
+      failing = false;
+      await Promise.all([status(), status(), status()]);
+      clockMs += STATUS_MAX_AGE_MS - 1;
+      await status();
+      expect(reads).to.equal(2);
+      clockMs += 1;
+      expect((await status()).time_ms).to.equal(clockMs);
+      expect(reads).to.equal(3);
+    });
+  }),
+);
+
+/** The snapshot that an answer shows, as it is hashed. */
+function snapshotOf(market: Market, { snapshot }: Curve): MarketSnapshot {
+  const orders = (list: NonNullable<Curve['snapshot']>['asks']) =>
+    list.map(({ oid, maker, ticks, lots }) => ({
+      oid,
+      maker: maker as Address,
+      priceTicks: BigInt(ticks),
+      sizeLots: BigInt(lots),
+    }));
+  return {
+    market: market.index,
+    fillSeq: snapshot!.fill_seq,
+    askVolumeUnits: toUnits(snapshot!.ask_volume, market.base.decimals),
+    bidVolumeUnits: toUnits(snapshot!.bid_volume, market.base.decimals),
+    asks: orders(snapshot!.asks),
+    bids: orders(snapshot!.bids),
+  };
+}
