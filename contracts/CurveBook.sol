@@ -78,7 +78,9 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
                 tickLotMantissa != 0 &&
                 tickLotMantissa <= MarketScaleLibrary.MAX_TICK_LOT_MANTISSA &&
                 tickLotExponent <= MarketScaleLibrary.MAX_TICK_LOT_EXPONENT;
-        if (!tokensOk || !gridOk) revert BadMarketConfig();
+        if (!tokensOk || !gridOk) {
+            revert BadMarketConfig(base, quote, lotExponent, tickLotMantissa, tickLotExponent);
+        }
         _checkMaxTtl(maxTtlSec);
 
         CurveBookStorage storage $ = _storage();
@@ -471,7 +473,7 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
     }
 
     function _checkMaxTtl(uint256 maxTtlSec) private pure {
-        if (maxTtlSec == 0 || maxTtlSec > MAX_TTL_SEC) revert BadMarketConfig();
+        if (maxTtlSec == 0 || maxTtlSec > MAX_TTL_SEC) revert TtlOutOfRange(maxTtlSec, MAX_TTL_SEC);
     }
 
     function _storage() private pure returns (CurveBookStorage storage $) {

@@ -49,8 +49,16 @@ interface ICurveBook {
     error UnknownMarket(bytes32 market);
     /// @notice The pair is listed already, perhaps the other way round.
     error MarketExists(bytes32 market);
-    /// @notice Equal tokens, a token without code, a grid beyond its fields (see `listMarket`), or a TTL outside of 1..255 seconds.
-    error BadMarketConfig();
+    /// @notice Equal tokens, a token without code, or a grid beyond its fields (see `listMarket`).
+    error BadMarketConfig(
+        address base,
+        address quote,
+        uint256 lotExponent,
+        uint256 tickLotMantissa,
+        uint256 tickLotExponent
+    );
+    /// @notice The longest time to a deadline must be from 1 to `maximum` seconds.
+    error TtlOutOfRange(uint256 maxTtlSec, uint256 maximum);
     /// @notice Only posters may post.
     error NotPoster(address caller);
     /// @notice Only the entrypoint may consume.
@@ -115,7 +123,7 @@ interface ICurveBook {
         bool chargesFees;
     }
 
-    /// @notice Lists the pair. Owner only; the grid can never change afterwards.
+    /// @notice Lists the pair. Owner only; the grid can never change afterwards. Reverts `BadMarketConfig`, `TtlOutOfRange` and `MarketExists`.
     /// @param lotExponent lotUnits = 10^lotExponent base units, at most 10^18.
     /// @param tickLotMantissa tickLotUnits = tickLotMantissa x 10^tickLotExponent quote units in one tick of one lot.
     /// @param maxTtlSec longest time from a post to its deadline, 1..255 seconds.
@@ -128,7 +136,7 @@ interface ICurveBook {
         uint256 maxTtlSec
     ) external returns (bytes32 market);
 
-    /// @notice Owner only. Curves already posted keep their deadline.
+    /// @notice Owner only. Curves already posted keep their deadline. Reverts `UnknownMarket` and `TtlOutOfRange`.
     function setMaxTtl(bytes32 market, uint256 maxTtlSec) external;
 
     /// @notice Owner only. Without it no taker pays a fee in this market, whatever the entrypoint's rates say, and swaps need not read them.

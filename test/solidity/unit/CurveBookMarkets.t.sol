@@ -66,10 +66,9 @@ contract CurveBookMarketsTest is Platform {
         _expectBad(_a, _b, 1, 0, 1, 1);
         _expectBad(_a, _b, 1, 1024, 1, 1);
         _expectBad(_a, _b, 1, 1, 32, 1);
-        _expectBad(_a, _b, 1, 1, 1, 0);
-        _expectBad(_a, _b, 1, 1, 1, 256);
         _expectBad(_a, _b, 2 ** 255, 1, 1, 1);
-        _expectBad(_a, _b, 1, 1, 1, 2 ** 255 + 1);
+        _expectBad(_a, _b, 1, 2 ** 255 + 1, 1, 1);
+        _expectBad(_a, _b, 1, 1, 2 ** 255 + 1, 1);
     }
 
     function test_RevertWhen_PairIsListedAlreadyEitherWay() external {
@@ -95,10 +94,18 @@ contract CurveBookMarketsTest is Platform {
 
     function test_RevertWhen_MaxTtlIsBad() external {
         vm.startPrank(OWNER);
-        vm.expectRevert(ICurveBook.BadMarketConfig.selector);
-        book.setMaxTtl(market, 0);
-        vm.expectRevert(ICurveBook.BadMarketConfig.selector);
-        book.setMaxTtl(market, 256);
+        uint256[3] memory bad = [0, 256, 2 ** 255 + 1];
+        for (uint256 i = 0; i < bad.length; ++i) {
+            bytes memory outOfRange = abi.encodeWithSelector(
+                ICurveBook.TtlOutOfRange.selector,
+                bad[i],
+                type(uint8).max
+            );
+            vm.expectRevert(outOfRange);
+            book.setMaxTtl(market, bad[i]);
+            vm.expectRevert(outOfRange);
+            book.listMarket(_a, _b, 1, 1, 1, bad[i]);
+        }
         vm.expectRevert(abi.encodeWithSelector(ICurveBook.UnknownMarket.selector, bytes32(0)));
         book.setMaxTtl(0, 1);
     }
@@ -155,7 +162,7 @@ contract CurveBookMarketsTest is Platform {
 
     function _expectBad(address b, address q, uint256 lot, uint256 mantissa, uint256 tickLot, uint256 ttl) private {
         vm.prank(OWNER);
-        vm.expectRevert(ICurveBook.BadMarketConfig.selector);
+        vm.expectRevert(abi.encodeWithSelector(ICurveBook.BadMarketConfig.selector, b, q, lot, mantissa, tickLot));
         book.listMarket(b, q, lot, mantissa, tickLot, ttl);
     }
 }

@@ -23,7 +23,33 @@
     "type": "error"
   },
   {
-    "inputs": [],
+    "inputs": [
+      {
+        "internalType": "address",
+        "name": "base",
+        "type": "address"
+      },
+      {
+        "internalType": "address",
+        "name": "quote",
+        "type": "address"
+      },
+      {
+        "internalType": "uint256",
+        "name": "lotExponent",
+        "type": "uint256"
+      },
+      {
+        "internalType": "uint256",
+        "name": "tickLotMantissa",
+        "type": "uint256"
+      },
+      {
+        "internalType": "uint256",
+        "name": "tickLotExponent",
+        "type": "uint256"
+      }
+    ],
     "name": "BadMarketConfig",
     "type": "error"
   },
@@ -180,6 +206,22 @@
       }
     ],
     "name": "StaleSeq",
+    "type": "error"
+  },
+  {
+    "inputs": [
+      {
+        "internalType": "uint256",
+        "name": "maxTtlSec",
+        "type": "uint256"
+      },
+      {
+        "internalType": "uint256",
+        "name": "maximum",
+        "type": "uint256"
+      }
+    ],
+    "name": "TtlOutOfRange",
     "type": "error"
   },
   {
