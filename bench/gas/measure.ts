@@ -1,6 +1,7 @@
 /** Measures every row in one process, on one chain. */
 import { createVenue, measureCurvebook } from './curvebook.js';
 import { measureGasless } from './gasless.js';
+import { measureRoutes } from './routes.js';
 import type { Row } from './rows.js';
 import { measureFloor, measureV2, measureV3, measureV4 } from './uniswap.js';
 import { createWorld, DEPLOYER } from './world.js';
@@ -19,6 +20,7 @@ export async function measureAll(): Promise<Row[]> {
     const venue = await createVenue(world);
     const ours = await measureCurvebook(venue, meter);
     for (const pair of world.pairs) ours.push(...(await measureGasless(venue, pair)));
+    for (const pair of world.pairs) ours.push(...(await chain.undo(() => measureRoutes(venue, pair))));
     return [...ours, ...rows];
   } finally {
     await chain.close();

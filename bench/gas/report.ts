@@ -1,5 +1,6 @@
 /** The benchmark as tables. */
 import { LIMITS, partsOfSwap } from './limits.js';
+import type { RouteName } from './routes.js';
 import type { Row } from './rows.js';
 
 const number = (value: number): string => value.toLocaleString('en-US');
@@ -12,7 +13,7 @@ export function report(rows: readonly Row[]): string {
     if (found === undefined) throw new Error(`nothing measured ${id}`);
     return found;
   };
-  return [swaps(of), segments(of), posts(of), others(of), limits(of), bound(of)].join('\n');
+  return [swaps(of), routes(of), segments(of), posts(of), others(of), limits(of), bound(of)].join('\n');
 }
 
 type Lookup = (id: string) => Row;
@@ -44,6 +45,34 @@ function swaps(of: Lookup): string {
   ]);
   return table(
     'Swaps: gas of the whole transaction, and its ratio to the first row',
+    ['', 'WETH to USDC', 'USDC to WETH', 'plain, selling base', 'plain, buying base', 'call data bytes'],
+    body,
+  );
+}
+
+const ROUTE_ROWS: readonly [string, RouteName | 'v3'][] = [
+  ['our own curve', 'own'],
+  ['one pool of Uniswap v3', 'external'],
+  ['two pools', 'external2'],
+  ['our own curve and a pool', 'split'],
+  ['our own curve and two pools', 'split2'],
+  ["Uniswap v3's SwapRouter by itself, paid by the taker", 'v3'],
+];
+
+/** Signed orders with a fee, exact input, beside Uniswap's own router in the same pool. */
+export function routes(of: Lookup): string {
+  const idOf = (route: RouteName | 'v3', column: string) =>
+    route === 'v3' ? `v3.${column}` : `order.${route}.${column}.exactIn`;
+  const body = ROUTE_ROWS.map(([name, route]) => [
+    name,
+    ...COLUMNS.map((column) => {
+      const { gas } = of(idOf(route, column));
+      return `${number(gas)} (${(gas / of(`v3.${column}`).gas).toFixed(2)})`;
+    }),
+    String(of(idOf(route, COLUMNS[0])).calldataBytes),
+  ]);
+  return table(
+    "Signed orders by route: gas of the whole transaction, and its ratio to Uniswap's router",
     ['', 'WETH to USDC', 'USDC to WETH', 'plain, selling base', 'plain, buying base', 'call data bytes'],
     body,
   );

@@ -12,7 +12,7 @@ const DEADLINE_SEC = 2_000_000_001n;
 const ONE_BASE = 10n ** 18n;
 const HALF_BASE = ONE_BASE / 2n;
 /** 0.05 %, the tier that trades WETH with USDC most. */
-const FEE_PPM = 500;
+export const FEE_PPM = 500;
 const TICK_SPACING = 10;
 /** Base units in each wide position, and in the narrow one. */
 const WIDE_BASE = 500n * ONE_BASE;
@@ -63,6 +63,8 @@ const rangeOf = ({ tick }: Pool, width: number) =>
   ({ lower: tick - width * TICK_SPACING, upper: tick + (width + 1) * TICK_SPACING }) as const;
 const WIDE = 2000;
 const NARROW = 3;
+/** Prices of v3 end here. */
+const MAX_TICK = 887_272;
 
 /** What to sell, in the input token, to move the price past the end of the narrow range but not to the next initialized tick. */
 function crossingAmount(pool: Pool, direction: Direction, liquidity: bigint): bigint {
@@ -173,46 +175,83 @@ export async function measureV2(world: World): Promise<Row[]> {
   return rows;
 }
 
-/** v3 through its SwapRouter. */
-export async function measureV3(world: World): Promise<Row[]> {
-  const { chain, pairs, maker, taker } = world;
+/** Contracts of v3. */
+export interface V3 {
+  factory: Contract;
+  router: Contract;
+  positions: Contract;
+}
+
+/** v3 without pools; maker and taker let it take their tokens. */
+export async function deployV3(world: World): Promise<V3> {
   const core = '@uniswap/v3-core/artifacts/contracts';
   const periphery = '@uniswap/v3-periphery/artifacts/contracts';
   const factory = await published(world, `${core}/UniswapV3Factory.sol/UniswapV3Factory.json`);
-  const weth = pairs[0]!.base.address;
+  const weth = world.pairs[0]!.base.address;
   const routerPath = `${periphery}/SwapRouter.sol/SwapRouter.json`;
   const managerPath = `${periphery}/NonfungiblePositionManager.sol/NonfungiblePositionManager.json`;
   const router = await published(world, routerPath, [factory.address, weth]);
   const positions = await published(world, managerPath, [factory.address, weth, ZeroAddress]);
-  const { abi } = publishedArtifact(`${core}/UniswapV3Pool.sol/UniswapV3Pool.json`);
-  await world.approveAll(maker, positions.address);
-  await world.approveAll(taker, router.address);
-  const rows: Row[] = [];
-  for (const pool of pairs.map(poolOf)) {
-    const { token0, token1 } = pool;
-    const price = [token0, token1, FEE_PPM, pool.sqrtPriceX96];
-    await chain.call(maker, positions, 'createAndInitializePoolIfNecessary', price);
-    for (const [width, depth] of [[WIDE, WIDE_BASE] as const, [NARROW, NARROW_BASE] as const]) {
-      const { lower, upper } = rangeOf(pool, width);
-      const range = [token0, token1, FEE_PPM, lower, upper];
-      const mint = [...range, ...amountsOf(pool, depth), 0, 0, maker, DEADLINE_SEC];
-      await chain.call(maker, positions, 'mint', [mint]);
-    }
-    const [address] = await chain.view(factory, 'getPool', [token0, token1, FEE_PPM]);
-    const contract = { address: address as string, abi: new Interface(abi) };
-    const state = async () => {
-      const [, tick] = await chain.view(contract, 'slot0', []);
-      const [liquidity] = await chain.view(contract, 'liquidity', []);
-      return { tick: toSafeInt(tick as bigint), liquidity: liquidity as bigint };
-    };
-    const swap: Swap = (direction, amountIn) => {
-      const { tokenIn, tokenOut } = inputOf(pool, direction);
-      const args = [tokenIn, tokenOut, FEE_PPM, taker, DEADLINE_SEC, amountIn, 1, 0];
-      return chain.call(taker, router, 'exactInputSingle', [args]);
-    };
-    rows.push(...(await measuredAcross(chain, pool, 'v3', swap, state)));
+  await world.approveAll(world.maker, positions.address);
+  await world.approveAll(world.taker, router.address);
+  return { factory, router, positions };
+}
+
+/** The pool of a pair, with a wide position and a narrow one. */
+async function addPool({ chain, maker }: World, { positions }: V3, pool: Pool): Promise<void> {
+  const { token0, token1 } = pool;
+  const price = [token0, token1, FEE_PPM, pool.sqrtPriceX96];
+  await chain.call(maker, positions, 'createAndInitializePoolIfNecessary', price);
+  for (const [width, depth] of [[WIDE, WIDE_BASE] as const, [NARROW, NARROW_BASE] as const]) {
+    const { lower, upper } = rangeOf(pool, width);
+    const range = [token0, token1, FEE_PPM, lower, upper];
+    const mint = [...range, ...amountsOf(pool, depth), 0, 0, maker, DEADLINE_SEC];
+    await chain.call(maker, positions, 'mint', [mint]);
   }
+}
+
+/** Another tier of a pair, with one position over every price. */
+export async function addFullRangePool(
+  { chain, maker }: World,
+  { positions }: V3,
+  pair: BenchPair,
+  { feePpm, spacing }: { feePpm: number; spacing: number },
+): Promise<void> {
+  const pool = poolOf(pair);
+  const { token0, token1 } = pool;
+  await chain.call(maker, positions, 'createAndInitializePoolIfNecessary', [token0, token1, feePpm, pool.sqrtPriceX96]);
+  const end = Math.floor(MAX_TICK / spacing) * spacing;
+  const mint = [token0, token1, feePpm, -end, end, ...amountsOf(pool, WIDE_BASE), 0, 0, maker, DEADLINE_SEC];
+  await chain.call(maker, positions, 'mint', [mint]);
+}
+
+/** v3 through its SwapRouter. */
+export async function measureV3(world: World): Promise<Row[]> {
+  const v3 = await deployV3(world);
+  const rows: Row[] = [];
+  for (const pair of world.pairs) rows.push(...(await measureV3Pool(world, v3, pair)));
   return rows;
+}
+
+/** Creates the pool of a pair and measures swaps in it. */
+export async function measureV3Pool(world: World, v3: V3, pair: BenchPair): Promise<Row[]> {
+  const { chain, taker } = world;
+  const pool = poolOf(pair);
+  await addPool(world, v3, pool);
+  const { abi } = publishedArtifact('@uniswap/v3-core/artifacts/contracts/UniswapV3Pool.sol/UniswapV3Pool.json');
+  const [address] = await chain.view(v3.factory, 'getPool', [pool.token0, pool.token1, FEE_PPM]);
+  const contract = { address: address as string, abi: new Interface(abi) };
+  const state = async () => {
+    const [, tick] = await chain.view(contract, 'slot0', []);
+    const [liquidity] = await chain.view(contract, 'liquidity', []);
+    return { tick: toSafeInt(tick as bigint), liquidity: liquidity as bigint };
+  };
+  const swap: Swap = (direction, amountIn) => {
+    const { tokenIn, tokenOut } = inputOf(pool, direction);
+    const args = [tokenIn, tokenOut, FEE_PPM, taker, DEADLINE_SEC, amountIn, 1, 0];
+    return chain.call(taker, v3.router, 'exactInputSingle', [args]);
+  };
+  return measuredAcross(chain, pool, 'v3', swap, state);
 }
 
 /** Slot of the mapping of pools in the PoolManager, and of a pool's liquidity relative to the pool's. */

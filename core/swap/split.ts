@@ -1,4 +1,4 @@
-import { minBig } from '../amounts.js';
+import { maxBig, minBig } from '../amounts.js';
 import type { Rate, Source } from './source.js';
 
 /** One source's part: exactly `units` go in (kind sell) or come out (kind buy). */
@@ -12,8 +12,10 @@ export type SplitKind = 'sell' | 'buy';
 
 const RATE_BITS = 128n;
 const rateOf = (value: bigint): Rate => ({ out: value, in: 1n << RATE_BITS });
-/** The price at which a split meets is found to this many binary digits. */
-const PRECISION_BITS = 64n;
+/** The price at which a split meets is found to this many binary digits; what that leaves on the table is about the square of it. */
+const PRECISION_BITS = 40n;
+/** The search for that price begins with steps of so many binary digits. */
+const STRIDE_BITS = 4n;
 
 /**
  * Divides an exact input (sell) or an exact output (buy) among sources so that the last unit brings the same everywhere, which is the
@@ -29,17 +31,22 @@ export function split(kind: SplitKind, sources: readonly Source[], amountUnits: 
     });
   const enough = (rate: bigint): boolean => tradedAt(rate).reduce((sum, units) => sum + units, 0n) >= amountUnits;
   if (!enough(0n)) return null;
-  const [low, high] = meetingRate(enough);
+  const [low, high] = meetingRate(enough, averageRate(sources));
   return complete(kind, allocate(sources, tradedAt(high), tradedAt(low), amountUnits));
 }
 
-/** Two neighbouring rates: enough is traded at the lower one, and not at the higher one. */
-function meetingRate(enough: (rate: bigint) => boolean): [bigint, bigint] {
+/** Two neighbouring rates: enough is traded at the lower one, and not at the higher one. The search begins at `guess`, above zero. */
+function meetingRate(enough: (rate: bigint) => boolean, guess: bigint): [bigint, bigint] {
   let low = 0n;
-  let high = 1n;
-  while (enough(high)) {
-    low = high;
-    high <<= 4n;
+  let high = guess;
+  if (enough(high)) {
+    do [low, high] = [high, high << STRIDE_BITS];
+    while (enough(high));
+  } else {
+    for (let lower = high >> STRIDE_BITS; lower > 0n && low === 0n; lower >>= STRIDE_BITS) {
+      if (enough(lower)) low = lower;
+      else high = lower;
+    }
   }
   while (high - low > 1n && high - low > high >> PRECISION_BITS) {
     const middle = (low + high) / 2n;
@@ -47,6 +54,17 @@ function meetingRate(enough: (rate: bigint) => boolean): [bigint, bigint] {
     else high = middle;
   }
   return [low, high];
+}
+
+/** What the sources bring on average when they trade all they can: a rate near any at which they meet. */
+function averageRate(sources: readonly Source[]): bigint {
+  let [input, output] = [0n, 0n];
+  for (const source of sources) {
+    const { inUnits, outUnits } = source.tradedAt(rateOf(0n));
+    input += inUnits;
+    output += outUnits;
+  }
+  return input === 0n ? 1n : maxBig((output << RATE_BITS) / input, 1n);
 }
 
 /** Everybody gets what is better than the meeting rate; who has more at that rate gets the rest, in the order of the sources. */

@@ -13,9 +13,9 @@ import {
 import { badRequest } from '../errors.js';
 import { readBody } from './body.js';
 import type { SwapDeps } from './deps.js';
-import { checkFunds } from './funds.js';
+import { checkFunds, readOwner } from './funds.js';
 import { orderStatus } from './order.js';
-import { digestOf, isSignedBy } from './signature.js';
+import { acceptedSignature, digestOf } from './signature.js';
 
 /** Longest signature in hex digits; contract accounts may need more than a key's 130. */
 const MAX_SIGNATURE_DIGITS = 16_384;
@@ -43,8 +43,11 @@ export function submitHandler(deps: SwapDeps): RouterMiddleware {
     const quote = await readQuote(deps.db.knex, quoteId);
     if (quote === null) throw badRequest('quoteId: unknown, or expired long ago; get a fresh quote');
     const earlier = clientOrderId === null ? null : await readClientOrder(deps.db.knex, quote.owner, clientOrderId);
-    const order = earlier ?? (await accept(deps, quote, signature, clientOrderId));
-    ctx.body = { orderId: order.id, quoteId: order.quoteId, status: await orderStatus(deps.db, order) };
+    const { order, isNew } =
+      earlier === null ? await accept(deps, quote, signature, clientOrderId) : { order: earlier, isNew: false };
+    // Nothing can have happened yet to an order that is new.
+    const status = isNew ? 'pending' : await orderStatus(deps.db, order);
+    ctx.body = { orderId: order.id, quoteId: order.quoteId, status };
   };
 }
 
@@ -53,28 +56,31 @@ async function accept(
   quote: SwapQuote,
   signature: Hex,
   clientOrderId: string | null,
-): Promise<SwapOrder> {
+): Promise<{ order: SwapOrder; isNew: boolean }> {
   const used = await readOrderOfQuote(deps.db.knex, quote.id);
-  if (used !== null) return usedQuote(used, clientOrderId);
+  if (used !== null) return { order: usedQuote(used, clientOrderId), isNew: false };
   checkFresh(deps, quote);
   const digest = digestOf(JSON.parse(quote.typedData) as OrderTypedData);
-  if (!(await isSignedBy(deps.eth, quote.owner, digest, signature))) {
+  const owner = await readOwner(deps, quote);
+  const accepted = await acceptedSignature(deps.eth, owner, digest, signature);
+  if (accepted === null) {
     throw badRequest(`Invalid signature: it is not that of ${quote.owner} over permit2.typedData of this quote`);
   }
-  await checkFunds(deps, quote);
+  checkFunds(deps, quote, owner);
   checkFresh(deps, quote);
   const order = {
     id: crypto.randomUUID(),
     quoteId: quote.id,
     owner: quote.owner,
-    signature,
+    signature: accepted,
     clientOrderId,
     createdMs: deps.nowMs(),
   };
   const acceptance = await acceptOrder(deps.db, order, quote.validToSec);
-  if (acceptance.result === 'quoteUsed') return usedQuote(acceptance.order, clientOrderId);
-  if (acceptance.result === 'accepted') deps.onOrder();
-  return acceptance.order;
+  if (acceptance.result === 'quoteUsed') return { order: usedQuote(acceptance.order, clientOrderId), isNew: false };
+  const isNew = acceptance.result === 'accepted';
+  if (isNew) deps.onOrder();
+  return { order: acceptance.order, isNew };
 }
 
 /** The order itself when it is the same client's retry, which a concurrent request got ahead of; else a refusal. */

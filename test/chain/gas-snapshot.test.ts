@@ -2,7 +2,10 @@ import { expect } from 'chai';
 import { LIMITS } from '../../bench/gas/limits.js';
 import { measureAll } from '../../bench/gas/measure.js';
 import type { Row } from '../../bench/gas/rows.js';
+import { gasModelOf } from '../../bench/gas/model.js';
+import { ROUTES, ROUTE_NAMES } from '../../bench/gas/routes.js';
 import { driftOf, readSnapshot, snapshotOf } from '../../bench/gas/snapshot.js';
+import { DEFAULT_GAS, gasOf } from '../../core/swap/pricing.js';
 
 /** Above their limits, as the report says; a row that comes below its limit must be taken from here. */
 const ABOVE = ['swap.weth.buy.segment1', 'gasless.weth.buy', 'quote.plain', 'quote.weth'];
@@ -22,6 +25,19 @@ describe('gas', function () {
   it('is within its limits, but for those rows that are known to be above', () => {
     const gas = new Map(rows.map((row) => [row.id, row.gas]));
     expect(LIMITS.filter(({ id, limit }) => gas.get(id)! > limit).map(({ id }) => id)).to.deep.equal(ABOVE);
+  });
+
+  it('is what the fees of signed orders reckon with, and never less than an order costs', () => {
+    expect(DEFAULT_GAS, '`npm run bench:swap` prints it').to.deep.equal(gasModelOf(readSnapshot()));
+    for (const route of ROUTE_NAMES) {
+      const charged = gasOf(DEFAULT_GAS, ROUTES[route]);
+      const measured = rows.filter(({ id }) => id.startsWith(`order.${route}.`)).map(({ gas }) => BigInt(gas));
+      expect(measured).to.have.length(10);
+      const dearest = measured.reduce((a, b) => (a > b ? a : b));
+      expect(charged >= dearest, `${route}: ${charged} for ${dearest}`).to.equal(true);
+      // What is charged beyond the dearest order is a nonce word of its own, and that parts are charged at their dearest.
+      expect(charged * 100n <= dearest * 115n, `${route}: ${charged} for ${dearest}`).to.equal(true);
+    }
   });
 
   it('has a comparison that notices a changed, a new and a missing row', () => {

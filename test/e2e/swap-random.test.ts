@@ -141,7 +141,7 @@ forEachDatabase((name, open) =>
       for (let i = 0; i < numRuns; i++) {
         if (i % 64 === 32) await refill();
         if (i % 8 === 0) await requote(random);
-        else await post();
+        else if (i % 4 === 2) await post();
         const quote = await randomQuote(random);
         if (quote === null) {
           counts.refused += 1;

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { Contract, Wallet, concat, parseUnits } from 'ethers';
+import { Contract, Signature, Wallet, concat, parseUnits, toBeHex } from 'ethers';
 import type { Address, Hex } from '../../core/types.js';
 import { PERMIT2_ADDRESS } from '../../deploy/canonical.js';
 import { mined } from '../../deploy/transactions.js';
@@ -281,6 +281,45 @@ forEachDatabase((name, open) =>
           expect(message).to.match(/Invalid signature/);
         }
         expect((await stack.submit(quote, taker)).status).to.equal(200);
+      });
+
+      it('takes the forms in which wallets write a signature, and hands on what Permit2 takes', async () => {
+        const parity = (signature: string): string => (signature.endsWith('1b') ? '00' : '01');
+        const forms = [
+          (signature: string) => signature.slice(0, -2) + parity(signature),
+          (signature: string) => Signature.from(signature).compactSerialized,
+          (signature: string) => signature.toUpperCase().replace('0X', '0x'),
+        ];
+        const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
+        const flipped = (signature: string): string => {
+          const { r, s } = Signature.from(signature);
+          return concat([r, toBeHex(order - BigInt(s), 32), parity(signature) === '00' ? '0x1c' : '0x1b']);
+        };
+        for (const form of forms) {
+          const quote = await sell();
+          const signature = form(await signQuote(quote, taker));
+          const answer = await stack.request<{ orderId: string }>('POST', '/orders', { quoteId: quote.id, signature });
+          expect(answer.status, signature).to.equal(200);
+          await stack.land();
+          expect((await stack.order(answer.body.orderId)).status, signature).to.equal('filled');
+        }
+        const quote = await sell();
+        const signature = flipped(await signQuote(quote, taker));
+        expect((await refused('POST', '/orders', { quoteId: quote.id, signature }))[2]).to.match(/Invalid signature/);
+      });
+
+      it('takes an order for a quote of before a restart, and knows its client order id', async () => {
+        const quote = await sell();
+        const signature = await signQuote(quote, taker);
+        const sent = { quoteId: quote.id, signature, clientOrderId: 'lost-answer' };
+        await stack.restartApi();
+        const first = await stack.request<{ orderId: string }>('POST', '/orders', sent);
+        expect(first.status).to.equal(200);
+        await stack.restartApi();
+        const again = await stack.request<{ orderId: string }>('POST', '/orders', sent);
+        expect([again.status, again.body.orderId]).to.deep.equal([200, first.body.orderId]);
+        const other = { quoteId: quote.id, signature, clientOrderId: 'another' };
+        expect((await refused('POST', '/orders', other))[2]).to.match(/used already/);
       });
 
       it('checks the shape of a submission', async () => {

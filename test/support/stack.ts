@@ -27,10 +27,16 @@ export interface StackOptions {
   marketCount?: number;
   /** Roles of each process, comma-separated. Default: one process with every role. */
   processes?: readonly string[];
+  /** External pools for gasless orders. */
+  pools?: boolean;
+  /** More settings of each process. */
+  env?: Record<string, string>;
 }
 
 export interface Stack {
   manifest: SandboxManifest;
+  /** The file that the manifest is in, for programs that read it. */
+  manifestPath: string;
   provider: JsonRpcProvider;
   /** Starts a server with every role on the same database, chain and port; resolves when it answers. */
   startServer(): Promise<void>;
@@ -40,6 +46,8 @@ export interface Stack {
   serverLines(): readonly string[];
   /** Names of the server's processes: each is the list of its roles. */
   readonly processes: readonly string[];
+  /** Process id of a running process of the server. */
+  pid(process: string): number;
   /** Ends one process, as a crash does. */
   kill(process: string): Promise<void>;
   /** Starts a process that was killed; resolves when it serves, or when it was killed meanwhile. */
@@ -79,6 +87,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
       rpcUrl,
       serverUrl: `http://127.0.0.1:${port}`,
       marketCount: options.marketCount ?? 1,
+      pools: options.pools ?? false,
       log: () => undefined,
     });
     writeManifest(manifestPath, manifest);
@@ -86,7 +95,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     const common = ['--manifest', manifestPath, '--database', options.databaseUrl];
 
     async function startProcess(roles: string): Promise<void> {
-      const env = { LOG_LEVEL: 'warn', ROLES: roles };
+      const env = { LOG_LEVEL: 'warn', ROLES: roles, ...options.env };
       const started = startChild('cli/main.ts', ['serve', ...common, '--port', String(port)], env);
       servers.set(roles, started);
       const killed = (): boolean => servers.get(roles) !== started;
@@ -104,10 +113,16 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     await startServer();
     return {
       manifest,
+      manifestPath,
       provider,
       startServer,
       endServer,
       processes,
+      pid: (roles) => {
+        const pid = servers.get(roles)?.process.pid;
+        if (pid === undefined) throw new Error(`${roles || 'the server'} does not run`);
+        return pid;
+      },
       kill: (roles) => endProcess(roles, 'SIGKILL'),
       revive: startProcess,
       serverLines: () => [...lines, ...[...servers.values()].flatMap((server) => server.lines())],

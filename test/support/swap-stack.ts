@@ -2,6 +2,7 @@
 import type { HDNodeWallet, Wallet } from 'ethers';
 import { Contract } from 'ethers';
 import { pino } from 'pino';
+import { DEFAULT_GAS } from '../../core/swap/pricing.js';
 import type { OrderTypedData } from '../../core/swap/typed-data.js';
 import type { Address, Hex } from '../../core/types.js';
 import { WETH_ADDRESS } from '../../deploy/canonical.js';
@@ -13,13 +14,12 @@ import { acquireWriter } from '../../ledger/writers.js';
 import { createMarketData, type MarketData } from '../../liquidity/market-data.js';
 import { createUniswapV3 } from '../../liquidity/uniswap-v3.js';
 import { createApp } from '../../server/app.js';
-import { listen } from '../../server/listen.js';
+import { listen, type Listening } from '../../server/listen.js';
 import type { SwapDeps } from '../../server/swap/deps.js';
 import { swapRoutes } from '../../server/swap/routes.js';
 import { conform } from './openapi.js';
 import { startKeepers, type KeeperStack, type ManualChain } from './keeper-stack.js';
 
-export const GAS_MODEL = { own: 150_000n, route: 150_000n, routeOwn: 90_000n, routeCall: 120_000n };
 const PLENTY = { requests: 1_000_000, windowSec: 60 };
 
 /** The fields of a quote's answer that tests look at. */
@@ -85,6 +85,8 @@ export interface SwapStack {
   land(): Promise<void>;
   /** Another executor on the same database, as after a restart; `wrap` may spoil its connections. */
   restartExecutor(wrap?: ExecutorWrap): Promise<Executor>;
+  /** Ends the API, and starts another on the same database. */
+  restartApi(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -125,43 +127,44 @@ export async function startSwapStack(db: Db, chain: ManualChain, change: Partial
     (venue, error) => logger.error({ venue, err: error }, 'a venue failed'),
   );
   const readiness = () => ({ ready: isReady, reason: isReady ? null : 'stale_ledger' });
-  const routes = swapRoutes(
-    {
-      db,
-      eth: rpc,
+  const swapDeps: SwapDeps = {
+    db,
+    eth: rpc,
+    chainId: manifest.chainId,
+    permit2: lower('permit2'),
+    settler: lower('orderSettler'),
+    forbiddenReceivers: ['custodian', 'curveBook', 'entrypoint', 'orderSettler'].map(lower),
+    wrappedNative: WETH_ADDRESS.toLowerCase() as Address,
+    tokens: manifest.tokens.map(({ symbol, address, decimals }) => ({
       chainId: manifest.chainId,
-      permit2: lower('permit2'),
-      settler: lower('orderSettler'),
-      forbiddenReceivers: ['custodian', 'curveBook', 'entrypoint', 'orderSettler'].map(lower),
-      wrappedNative: WETH_ADDRESS.toLowerCase() as Address,
-      tokens: manifest.tokens.map(({ symbol, address, decimals }) => ({
-        chainId: manifest.chainId,
-        address: address.toLowerCase() as Address,
-        symbol,
-        name: symbol,
-        decimals,
-        logoURI: `https://example.org/${symbol}.svg`,
-      })),
-      marketData,
-      gasModel: GAS_MODEL,
-      feeMarginBps: 2_000,
-      toleranceBps: 10,
-      quoteTtlSec: 30,
-      orderTtlSec: 120,
-      limits: {
-        tokens: { name: 'tokens', ...PLENTY },
-        quotes: { name: 'quotes', ...PLENTY },
-        submissions: { name: 'submissions', ...PLENTY },
-        orders: { name: 'orders', ...PLENTY },
-      },
-      readiness,
-      nowMs,
-      onOrder: () => undefined,
-      ...change,
+      address: address.toLowerCase() as Address,
+      symbol,
+      name: symbol,
+      decimals,
+      logoURI: `https://example.org/${symbol}.svg`,
+    })),
+    marketData,
+    gasModel: DEFAULT_GAS,
+    feeMarginBps: 2_000,
+    toleranceBps: 10,
+    quoteTtlSec: 30,
+    orderTtlSec: 120,
+    limits: {
+      tokens: { name: 'tokens', ...PLENTY },
+      quotes: { name: 'quotes', ...PLENTY },
+      submissions: { name: 'submissions', ...PLENTY },
+      orders: { name: 'orders', ...PLENTY },
     },
-    manifest.deploymentId,
-  );
-  const listening = await listen(createApp({ routers: [routes], logger }), 0, '127.0.0.1');
+    readiness,
+    nowMs,
+    onOrder: () => undefined,
+    ...change,
+  };
+  const startApi = (): Promise<Listening> => {
+    const routes = swapRoutes(swapDeps, manifest.deploymentId);
+    return listen(createApp({ routers: [routes], logger }), 0, '127.0.0.1');
+  };
+  let listening = await startApi();
 
   let writer: Writer | null = null;
   async function startExecutor(wrap: ExecutorWrap = {}): Promise<[Executor, Outbox]> {
@@ -215,7 +218,9 @@ export async function startSwapStack(db: Db, chain: ManualChain, change: Partial
   return {
     keepers,
     db,
-    url: listening.url,
+    get url() {
+      return listening.url;
+    },
     marketData,
     get executor() {
       return executor;
@@ -258,6 +263,10 @@ export async function startSwapStack(db: Db, chain: ManualChain, change: Partial
     async restartExecutor(wrap) {
       [executor, outbox] = await startExecutor(wrap);
       return executor;
+    },
+    async restartApi() {
+      await listening.close();
+      listening = await startApi();
     },
     async stop() {
       await listening.close();

@@ -1,0 +1,62 @@
+/** What the fee of a signed order reckons with, from what orders were measured to cost. */
+import type { GasModel } from '../../core/swap/pricing.js';
+import { OWN } from '../../core/swap/source.js';
+import type { Snapshot } from './snapshot.js';
+import { KINDS, ROUTE_NAMES, ROUTES, routeId, type RouteName } from './routes.js';
+import { DIRECTIONS } from './curvebook.js';
+
+/** Figures of the model are whole multiples of this. */
+const STEP = 1_000;
+const PAIRS = ['weth', 'plain'] as const;
+
+/**
+ * The least model that pays for every measured order, were it the first of its owner's nonce word, which is the common case of somebody
+ * who trades now and then. Of the parts that orders consist of, each has its dearest value. Rounded up.
+ */
+export function gasModelOf(rows: Snapshot): GasModel {
+  const own = Math.max(...gasOf(rows, 'own'));
+  const call = Math.max(...differences(rows, 'external2', 'external'), ...differences(rows, 'split2', 'split'));
+  const ownPart = Math.max(...differences(rows, 'split', 'external'), ...differences(rows, 'split2', 'external2'));
+  const routeCall = up(call);
+  const routeOwn = up(ownPart);
+  const base = ROUTE_NAMES.filter((route) => route !== 'own').map((route) => {
+    const parts: readonly string[] = ROUTES[route];
+    const hasOwn = parts.includes(OWN);
+    const calls = parts.length - (hasOwn ? 1 : 0);
+    return Math.max(...gasOf(rows, route)) - calls * routeCall - (hasOwn ? routeOwn : 0);
+  });
+  return {
+    own: BigInt(up(own)),
+    route: BigInt(up(Math.max(...base))),
+    routeOwn: BigInt(routeOwn),
+    routeCall: BigInt(routeCall),
+  };
+}
+
+const up = (gas: number): number => Math.ceil(gas / STEP) * STEP;
+
+const found = (rows: Snapshot, id: string): number => {
+  const entry = rows[id];
+  if (entry === undefined) throw new Error(`nothing measured ${id}`);
+  return entry.gas;
+};
+
+/** Each measured order of a route, and what the first nonce of a word adds. */
+function gasOf(rows: Snapshot, route: RouteName): number[] {
+  return PAIRS.flatMap((pair) => {
+    const known = found(rows, routeId(route, pair, 'sell', 'sell'));
+    const fresh = found(rows, `${routeId(route, pair, 'sell', 'sell')}.freshNonceWord`) - known;
+    return ids(route, pair).map((id) => found(rows, id) + fresh);
+  });
+}
+
+/** How much more each order costs than the same one by another route. */
+function differences(rows: Snapshot, route: RouteName, other: RouteName): number[] {
+  return PAIRS.flatMap((pair) => {
+    const others = ids(other, pair);
+    return ids(route, pair).map((id, i) => found(rows, id) - found(rows, others[i]!));
+  });
+}
+
+const ids = (route: RouteName, pair: (typeof PAIRS)[number]): string[] =>
+  DIRECTIONS.flatMap((direction) => KINDS.map((kind) => routeId(route, pair, direction, kind)));

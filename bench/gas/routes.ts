@@ -1,0 +1,151 @@
+/**
+ * Signed orders by route: our own curve, pools of Uniswap v3, and splits, with the very call data that the executor sends. Uniswap's own
+ * router is measured in the same pools before, so that both see the same state.
+ */
+import { HDNodeWallet, Mnemonic, TypedDataEncoder } from 'ethers';
+import { toSafeInt } from '../../core/amounts.js';
+import { OWN } from '../../core/swap/source.js';
+import type { Part, SplitKind } from '../../core/swap/split.js';
+import { orderTypedData } from '../../core/swap/typed-data.js';
+import type { Address, Hex } from '../../core/types.js';
+import { PERMIT2_ADDRESS } from '../../deploy/canonical.js';
+import { SANDBOX_CHAIN_ID, SANDBOX_MNEMONIC } from '../../deploy/chain-options.js';
+import { orderCalldata } from '../../keepers/executor/transaction.js';
+import type { SwapQuote } from '../../ledger/swap-log.js';
+import { createUniswapV3 } from '../../liquidity/uniswap-v3.js';
+import type { Measured } from './chain.js';
+import { path, post, DEADLINE_SEC, DIRECTIONS, ONE_BASE, type Direction, type Venue } from './curvebook.js';
+import { row, type Row } from './rows.js';
+import { addFullRangePool, deployV3, measureV3Pool, FEE_PPM } from './uniswap.js';
+import { PRICE, TAKER, type BenchPair } from './world.js';
+
+/** A second pool of the pair, for routes of two calls. */
+const OTHER_TIER = { feePpm: 3000, spacing: 60 };
+const POOL = `uniswap-v3:${FEE_PPM}`;
+const OTHER_POOL = `uniswap-v3:${OTHER_TIER.feePpm}`;
+
+/** Parts of each route, each trading as much as the others. */
+export const ROUTES = {
+  own: [OWN],
+  external: [POOL],
+  external2: [POOL, OTHER_POOL],
+  split: [OWN, POOL],
+  split2: [OWN, POOL, OTHER_POOL],
+} as const satisfies Record<string, readonly string[]>;
+
+export type RouteName = keyof typeof ROUTES;
+export const ROUTE_NAMES = Object.keys(ROUTES) as RouteName[];
+export const KINDS: readonly SplitKind[] = ['sell', 'buy'];
+
+/** Owner's nonces: words that nobody else uses here. */
+const NONCE_WORDS = { weth: 0x2d9a_41e6_73c5n << 8n, plain: 0x6c18_b7f2_a94dn << 8n };
+/** Expected cost is this much of the input; the rest comes back, as slippage does. */
+const SLIPPAGE_BPS = 50n;
+
+/** Id of a measured order: route, pair, direction of the base token, and what the order fixes. */
+export const routeId = (route: RouteName, pair: BenchPair['id'], direction: Direction, kind: SplitKind): string =>
+  `order.${route}.${pair}.${direction}.${kind === 'sell' ? 'exactIn' : 'exactOut'}`;
+
+/** Every route of a pair, both ways, both kinds, with the operator's fee, in a nonce word that is in use; and the first of a word. */
+export async function measureRoutes(venue: Venue, pair: BenchPair): Promise<Row[]> {
+  const { world } = venue;
+  const { chain } = world;
+  const v3 = await deployV3(world);
+  await measureV3Pool(world, v3, pair);
+  await addFullRangePool(world, v3, pair, OTHER_TIER);
+  await chain.call(world.operator, venue.settler, 'setTarget', [v3.router.address, true]);
+  await world.approveAll(world.taker, PERMIT2_ADDRESS);
+  const lower = (address: string) => address.toLowerCase() as Address;
+  const venueOf = () =>
+    createUniswapV3(
+      { call: () => Promise.reject(new Error('offline')), batch: () => Promise.reject(new Error('offline')) },
+      { factory: lower(v3.factory.address), router: lower(v3.router.address), quoter: lower(v3.router.address) },
+    );
+  await post(venue, [pair], 15);
+
+  const fill = (route: RouteName, direction: Direction, kind: SplitKind, nonce: bigint): Promise<Measured> => {
+    const { quote, parts } = orderOf(venue, pair, ROUTES[route], direction, kind, nonce);
+    const order = { id: '', quoteId: '', owner: quote.owner, clientOrderId: null, createdMs: 0 };
+    const signature = signatureOf(venue, quote);
+    const data = orderCalldata({ order: { ...order, signature }, quote }, parts, lower(venue.settler.address), venueOf);
+    return chain.send(world.operator, venue.settler.address, data);
+  };
+
+  const firstNonce = NONCE_WORDS[pair.id];
+  let used = 0n;
+  // Every route each way once, so that all storage has been written and the settler has held every token.
+  for (const direction of DIRECTIONS) {
+    for (const route of ROUTE_NAMES) await fill(route, direction, 'sell', firstNonce + used++);
+  }
+  const rows: Row[] = [];
+  for (const route of ROUTE_NAMES) {
+    for (const direction of DIRECTIONS) {
+      for (const kind of KINDS) {
+        const measured = await chain.undo(() => fill(route, direction, kind, firstNonce + used));
+        rows.push(row(routeId(route, pair.id, direction, kind), measured));
+      }
+    }
+    const fresh = await chain.undo(() => fill(route, 'sell', 'sell', firstNonce + 256n));
+    rows.push(row(`${routeId(route, pair.id, 'sell', 'sell')}.freshNonceWord`, fresh));
+  }
+  return rows;
+}
+
+/** Half a base token in all, and a fee of about a thousandth. */
+function orderOf(
+  { world }: Venue,
+  pair: BenchPair,
+  ids: readonly string[],
+  direction: Direction,
+  kind: SplitKind,
+  nonce: bigint,
+): { quote: SwapQuote; parts: Part[] } {
+  const [sellToken, buyToken] = path(pair, direction).map((address) => address.toLowerCase() as Address) as [
+    Address,
+    Address,
+  ];
+  const half = ONE_BASE / 2n;
+  const worth = (half * PRICE) / 10n ** 12n;
+  const [input, output] = direction === 'sell' ? [half, worth] : [worth, half];
+  const count = BigInt(ids.length);
+  // A purchase is for a little less than the input is worth, since every place takes a fee or quotes a spread.
+  const [inUnits, outUnits] = [input / count, ((output / count) * 98n) / 100n];
+  const parts = ids.map((id) => ({ id, inUnits, outUnits }));
+  const feeUnits = input / 1_001n;
+  const expected = inUnits * count + feeUnits;
+  const sellUnits = kind === 'sell' ? expected : (expected * (10_000n + SLIPPAGE_BPS)) / 10_000n;
+  const bought = outUnits * count;
+  const owner = world.taker.toLowerCase() as Address;
+  const quote: SwapQuote = {
+    id: '',
+    owner,
+    receiver: owner,
+    sellToken,
+    buyToken,
+    kind,
+    preference: 'auto',
+    slippageBps: 50,
+    sellUnits,
+    expectedSellUnits: expected,
+    buyUnits: bought,
+    minBuyUnits: kind === 'sell' ? (bought * 99n) / 100n : bought,
+    feeUnits,
+    nonce,
+    validToSec: toSafeInt(DEADLINE_SEC),
+    createdMs: 0,
+    expiresMs: 0,
+    route: '',
+    typedData: '',
+  };
+  return { quote, parts };
+}
+
+function signatureOf({ settler }: Venue, quote: SwapQuote): Hex {
+  const lower = (address: string) => address.toLowerCase() as Address;
+  const spender = lower(settler.address);
+  const domain = { chainId: SANDBOX_CHAIN_ID, permit2: lower(PERMIT2_ADDRESS), spender };
+  const { types, message, domain: signed } = orderTypedData(quote, domain);
+  const { EIP712Domain: _, ...rest } = types;
+  const parent = HDNodeWallet.fromMnemonic(Mnemonic.fromPhrase(SANDBOX_MNEMONIC), "m/44'/60'/0'/0");
+  return parent.deriveChild(TAKER).signingKey.sign(TypedDataEncoder.hash(signed, rest, message)).serialized as Hex;
+}

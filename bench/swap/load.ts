@@ -1,0 +1,77 @@
+/** Requests over connections that stay open. Any answer but 200 ends the benchmark. */
+import { readFileSync } from 'node:fs';
+import { Agent, request as httpRequest } from 'node:http';
+import { median } from '../gateway/measure.js';
+
+const CONNECTIONS = 32;
+/** What the kernel counts CPU time in: USER_HZ of Linux. */
+const TICK_US = 10_000;
+
+export interface Target {
+  url: string;
+  pid: number;
+}
+
+export interface Loaded {
+  /** Requests per second, by the clock. */
+  perSec: number;
+  /** CPU time of the server per request. */
+  cpuUs: number;
+  answers: string[];
+}
+
+const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
+
+/** Sends one body and returns the answer. */
+export function post(url: string, body: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
+    const request = httpRequest(url, { method: 'POST', agent, headers });
+    request.on('response', (response) => {
+      let text = '';
+      response.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
+      response.on('end', () => {
+        if (response.statusCode === 200) resolve(text);
+        else reject(new Error(`${url}: ${response.statusCode} ${text.slice(0, 300)}`));
+      });
+    });
+    request.on('error', reject);
+    request.end(body);
+  });
+}
+
+/** Sends every body, 32 at a time. */
+export async function load({ url, pid }: Target, bodies: readonly string[]): Promise<Loaded> {
+  const queue = bodies.map((body, index) => ({ body, index })).reverse();
+  const answers: string[] = [];
+  const worker = async (): Promise<void> => {
+    for (let next = queue.pop(); next !== undefined; next = queue.pop())
+      answers[next.index] = await post(url, next.body);
+  };
+  const before = cpuUsOf(pid);
+  const startedMs = performance.now();
+  await Promise.all(Array.from({ length: CONNECTIONS }, worker));
+  const seconds = (performance.now() - startedMs) / 1_000;
+  return { perSec: bodies.length / seconds, cpuUs: (cpuUsOf(pid) - before) / bodies.length, answers };
+}
+
+/** Median time of one request by itself, in milliseconds. */
+export async function latencyMs(url: string, bodies: readonly string[]): Promise<number> {
+  const times: number[] = [];
+  for (const body of bodies) {
+    const startedMs = performance.now();
+    await post(url, body);
+    times.push(performance.now() - startedMs);
+  }
+  return median(times);
+}
+
+/** CPU time of a process and its threads so far. The second field of /proc/pid/stat is in parentheses and may hold blanks. */
+function cpuUsOf(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  const ticks = Number.parseInt(fields[11] ?? '', 10) + Number.parseInt(fields[12] ?? '', 10);
+  return ticks * TICK_US;
+}
+
+export const stopLoad = (): void => agent.destroy();

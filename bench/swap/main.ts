@@ -1,0 +1,67 @@
+/**
+ * `npm run bench:swap`: quotes per second and the latency of submissions beside a bare Koa route with one commit; gas per order by route beside
+ * Uniswap's own router, in one run; and the gas that the default fee model should reckon with. `--json` prints all of it as JSON. Fails on
+ * any answer but 200, when a goal is missed, and when the default gas of the fee model is not what was measured.
+ */
+import { DEFAULT_GAS } from '../../core/swap/pricing.js';
+import { gasModelOf } from '../gas/model.js';
+import { measureAll } from '../gas/measure.js';
+import { routes } from '../gas/report.js';
+import { snapshotOf } from '../gas/snapshot.js';
+import { holds, type Row } from '../gateway/measure.js';
+import { measureHttp, temporaryDatabases, type HttpFigures } from './http.js';
+
+const text = (_key: string, value: unknown): unknown => (typeof value === 'bigint' ? value.toString() : value);
+
+function rowsOf(figures: HttpFigures): Row[] {
+  const plain = (what: string, value: number, unit: string): Row => ({ goal: '', what, value, unit, bound: null });
+  const ratio = (what: string, value: number, bound: Row['bound']): Row => ({
+    goal: '',
+    what,
+    value,
+    unit: 'x',
+    bound,
+  });
+  return [
+    plain('quotes, 32 at a time', figures.quotesPerSec, '/s'),
+    plain('bare Koa route with one commit, the same bodies', figures.bareForQuotesPerSec, '/s'),
+    ratio('quotes per second / bare', figures.quotesPerSec / figures.bareForQuotesPerSec, { atLeast: 0.4 }),
+    ratio('server CPU of a quote / of the bare route', figures.quoteCpuUs / figures.bareCpuUs, null),
+    plain('server CPU of a quote', figures.quoteCpuUs, 'us'),
+    plain('one quote at a time, median', figures.quoteMs, 'ms'),
+    plain('one submission at a time, median', figures.submitMs, 'ms'),
+    plain('bare route, the same bodies, median', figures.bareMs, 'ms'),
+    ratio('latency of a submission / of the bare route', figures.submitMs / figures.bareMs, { atMost: 12 }),
+    plain('submissions, 32 at a time', figures.submitsPerSec, '/s'),
+    ratio('submissions per second / bare', figures.submitsPerSec / figures.barePerSec, null),
+  ];
+}
+
+const databases = temporaryDatabases();
+const figures = await measureHttp(databases.urlOf).finally(databases.drop);
+const gasRows = await measureAll();
+const snapshot = snapshotOf(gasRows);
+const model = gasModelOf(snapshot);
+const rows = rowsOf(figures);
+const isDefault = JSON.stringify(model, text) === JSON.stringify(DEFAULT_GAS, text);
+
+if (process.argv.includes('--json')) {
+  const gas = Object.fromEntries(Object.entries(snapshot).filter(([id]) => /^(order|v3)\./.test(id)));
+  const all = { rows: rows.map((row) => ({ ...row, holds: holds(row) })), gas, gasModel: model, isDefault };
+  process.stdout.write(`${JSON.stringify(all, text)}\n`);
+} else {
+  for (const row of rows) {
+    const bound =
+      row.bound === null ? '' : 'atLeast' in row.bound ? `>= ${row.bound.atLeast}` : `<= ${row.bound.atMost}`;
+    const verdict = row.bound === null ? '' : holds(row) ? 'holds' : 'MISSED';
+    const value = `${row.value.toPrecision(3)} ${row.unit}`;
+    process.stdout.write(`${row.what.padEnd(52)} ${value.padStart(12)}  ${bound.padEnd(8)} ${verdict}\n`);
+  }
+  const byId = new Map(gasRows.map((row) => [row.id, row]));
+  process.stdout.write(`\n${routes((id) => byId.get(id)!)}\n`);
+  const figuresOf = Object.entries(model).map(([name, gas]) => `${name} ${gas}`);
+  process.stdout.write(
+    `gas of the fee model: ${figuresOf.join(', ')} (${isDefault ? 'the default' : 'NOT the default'})\n`,
+  );
+}
+process.exitCode = rows.every(holds) && isDefault ? 0 : 1;
