@@ -9,6 +9,7 @@ import { ordersRoutes } from '../server/orders/routes.js';
 import { createCheckpointView } from '../server/read/checkpoint-view.js';
 import type { ReadDeps } from '../server/read/deps.js';
 import { createFeed } from '../server/read/feed.js';
+import { readLimits } from '../server/read/limit.js';
 import { readRoutes } from '../server/read/routes.js';
 import { createReadStore } from '../server/read/store.js';
 import { serveStream } from '../server/stream/server.js';
@@ -73,19 +74,20 @@ export async function startHttp(
   });
   const following = checkpoints.run(signal);
   const swaps = swapRouter(shared, onSwapOrder);
+  const limits = readLimits(config.READ_REQUESTS_PER_MINUTE);
   const app = createApp({
     routers: [
       ...(swaps === null ? [] : [swaps]),
       ordersRoutes(info),
       ...(config.manifest.accounts.length > 0 ? [explainRoutes(info)] : []),
-      readRoutes({ ...readDeps(shared, gateway, sessions, startedMs), checkpoints }),
-      openApiRoutes(ENDPOINTS, {
-        title: API_TITLE,
-        version: VERSION,
-        description: API_DESCRIPTION,
-        url: config.PUBLIC_URL ?? null,
-      }),
+      readRoutes({ ...readDeps(shared, gateway, sessions, startedMs), checkpoints, limits }),
+      openApiRoutes(
+        ENDPOINTS,
+        { title: API_TITLE, version: VERSION, description: API_DESCRIPTION, url: config.PUBLIC_URL ?? null },
+        limits.read,
+      ),
     ],
+    unmatched: limits.read,
     logger,
     trustProxy: config.TRUST_PROXY,
     observe,
@@ -122,7 +124,7 @@ function readDeps(
   gateway: Gateway,
   sessions: Sessions,
   startedMs: number,
-): Omit<ReadDeps, 'checkpoints'> {
+): Omit<ReadDeps, 'checkpoints' | 'limits'> {
   const { config, db } = shared;
   const status = shared.watcherStatus;
   return {
@@ -136,7 +138,6 @@ function readDeps(
       book: gateway.book,
       lastActionMs: gateway.lastActionMs,
       sessions,
-      clock: shared.nowMs,
       startedMs,
     }),
     readiness: shared.readiness,
@@ -150,6 +151,5 @@ function readDeps(
     },
     inventoryRevision: gateway.generation,
     store: createReadStore(db),
-    requestsPerMinute: config.READ_REQUESTS_PER_MINUTE,
   };
 }

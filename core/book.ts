@@ -29,6 +29,10 @@ export interface Book {
    */
   exposureUnits(maker: Address): Map<Address, bigint>;
   makersWithOrders(): Address[];
+  /** Makers with open orders in a market, in no fixed order. */
+  makersIn(market: number): Iterable<Address>;
+  /** A number that differs after every change of the market's open orders; only compared within one book. */
+  version(market: number): number;
   /** Makers with an armed scheduled cancel and its time, due ones included until their trigger is applied. */
   armed(): ReadonlyMap<Address, number>;
   /** How many of the maker's scheduled cancels came due on the UTC day that holds `timeMs`. */

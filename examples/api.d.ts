@@ -324,6 +324,12 @@ export interface components {
             deployment_id: string;
             block_number: number | null;
         };
+        Error: {
+            error: {
+                code: string;
+                message: string;
+            };
+        };
         Status: {
             version: string;
             chain_id: number;
@@ -420,12 +426,6 @@ export interface components {
                 block_number: number;
                 tx_hash: string;
             }[];
-        };
-        Error: {
-            error: {
-                code: string;
-                message: string;
-            };
         };
         Book: {
             pair: string;
@@ -703,6 +703,15 @@ export interface operations {
                     "application/json": components["schemas"]["Health"];
                 };
             };
+            /** @description RATE_LIMITED: come back after retry-after seconds */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
         };
     };
     getV0Status: {
@@ -758,6 +767,8 @@ export interface operations {
                     "x-ratelimit-remaining"?: number;
                     /** @description end of the window, Unix milliseconds */
                     "x-ratelimit-reset"?: number;
+                    /** @description names this answer, for If-None-Match */
+                    etag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -769,6 +780,19 @@ export interface operations {
                         lot_size: string;
                     }[];
                 };
+            };
+            /** @description The answer to If-None-Match: your copy is still true */
+            304: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description RATE_LIMITED: come back after retry-after seconds */
             429: {
@@ -805,11 +829,26 @@ export interface operations {
                     "x-ratelimit-remaining"?: number;
                     /** @description end of the window, Unix milliseconds */
                     "x-ratelimit-reset"?: number;
+                    /** @description names this answer, for If-None-Match */
+                    etag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Book"];
                 };
+            };
+            /** @description The answer to If-None-Match: your copy is still true */
+            304: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description NOT_FOUND: no such pair */
             404: {
@@ -966,11 +1005,26 @@ export interface operations {
                     "x-ratelimit-remaining"?: number;
                     /** @description end of the window, Unix milliseconds */
                     "x-ratelimit-reset"?: number;
+                    /** @description names this answer, for If-None-Match */
+                    etag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Fill"][];
                 };
+            };
+            /** @description The answer to If-None-Match: your copy is still true */
+            304: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description BAD_REQUEST: a parameter is missing or malformed */
             400: {
@@ -1152,6 +1206,8 @@ export interface operations {
                     "x-ratelimit-remaining"?: number;
                     /** @description end of the window, Unix milliseconds */
                     "x-ratelimit-reset"?: number;
+                    /** @description names this answer, for If-None-Match */
+                    etag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1176,6 +1232,19 @@ export interface operations {
                         };
                     };
                 };
+            };
+            /** @description The answer to If-None-Match: your copy is still true */
+            304: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description RATE_LIMITED: come back after retry-after seconds */
             429: {

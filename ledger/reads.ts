@@ -18,6 +18,15 @@ export async function recentFills(q: Queryable, market: number, limit = 256): Pr
   return rows.reverse().map(toChainFill);
 }
 
+/**
+ * A name of the market's newest fill and of the generation that attributed it, empty without any. Since a reversal takes fills away
+ * from the newest on, and what comes in their place belongs to a later generation, an equal name means equal fills.
+ */
+export async function newestFill(q: Queryable, market: number): Promise<string> {
+  const row = await q<FillRow>('fills').where({ market }).orderBy('fill_seq', 'desc').first('fill_seq', 'generation');
+  return row === undefined ? '' : `${row.fill_seq}:${row.generation}`;
+}
+
 /** A fill as it was committed, with the generation that did; null while it is not attributed. */
 export async function fillWithLegs(
   q: Queryable,

@@ -15,6 +15,7 @@ const EXPOSED_HEADERS = [
   'x-ratelimit-reset',
   'retry-after',
   'x-request-id',
+  'etag',
 ];
 
 export type AppLogger = Pick<Logger, 'info' | 'error'>;
@@ -27,6 +28,8 @@ export interface AppOptions {
   trustProxy?: boolean;
   /** Sees every request with its final status. */
   observe?: Koa.Middleware;
+  /** Runs before a request is refused that no route takes. */
+  unmatched?: Koa.Middleware;
 }
 
 /** Shape of every error body outside the order interface. */
@@ -47,6 +50,7 @@ export function createApp(options: AppOptions): Koa {
   app.use(errors(options.logger));
   app.use(jsonBody);
   for (const router of options.routers) app.use(router.routes());
+  if (options.unmatched !== undefined) app.use(options.unmatched);
   app.use((ctx) => {
     throw routeError(ctx, options.routers);
   });

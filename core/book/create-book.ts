@@ -2,6 +2,7 @@ import type { Book } from '../book.js';
 import type { Address, Market, OpenOrder, OrderEffect, OrderFill, OrderLogRow, Side } from '../types.js';
 import { createMakerOrders, type MakerOrders } from './maker-orders.js';
 import { createNonceSet, type NonceSet } from './nonces.js';
+import { createQuoting } from './quoting.js';
 import { createSchedules, type Schedules } from './schedules.js';
 import { createSideBook, remainingLots, type SideBook } from './side-book.js';
 
@@ -48,6 +49,7 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
   const orders = new Map<number, OpenOrder>();
   const makers = new Map<Address, MakerOrders>();
   const sides = new Map<string, SideBook>();
+  const quoting = createQuoting();
   const early = new Map(seed.early);
   const { nonces, schedules } = seed;
   const strays = { ...seed.strays };
@@ -76,6 +78,7 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
     orders.set(order.oid, order);
     side.add(order);
     maker.add(order, market);
+    quoting.added(order);
   };
 
   const remove = (order: OpenOrder): void => {
@@ -83,6 +86,7 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
     orders.delete(order.oid);
     sideOf(order.market, order.side)!.remove(order);
     maker.remove(order, marketOf(order.market));
+    quoting.removed(order);
     if (maker.isEmpty()) makers.delete(order.maker);
   };
 
@@ -95,6 +99,7 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
     orders.set(order.oid, next);
     sideOf(order.market, order.side)!.replace(order, next);
     makers.get(order.maker)!.replace(order, next, market);
+    quoting.changed(order);
   };
 
   const fill = (order: OpenOrder, baseUnits: bigint): void =>
@@ -161,6 +166,8 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
     bestTicks: (market, side) => sideOf(market, side)?.bestTicks() ?? null,
     exposureUnits: (maker) => makers.get(maker)?.exposureUnits() ?? new Map<Address, bigint>(),
     makersWithOrders: () => [...makers.keys()],
+    makersIn: quoting.makers,
+    version: quoting.version,
     armed: schedules.armed,
     triggers: schedules.triggers,
     nonces: (signer) => nonces.of(signer),

@@ -25,6 +25,8 @@ const RATE_LIMIT_HEADERS: Json = {
   'x-ratelimit-reset': header('end of the window, Unix milliseconds'),
 };
 
+const ETAG_HEADER: Json = { description: 'names this answer, for If-None-Match', schema: { type: 'string' } };
+
 /** The OpenAPI 3.1 document of the endpoints, in their order. Schemas with an id are shared under `components`. */
 export function openApiDocument(endpoints: readonly Endpoint[], info: DocumentInfo): OpenApiDocument {
   const schemas: Record<string, Json> = {};
@@ -54,10 +56,16 @@ function operation(endpoint: Endpoint, schemaOf: SchemaOf): Json {
   const responses: Record<string, Json> = {
     200: {
       description: endpoint.summary,
-      headers: RATE_LIMIT_HEADERS,
+      headers: endpoint.tagged === true ? { ...RATE_LIMIT_HEADERS, etag: ETAG_HEADER } : RATE_LIMIT_HEADERS,
       content: { 'application/json': { schema: schemaOf(endpoint.answer, 'output') } },
     },
   };
+  if (endpoint.tagged === true) {
+    responses[304] = {
+      description: 'The answer to If-None-Match: your copy is still true',
+      headers: RATE_LIMIT_HEADERS,
+    };
+  }
   for (const [status, description] of Object.entries(endpoint.refusals)) {
     responses[status] = { description, content: refusalContent(endpoint, schemaOf) };
   }

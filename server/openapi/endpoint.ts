@@ -26,4 +26,6 @@ export interface Endpoint {
   /** Statuses other than 200, with what each means here. Their body is the error envelope, or plain text if `plainErrors`. */
   refusals: Readonly<Record<number, string>>;
   plainErrors?: boolean;
+  /** The answer has an ETag, and is 304 for a client that names it. */
+  tagged?: boolean;
 }

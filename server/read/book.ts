@@ -1,8 +1,12 @@
 import type { RouterMiddleware } from '@koa/router';
 import { z } from 'zod';
 import type { BookLevel } from '../../core/book.js';
+import { stringify } from '../../core/json.js';
+import type { Market } from '../../core/types.js';
+import { tagOf } from '../etag.js';
 import type { ReadDeps } from './deps.js';
 import { marketOf } from './params.js';
+import { sendTagged } from './rendered.js';
 import { integerSchema, pairSchema } from './schemas.js';
 
 /** Price in ticks, size in lots. */
@@ -22,19 +26,44 @@ export const bookSchema = z
 const levelPairs = (levels: readonly BookLevel[]): [bigint, bigint][] =>
   levels.filter((level) => level.lots > 0n).map((level) => [level.priceTicks, level.lots]);
 
-/** GET /v0/book/{pair}: all acknowledged orders of the market, merged by price, naming nobody. */
+/** The part of an answer that changes with the orders only: everything up to the feed's facts. */
+interface LevelBytes {
+  book: ReturnType<ReadDeps['book']>;
+  version: number;
+  bytes: Buffer;
+  tag: string;
+}
+
+/**
+ * GET /v0/book/{pair}: all acknowledged orders of the market, merged by price, naming nobody. Levels are written once per change. The
+ * tag is weak: it names the levels and what was last heard of their makers, from which alone the age follows as time goes by.
+ */
 export function bookHandler(deps: ReadDeps): RouterMiddleware {
+  const written = new Map<number, LevelBytes>();
+
+  function levelsOf(market: Market): LevelBytes {
+    const book = deps.book();
+    const version = book.version(market.index);
+    const last = written.get(market.index);
+    if (last?.book === book && last.version === version) return last;
+    const levels = {
+      bids: levelPairs(book.levels(market.index, 'bid')),
+      asks: levelPairs(book.levels(market.index, 'ask')),
+    };
+    const bytes = Buffer.from(`${stringify({ pair: market.pair, levels }).slice(0, -1)},"feed_live":`);
+    const next = { book, version, bytes, tag: tagOf(bytes) };
+    written.set(market.index, next);
+    return next;
+  }
+
   return (ctx) => {
     const market = marketOf(deps.markets(), ctx.params.pair ?? '');
-    const book = deps.book();
-    ctx.body = {
-      pair: market.pair,
-      levels: {
-        bids: levelPairs(book.levels(market.index, 'bid')),
-        asks: levelPairs(book.levels(market.index, 'ask')),
-      },
-      feed_live: deps.feed.feedLive(market.index),
-      age_ms: deps.feed.ageMs(market.index),
-    };
+    const { bytes, tag } = levelsOf(market);
+    const isLive = deps.feed.feedLive(market.index);
+    const heardMs = deps.feed.heardMs(market.index);
+    sendTagged(ctx, `W/"${tag}.${isLive ? 1 : 0}.${heardMs.toString(36)}"`, () => {
+      const ageMs = Math.max(deps.nowMs() - heardMs, 0);
+      return Buffer.concat([bytes, Buffer.from(`${isLive},"age_ms":${ageMs}}`)]);
+    });
   };
 }

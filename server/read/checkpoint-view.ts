@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { setImmediate as nextTurn, setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { formatUnits } from '../../core/amounts.js';
@@ -8,6 +9,7 @@ import { createCheckpointState, type CheckpointState } from '../../ledger/checkp
 import { readTx } from '../../ledger/db.js';
 import { readMarkets } from '../../ledger/ledger-log.js';
 import type { CheckpointHead, CheckpointRow, Db } from '../../ledger/types.js';
+import type { Rendered } from './rendered.js';
 
 /** A row of the newest checkpoint with its proof. */
 export interface ProvenRow {
@@ -19,7 +21,7 @@ export interface ProvenRow {
 /** The newest checkpoint, followed from the database. It is rendered once, by what changed, and served as those bytes. */
 export interface CheckpointView {
   /** JSON of the whole checkpoint, null before the first. */
-  latest(): Buffer | null;
+  latest(): Rendered | null;
   /** Rows of one account with their proofs, and the checkpoint that they belong to; null before the first. */
   proofsOf(account: Address): Promise<{ head: CheckpointHead; rows: ProvenRow[] } | null>;
   /** Looks for a newer checkpoint now. */
@@ -51,7 +53,7 @@ interface Shown {
 /** A view that has not looked yet. */
 export function createCheckpointView(deps: CheckpointViewDeps): CheckpointView {
   let shown: Shown | null = null;
-  let body: Buffer | null = null;
+  let answer: Rendered | null = null;
   let running: Promise<void> = Promise.resolve();
 
   async function advance(): Promise<void> {
@@ -77,7 +79,7 @@ export function createCheckpointView(deps: CheckpointViewDeps): CheckpointView {
       throw new RangeError(`checkpoint ${head.checkpointSeq} has root ${head.root}, its rows give ${state.root()}`);
     }
     await updateListing(listing, state, tokens, changed);
-    body = await render(deps.deploymentId, head, listing, pairsOf(markets));
+    answer = await render(deps.deploymentId, head, listing, pairsOf(markets));
     shown = { head, state, listing, tokens };
   }
 
@@ -87,7 +89,7 @@ export function createCheckpointView(deps: CheckpointViewDeps): CheckpointView {
   }
 
   return {
-    latest: () => body,
+    latest: () => answer,
     async proofsOf(account) {
       await running.catch(() => undefined);
       if (shown === null) return null;
@@ -169,7 +171,7 @@ async function render(
   head: CheckpointHead,
   { sorted, json }: Listing,
   pairs: ReadonlyMap<string, string>,
-): Promise<Buffer> {
+): Promise<Rendered> {
   const start = {
     seq: head.checkpointSeq,
     deployment_id: deploymentId,
@@ -180,12 +182,20 @@ async function render(
     root: head.root,
   };
   const acks = [...pairs].map(([index, pair]): [string, number] => [pair, head.ackFillSeqs[index] ?? 0]);
-  const parts = [Buffer.from(`${JSON.stringify(start).slice(0, -1)},"makers":[`)];
+  // Hashed slice by slice, like everything here: the whole has many megabytes.
+  const hash = createHash('sha256');
+  const parts: Buffer[] = [];
+  const push = (text: string): void => {
+    const part = Buffer.from(text);
+    hash.update(part);
+    parts.push(part);
+  };
+  push(`${JSON.stringify(start).slice(0, -1)},"makers":[`);
   for (let from = 0; from < sorted.length; from += SLICE) {
     const accounts = sorted.slice(from, from + SLICE).map((account) => json.get(account)!);
-    parts.push(Buffer.from(`${from === 0 ? '' : ','}${accounts.join(',')}`));
+    push(`${from === 0 ? '' : ','}${accounts.join(',')}`);
     await nextTurn();
   }
-  parts.push(Buffer.from(`],"ack_fill_seqs":${JSON.stringify(Object.fromEntries(acks))}}`));
-  return Buffer.concat(parts);
+  push(`],"ack_fill_seqs":${JSON.stringify(Object.fromEntries(acks))}}`);
+  return { body: Buffer.concat(parts), etag: `"${hash.digest('base64url').slice(0, 22)}"` };
 }

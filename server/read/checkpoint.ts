@@ -5,6 +5,7 @@ import { LEAF_ENCODING } from '../../core/merkle.js';
 import { badRequest, notReady } from '../errors.js';
 import type { ReadDeps } from './deps.js';
 import { addressOf } from './params.js';
+import { sendRendered } from './rendered.js';
 import { addressSchema, decimalSchema, hashSchema, integerSchema, pairSchema, signedDecimalSchema } from './schemas.js';
 
 /** The operator's balance alone may be negative. */
@@ -42,10 +43,9 @@ export const proofSchema = z.strictObject({
 /** GET /v0/checkpoints/latest: bytes that were made when the checkpoint was. */
 export function checkpointHandler(deps: ReadDeps): RouterMiddleware {
   return (ctx) => {
-    const body = deps.checkpoints.latest();
-    if (body === null) throw notReady('No checkpoint has been published yet');
-    ctx.type = 'application/json';
-    ctx.body = body;
+    const answer = deps.checkpoints.latest();
+    if (answer === null) throw notReady('No checkpoint has been published yet');
+    sendRendered(ctx, answer);
   };
 }
 

@@ -12,6 +12,7 @@ import type {
 } from '../../ledger/types.js';
 import type { PlatformFacts } from '../../ledger/platform.js';
 import type { CheckpointView } from './checkpoint-view.js';
+import type { ReadLimits } from './limit.js';
 
 /** A fill as the read API needs it; the decomposition is final because its generation is durable. */
 export interface ExplainedFill {
@@ -35,6 +36,8 @@ export interface ReadStore {
   accountState(account: Address): Promise<AccountState>;
   /** At most `limit` newest fills of the market, newest last. */
   recentFills(market: number, limit: number): Promise<ChainFill[]>;
+  /** What names the newest fill of the market: another name after every change of its fills; empty without any. */
+  newestFill(market: number): Promise<string>;
   explainedFill(market: number, fillSeq: number): Promise<ExplainedFill | null>;
   /** Fees per taker and token, with the taker's ledger balance in that token. */
   takerFees(): Promise<(TakerFee & { balanceUnits: bigint })[]>;
@@ -66,8 +69,8 @@ export interface WithdrawalState {
 export interface FeedStatus {
   /** A maker with standing quotes in the market has an open feed session. */
   feedLive(market: number): boolean;
-  /** Milliseconds since the newest accepted action of a maker with standing quotes in the market. */
-  ageMs(market: number): number;
+  /** When the newest action was accepted of a maker with standing quotes in the market; without any, when this process began. */
+  heardMs(market: number): number;
 }
 
 /** Where the scan of the chain stands now; block numbers are null until the chain has been asked once. */
@@ -95,7 +98,7 @@ export interface ReadDeps {
   /** Listed markets, in listing order. */
   markets(): readonly Market[];
   /** Acknowledged orders only. A function, because a gateway that takes over starts with a new book. */
-  book(): Pick<Book, 'levels'>;
+  book(): Pick<Book, 'levels' | 'version'>;
   feed: FeedStatus;
   readiness(): Readiness;
   /** The halt that stands now, null for none. */
@@ -108,6 +111,5 @@ export interface ReadDeps {
   inventoryRevision(): number;
   store: ReadStore;
   checkpoints: Pick<CheckpointView, 'latest' | 'proofsOf'>;
-  /** Requests to /v0 that one client address may make in a minute. */
-  requestsPerMinute: number;
+  limits: ReadLimits;
 }

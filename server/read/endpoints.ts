@@ -33,7 +33,7 @@ export const READ_ENDPOINTS: readonly Endpoint[] = [
     summary: 'The process answers',
     description: 'It is no readiness check: whether inventory is safe to quote against is in the limits of a maker.',
     answer: healthSchema,
-    refusals: {},
+    refusals: { 429: RATE_LIMITED },
   },
   {
     method: 'get',
@@ -51,6 +51,7 @@ export const READ_ENDPOINTS: readonly Endpoint[] = [
     group: 'Markets',
     summary: 'Listed markets and their grids',
     answer: pairsSchema,
+    tagged: true,
     refusals: { 429: RATE_LIMITED },
   },
   {
@@ -61,6 +62,7 @@ export const READ_ENDPOINTS: readonly Endpoint[] = [
     description: 'All acknowledged orders by price, best first, as [ticks, lots]; it names no maker.',
     params: { pair },
     answer: bookSchema,
+    tagged: true,
     refusals: { 404: UNKNOWN_PAIR, 429: RATE_LIMITED },
   },
   {
@@ -98,6 +100,7 @@ export const READ_ENDPOINTS: readonly Endpoint[] = [
     summary: `The ${FILLS_LIMIT} newest fills of a market, newest last`,
     query: { pair: optionalPair },
     answer: fillsSchema,
+    tagged: true,
     refusals: { 400: MALFORMED, 404: UNKNOWN_PAIR, 429: RATE_LIMITED },
   },
   {
@@ -130,6 +133,7 @@ export const READ_ENDPOINTS: readonly Endpoint[] = [
     description:
       'Every address with a balance, under one Merkle root: the root of a StandardMerkleTree of @openzeppelin/merkle-tree over the leaves (address maker, address token, uint256 max(balance, 0)).',
     answer: checkpointSchema,
+    tagged: true,
     refusals: { 429: RATE_LIMITED, 503: NO_CHECKPOINT },
   },
   {

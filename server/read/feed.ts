@@ -2,32 +2,57 @@ import type { Book } from '../../core/book.js';
 import type { Address } from '../../core/types.js';
 import type { FeedStatus } from './deps.js';
 
+type QuotedBook = Pick<Book, 'makersIn' | 'version' | 'lastOrderSeq'>;
+
 export interface FeedSources {
   /** Acknowledged orders only. */
-  book(): Pick<Book, 'makersWithOrders' | 'openOrders'>;
+  book(): QuotedBook;
   /** Time of the maker's newest accepted action, null when it never had one. */
   lastActionMs(maker: Address): number | null;
-  sessions: { isOpen(maker: Address): boolean };
-  clock(): number;
+  sessions: { isOpen(maker: Address): boolean; version(): number };
   /** When this process began; the age of a market without quotes counts from here. */
   startedMs: number;
 }
 
+interface Known {
+  book: QuotedBook;
+  /** Any accepted action, a fill that closes an order, and any session may change what is known. */
+  orderSeq: number;
+  version: number;
+  sessions: number;
+  isLive: boolean;
+  heardMs: number;
+}
+
 /**
- * Freshness of a market's quotes, from the makers that have standing ones. Without any, the market is not live, and its age is the
- * process's: nothing has been heard for at least that long.
+ * Freshness of a market's quotes, from the makers that have standing ones. Without any, the market is not live, and it was last heard
+ * of when the process began. Looks at the makers once per change.
  */
 export function createFeed(sources: FeedSources): FeedStatus {
-  const quoting = (market: number): Address[] => {
+  const known = new Map<number, Known>();
+
+  function look(market: number): Known {
     const book = sources.book();
-    return book.makersWithOrders().filter((maker) => book.openOrders(maker).some((order) => order.market === market));
-  };
-  return {
-    feedLive: (market) => quoting(market).some((maker) => sources.sessions.isOpen(maker)),
-    ageMs: (market) => {
-      const times = quoting(market).map((maker) => sources.lastActionMs(maker) ?? sources.startedMs);
-      const newestMs = times.length > 0 ? times.reduce((a, b) => Math.max(a, b)) : sources.startedMs;
-      return Math.max(sources.clock() - newestMs, 0);
-    },
-  };
+    const key = { orderSeq: book.lastOrderSeq(), version: book.version(market), sessions: sources.sessions.version() };
+    const last = known.get(market);
+    if (
+      last?.book === book &&
+      last.orderSeq === key.orderSeq &&
+      last.version === key.version &&
+      last.sessions === key.sessions
+    ) {
+      return last;
+    }
+    let heardMs: number | null = null;
+    let isLive = false;
+    for (const maker of book.makersIn(market)) {
+      heardMs = Math.max(heardMs ?? 0, sources.lastActionMs(maker) ?? sources.startedMs);
+      isLive ||= sources.sessions.isOpen(maker);
+    }
+    const found = { book, ...key, isLive, heardMs: heardMs ?? sources.startedMs };
+    known.set(market, found);
+    return found;
+  }
+
+  return { feedLive: (market) => look(market).isLive, heardMs: (market) => look(market).heardMs };
 }

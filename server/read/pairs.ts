@@ -1,6 +1,9 @@
 import type { RouterMiddleware } from '@koa/router';
 import { z } from 'zod';
+import type { Market } from '../../core/types.js';
 import type { ReadDeps } from './deps.js';
+import { render, sendRendered } from './rendered.js';
+import type { Rendered } from './rendered.js';
 import { decimalSchema, pairSchema } from './schemas.js';
 
 export const pairsSchema = z.array(
@@ -13,16 +16,25 @@ export const pairsSchema = z.array(
   }),
 );
 
-/** GET /v0/pairs: the listed markets in listing order. */
+/** GET /v0/pairs: the listed markets in listing order, written once per listing. */
 export function pairsHandler(deps: ReadDeps): RouterMiddleware {
+  let written: { markets: readonly Market[]; count: number; answer: Rendered } | null = null;
   return (ctx) => {
-    const body: z.infer<typeof pairsSchema> = deps.markets().map((market) => ({
-      pair: market.pair,
-      base_token: market.base.symbol,
-      quote_token: market.quote.symbol,
-      tick_size: market.tickSize,
-      lot_size: market.lotSize,
-    }));
-    ctx.body = body;
+    const markets = deps.markets();
+    // The array grows in place; what is in it never changes.
+    if (written?.markets !== markets || written.count !== markets.length) {
+      written = { markets, count: markets.length, answer: render(markets.map(pairRow)) };
+    }
+    sendRendered(ctx, written.answer);
+  };
+}
+
+function pairRow(market: Market): z.infer<typeof pairsSchema>[number] {
+  return {
+    pair: market.pair,
+    base_token: market.base.symbol,
+    quote_token: market.quote.symbol,
+    tick_size: market.tickSize,
+    lot_size: market.lotSize,
   };
 }

@@ -1,5 +1,4 @@
 import Router from '@koa/router';
-import { rateLimit } from '../rate-limit.js';
 import { bookHandler } from './book.js';
 import { checkpointHandler, proofHandler } from './checkpoint.js';
 import { curveHandler } from './curve.js';
@@ -13,15 +12,18 @@ import { pairsHandler } from './pairs.js';
 import { statusHandler } from './status.js';
 import { withdrawalsHandler } from './withdrawals.js';
 
-/** The public read API. Answers are never cached: each one is true when it is sent. */
+/**
+ * The public read API. What an answer says is true when it is sent: balances are never to be kept, and what is the same for everybody
+ * has a tag by which a client can ask whether its copy still is.
+ */
 export function readRoutes(deps: ReadDeps): Router {
   const router = new Router();
   router.use(async (ctx, next) => {
     ctx.set('Cache-Control', 'no-store');
     await next();
   });
-  router.use('/v0', rateLimit({ name: 'read', requests: deps.requestsPerMinute, windowSec: 60 }));
-  router.get('/health', healthHandler(deps));
+  router.use('/v0', deps.limits.read);
+  router.get('/health', deps.limits.health, healthHandler(deps));
   router.get('/v0/status', statusHandler(deps));
   router.get('/v0/pairs', pairsHandler(deps));
   router.get('/v0/book/:pair', bookHandler(deps));

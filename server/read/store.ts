@@ -1,7 +1,7 @@
 import { readCapitalOrigin } from '../../ledger/capital-origin.js';
 import { custodyEventsOf, readClaimsOf, readTakerFees } from '../../ledger/claims.js';
 import { readTx } from '../../ledger/db.js';
-import { fillSeqs, fillWithLegs, lastGeneration, makerBalances, recentFills } from '../../ledger/reads.js';
+import { fillSeqs, fillWithLegs, lastGeneration, makerBalances, newestFill, recentFills } from '../../ledger/reads.js';
 import { readSnapshot } from '../../ledger/ledger-log.js';
 import { readLogHolders } from '../../ledger/log-holders.js';
 import { readPlatform } from '../../ledger/platform.js';
@@ -23,6 +23,7 @@ export function createReadStore(db: Db): ReadStore {
         capitalOrigin: await readCapitalOrigin(tx),
       })),
     recentFills: (market, limit) => recentFills(db.knex, market, limit),
+    newestFill: (market) => newestFill(db.knex, market),
     takerFees: () => readTakerFees(db.knex),
     withdrawals: (account, limit) =>
       readTx(db, async (tx) => ({

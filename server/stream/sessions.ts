@@ -9,18 +9,22 @@ export interface Sessions {
   accepted(connection: unknown, maker: Address): void;
   closed(connection: unknown): void;
   isOpen(maker: Address): boolean;
+  /** A number that differs after every change of what is open. */
+  version(): number;
 }
 
 /** An empty registry. */
 export function createSessions(): Sessions {
   const makersOf = new Map<unknown, Set<Address>>();
   const openCount = new Map<Address, number>();
+  let version = 0;
 
   function accepted(connection: unknown, maker: Address): void {
     const makers = makersOf.get(connection) ?? new Set<Address>();
     makersOf.set(connection, makers);
     if (makers.has(maker)) return;
     makers.add(maker);
+    version += 1;
     openCount.set(maker, (openCount.get(maker) ?? 0) + 1);
   }
 
@@ -30,8 +34,8 @@ export function createSessions(): Sessions {
       if (left > 0) openCount.set(maker, left);
       else openCount.delete(maker);
     }
-    makersOf.delete(connection);
+    if (makersOf.delete(connection)) version += 1;
   }
 
-  return { accepted, closed, isOpen: (maker) => openCount.has(maker) };
+  return { accepted, closed, isOpen: (maker) => openCount.has(maker), version: () => version };
 }

@@ -16,6 +16,7 @@ import { checkpointSchema, proofSchema } from '../../server/read/checkpoint.js';
 import { createCheckpointView, type CheckpointView } from '../../server/read/checkpoint-view.js';
 import type { ReadDeps } from '../../server/read/deps.js';
 import { feesSchema } from '../../server/read/fees.js';
+import { readLimits } from '../../server/read/limit.js';
 import { readRoutes } from '../../server/read/routes.js';
 import { errorSchema } from '../../server/read/schemas.js';
 import { createReadStore } from '../../server/read/store.js';
@@ -47,7 +48,7 @@ forEachDatabase((name, open) => {
         markets: () => MARKETS,
         store: createReadStore(db),
         checkpoints: { latest: () => view.latest(), proofsOf: (account) => view.proofsOf(account) },
-        requestsPerMinute: 10_000,
+        limits: readLimits(10_000),
       };
       const silent = (): void => undefined;
       const app = createApp({ routers: [readRoutes(deps as ReadDeps)], logger: { info: silent, error: silent } });
@@ -204,7 +205,7 @@ forEachDatabase((name, open) => {
       await commit(generationOf(4, { ...more, entries: [...more.entries, ...paid], reservations }));
       checkpointer = createCheckpointer(db);
       const second = await publish(2);
-      const shown = view.latest()!.toString();
+      const shown = view.latest()!.body.toString();
       expect(second.root).to.equal(treeOf(JSON.parse(shown)).root);
       const { makers } = checkpointSchema.parse(JSON.parse(shown));
       expect(makers.find(({ maker }) => maker === alice)?.balances).to.deep.equal([
@@ -217,7 +218,7 @@ forEachDatabase((name, open) => {
       await commit(generationOf(5, deposit(5, 0, alice, WETH.address, WEI)));
       view = viewOf();
       await view.refresh();
-      expect(view.latest()!.toString()).to.equal(shown);
+      expect(view.latest()!.body.toString()).to.equal(shown);
       const changedRows = (await db.knex('checkpoint_rows').where({ checkpoint_seq: 2 }).count({ n: '*' }).first()) as {
         n: number;
       };

@@ -8,6 +8,7 @@ import type { Db, GenerationWrite } from '../../ledger/types.js';
 import { createApp } from '../../server/app.js';
 import { listen } from '../../server/listen.js';
 import type { ReadDeps } from '../../server/read/deps.js';
+import { readLimits } from '../../server/read/limit.js';
 import { readRoutes } from '../../server/read/routes.js';
 import { createReadStore } from '../../server/read/store.js';
 import { OPERATOR } from './generations.js';
@@ -36,7 +37,7 @@ export async function startReadServer(db: Db, markets: Market[], change: Partial
     capitalFlowStartBlock: DEPLOYMENT_BLOCK,
     markets: () => markets,
     book: () => book,
-    feed: { feedLive: () => true, ageMs: () => 42 },
+    feed: { feedLive: () => true, heardMs: () => -42 },
     readiness: () => ({ ready: false, reason: 'missing_canonical_state' }),
     halt: () => null,
     ownLogs: () => new Set(),
@@ -45,11 +46,15 @@ export async function startReadServer(db: Db, markets: Market[], change: Partial
     inventoryRevision: () => 3,
     store: createReadStore(db),
     checkpoints: { latest: () => null, proofsOf: async () => null },
-    requestsPerMinute: 1_000_000,
+    limits: readLimits(1_000_000),
     ...change,
   };
   const silent = (): void => undefined;
-  const app = createApp({ routers: [readRoutes(deps)], logger: { info: silent, error: silent } });
+  const app = createApp({
+    routers: [readRoutes(deps)],
+    unmatched: deps.limits.read,
+    logger: { info: silent, error: silent },
+  });
   const server = await listen(app, 0, '127.0.0.1');
   return {
     url: server.url,
