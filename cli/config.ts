@@ -19,6 +19,9 @@ export class ConfigError extends Error {
   }
 }
 
+/** A token as settings name it: its symbol, or its address, which is the same in any case. */
+const tokenName = (name: string): string => (/^0x[0-9a-fA-F]{40}$/.test(name) ? name.toLowerCase() : name);
+
 /** Every setting, read from the environment. Absent means the default; present but invalid stops the start. */
 export const settingsSchema = z.object({
   PORT: integer(0, 65_535, 8080).describe('HTTP port of the server; 0 takes a free one'),
@@ -42,6 +45,16 @@ export const settingsSchema = z.object({
     .pipe(z.array(z.enum(ROLES)).min(1))
     .describe('comma-separated roles of this process'),
   OPERATOR_ADDRESS: address.optional().describe("ledger row of the operator's residual; default: the manifest's owner"),
+  OPERATOR_FLOORS: z
+    .string()
+    .default('')
+    .transform((list) => list.split(',').flatMap((item) => (item.trim() === '' ? [] : [item.trim()])))
+    .pipe(z.array(z.string().regex(/^[^=\s]+=-?\d{1,60}(\.\d{1,36})?$/, 'must be <TOKEN>=<amount>')))
+    .transform((items) => items.map((item) => item.split('=') as [string, string]))
+    .transform((floors) => Object.fromEntries(floors.map(([name, floor]) => [tokenName(name), floor])))
+    .describe(
+      "least that the operator's row should have, as <SYMBOL or address>=<amount>,…; an amount may be negative; 0 for others",
+    ),
   POSTER_PRIVATE_KEY: privateKey.optional().describe("signs posts; default: the manifest's poster account"),
   SETTLER_PRIVATE_KEY: privateKey.optional().describe("signs settlements; default: the manifest's settler account"),
   SETTLE_INTERVAL_MS: integer(20, 60_000, 1_000).describe('pause between two rounds of settling withdrawals'),

@@ -5,6 +5,7 @@ import { createMetrics, type MetricSources, type Metrics } from '../server/ops/m
 import { opsRoutes } from '../server/ops/routes.js';
 import { UNATTRIBUTED } from '../ledger/types.js';
 import { readBalances } from '../ledger/ledger-log.js';
+import { readOperatorStandings } from '../ledger/operator-row.js';
 import type { Shared } from './shared.js';
 
 export interface Ops {
@@ -68,6 +69,11 @@ function metricSources(shared: Shared, sources: OpsSources): MetricSources {
       const symbols = new Map(tokens.map(({ address, symbol }) => [address, symbol]));
       const rows = await readBalances(db.knex, { account: UNATTRIBUTED });
       return rows.map(({ token, balanceUnits }) => ({ token: symbols.get(token) ?? token, units: balanceUnits }));
+    },
+    async operator() {
+      const { operator, OPERATOR_FLOORS } = shared.config;
+      const standings = await readOperatorStandings(db.knex, { operator, markets, floors: OPERATOR_FLOORS });
+      return standings.map(({ token, ...facts }) => ({ token: token.symbol, ...facts }));
     },
     signers: () =>
       keepers.signers.map(({ role, status }) => {

@@ -1,6 +1,6 @@
 import type { Middleware } from 'koa';
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
-import { toSafeInt } from '../../core/amounts.js';
+import { maxBig, minBig, toSafeInt } from '../../core/amounts.js';
 
 /** A signer of a keeper. */
 export interface SignerFacts {
@@ -36,6 +36,8 @@ export interface MetricSources {
   ledger(): { head: number; nextBlock: number; headTimestampMs: number; scannedMs: number; generation: number } | null;
   /** Units that a token's rows are away from the vault's holdings: zero, or the ledger halts. */
   unattributed(): Promise<readonly { token: string; units: bigint }[]>;
+  /** The operator's row in every served token, against the floor below which somebody should top it up. */
+  operator(): Promise<readonly { token: string; balanceUnits: bigint; floorUnits: bigint; isBelow: boolean }[]>;
   signers(): readonly SignerFacts[];
   poster(): PosterFacts | null;
   gateway(): { active: boolean; sockets: number; openOrders: number } | null;
@@ -56,6 +58,7 @@ export function createMetrics(sources: MetricSources): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry, prefix: 'curvebook_' });
   ledgerGauges(registry, sources);
+  operatorGauges(registry, sources);
   signerGauges(registry, sources);
   posterGauges(registry, sources);
   gatewayGauges(registry, sources);
@@ -108,6 +111,21 @@ function ledgerGauges(registry: Registry, { readiness, ledger, unattributed, now
   });
   gauge(registry, ['unattributed_units', 'smallest units in the vault that belong to nobody', 'token'], async () =>
     (await unattributed()).map(({ token, units }) => [{ token }, saturated(units)]),
+  );
+}
+
+function operatorGauges(registry: Registry, { operator }: MetricSources): void {
+  gauge(
+    registry,
+    ['operator_units', "smallest units in the operator's row, which may be negative", 'token'],
+    async () => (await operator()).map(({ token, balanceUnits }) => [{ token }, saturated(balanceUnits)]),
+  );
+  gauge(registry, ['operator_floor_units', "least that the operator's row should have", 'token'], async () =>
+    (await operator()).map(({ token, floorUnits }) => [{ token }, saturated(floorUnits)]),
+  );
+  // Judged on exact amounts, which the two gauges above need not be.
+  gauge(registry, ['operator_below_floor', "1 when the operator's row should be topped up", 'token'], async () =>
+    (await operator()).map(({ token, isBelow }) => [{ token }, isBelow ? 1 : 0]),
   );
 }
 
@@ -198,5 +216,5 @@ function requestObserver(registry: Registry): Middleware {
 /** Prometheus has doubles only; beyond what they hold exactly the exact value does not matter to an alarm. */
 function saturated(units: bigint): number {
   const limit = BigInt(Number.MAX_SAFE_INTEGER);
-  return toSafeInt(units > limit ? limit : units);
+  return toSafeInt(maxBig(minBig(units, limit), -limit));
 }

@@ -48,6 +48,7 @@ describe('The files for operators', () => {
       readiness: () => ({ ready: true, reason: null }),
       ledger: () => null,
       unattributed: () => Promise.resolve([]),
+      operator: () => Promise.resolve([]),
       signers: () => [],
       poster: () => null,
       gateway: () => null,

@@ -20,6 +20,11 @@ const SOURCES: MetricSources = {
     generation: 44,
   }),
   unattributed: () => Promise.resolve([{ token: 'USDC', units: 10n ** 30n }]),
+  operator: () =>
+    Promise.resolve([
+      { token: 'USDC', balanceUnits: -1n, floorUnits: 0n, isBelow: true },
+      { token: 'WETH', balanceUnits: 5n, floorUnits: -(10n ** 30n), isBelow: false },
+    ]),
   signers: () => [
     {
       role: 'poster',
@@ -89,6 +94,10 @@ describe('Metrics and probes', () => {
     expect(values.get('curvebook_outbox_oldest_seconds{role="poster",signer="0xabc"}')).to.equal('3');
     expect(values.get('curvebook_unattributed_units{token="USDC"}')).to.equal('9007199254740991');
     expect(values.get('curvebook_open_orders')).to.equal('17');
+    expect(values.get('curvebook_operator_units{token="USDC"}')).to.equal('-1');
+    expect(values.get('curvebook_operator_below_floor{token="USDC"}')).to.equal('1');
+    expect(values.get('curvebook_operator_below_floor{token="WETH"}')).to.equal('0');
+    expect(values.get('curvebook_operator_floor_units{token="WETH"}')).to.equal('-9007199254740991');
   });
 
   it('says nothing about what it does not know', async () => {

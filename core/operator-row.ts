@@ -1,0 +1,50 @@
+import { ceilDiv, parseDecimal } from './amounts.js';
+import type { Address, Market, Token } from './types.js';
+
+/**
+ * The least that the operator's row should have of each token, as decimals with an optional minus in front, by symbol or by lower-case
+ * address. Zero for a token that is not named.
+ */
+export type OperatorFloors = Readonly<Record<string, string>>;
+
+/** Where the operator's row stands in one token. The row alone may be negative: what is missing there is owed to everybody else. */
+export interface OperatorStanding {
+  token: Token;
+  balanceUnits: bigint;
+  floorUnits: bigint;
+  isBelow: boolean;
+}
+
+const SIGNED_DECIMAL = /^(-?)(.+)$/;
+
+/** Units of a signed decimal, rounded up, so that an alarm comes early rather than late. Throws AmountError `bad_decimal`. */
+function floorUnits(text: string, decimals: number): bigint {
+  const [, sign = '', decimal = ''] = SIGNED_DECIMAL.exec(text) ?? [];
+  const { digits, scale } = parseDecimal(decimal);
+  return ceilDiv((sign === '-' ? -digits : digits) * 10n ** BigInt(decimals), 10n ** BigInt(scale));
+}
+
+/** Tokens that listed pairs trade, each once, in the order of listing. */
+export function servedTokens(markets: readonly Pick<Market, 'base' | 'quote'>[]): Token[] {
+  const tokens = new Map(markets.flatMap(({ base, quote }) => [base, quote]).map((token) => [token.address, token]));
+  return [...tokens.values()];
+}
+
+/** The operator's row in every served token against its floor. An address names a token before its symbol does. */
+export function operatorStandings(
+  tokens: readonly Token[],
+  floors: OperatorFloors,
+  balanceUnits: (token: Address) => bigint,
+): OperatorStanding[] {
+  return tokens.map((token) => {
+    const balance = balanceUnits(token.address);
+    const floor = floorUnits(floors[token.address] ?? floors[token.symbol] ?? '0', token.decimals);
+    return { token, balanceUnits: balance, floorUnits: floor, isBelow: balance < floor };
+  });
+}
+
+/** Floors of tokens that no listed pair trades: misspelt, or not listed yet. */
+export function unusedFloors(tokens: readonly Token[], floors: OperatorFloors): string[] {
+  const known = new Set(tokens.flatMap(({ address, symbol }): string[] => [address, symbol]));
+  return Object.keys(floors).filter((name) => !known.has(name));
+}

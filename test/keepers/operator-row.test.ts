@@ -1,0 +1,122 @@
+/** The operator's own money: what reaches its row, how it is topped up, and how it is paid out. */
+import { expect } from 'chai';
+import { MaxUint256 } from 'ethers';
+import type { OperatorFloors } from '../../core/operator-row.js';
+import { readOperatorStandings } from '../../ledger/operator-row.js';
+import { fillWithLegs } from '../../ledger/reads.js';
+import { readBalances } from '../../ledger/balances.js';
+import { custodyOf, GAS, type Custody } from '../support/custody.js';
+import { forEachDatabase } from '../support/db.js';
+import { startKeepers, startManualChain, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';
+
+const SWAP_GAS = { gasLimit: 1_000_000n };
+
+forEachDatabase((name, open) =>
+  describe(`the operator's row, ${name}`, function () {
+    this.timeout(60_000);
+    let chain: ManualChain;
+    let stack: KeeperStack;
+    let custody: Custody;
+
+    before(async function () {
+      this.timeout(120_000);
+      chain = await startManualChain();
+    });
+
+    after(() => chain.close());
+
+    beforeEach(async () => {
+      await chain.reset();
+      stack = await startKeepers(await open(), chain);
+      custody = custodyOf(chain, stack);
+      await custody.mined(() => custody.as('owner').setWithdrawDelay(0n, GAS));
+    });
+
+    afterEach(() => stack.stop());
+
+    const balance = async (symbol: string): Promise<string> => (await custody.standing('owner', symbol)).balance;
+
+    async function below(floors: OperatorFloors): Promise<string[]> {
+      const of = { operator: chain.address('owner'), markets: stack.markets, floors };
+      const standings = await readOperatorStandings(stack.db.knex, of);
+      return standings.filter(({ isBelow }) => isBelow).map(({ token }) => token.symbol);
+    }
+
+    /** Both makers bid at one price, so that a sale is rounded once per leg. */
+    async function quote(): Promise<void> {
+      for (const role of ['maker1', 'maker2']) {
+        await stack.order(chain.address(role), [{ side: 'bid', priceTicks: 300_001n, sizeLots: 10_000n }]);
+      }
+      await stack.poster.round();
+      await custody.mined();
+    }
+
+    async function sell(units: bigint): Promise<bigint> {
+      const [weth, usdc] = [custody.token('WETH'), custody.token('USDC')];
+      const taker = chain.address('taker1');
+      await custody.mined(() => chain.entrypointAs('taker1').swap(weth, usdc, units, 0n, taker, MaxUint256, SWAP_GAS));
+      const fill = await fillWithLegs(stack.db.knex, 0, 1);
+      return fill!.decomposition.operatorGainUnits;
+    }
+
+    /** The operator has no tokens of its own in the sandbox. */
+    async function topUp(amount: string): Promise<string[]> {
+      const units = custody.units('USDC', amount);
+      const token = (role: string) => chain.tokenAs('USDC', role);
+      await custody.mined(() => token('maker3').getFunction('transfer')(chain.address('owner'), units, GAS));
+      const custodian = chain.manifest.contracts['custodian'];
+      await custody.mined(() => token('owner').getFunction('approve')(custodian, units, GAS));
+      return custody.mined(() => custody.as('owner').deposit(custody.token('USDC'), units, GAS));
+    }
+
+    it('holds the residual, is below its floor when that went the other way, and is topped up by a deposit', async () => {
+      await quote();
+      expect(await below({})).to.deep.equal([]);
+      const gainUnits = await sell(custody.units('WETH', '0.333333333333333333'));
+      expect(gainUnits, 'each leg was floored').to.equal(-1n);
+      expect(await balance('USDC')).to.equal('-0.000001');
+      expect(await below({})).to.deep.equal(['USDC']);
+      expect(await below({ USDC: '-0.000001' })).to.deep.equal([]);
+      await custody.expectSound();
+
+      expect(await topUp('25')).to.deep.equal(['Deposited owner USDC 25']);
+      expect(await balance('USDC')).to.equal('24.999999');
+      expect(await below({})).to.deep.equal([]);
+      expect(await below({ USDC: '25' })).to.deep.equal(['USDC']);
+      const rows = await readBalances(stack.db.knex, { account: chain.address('owner') });
+      const row = rows.find(({ token }) => token === custody.token('USDC'));
+      expect(row?.netCapitalUnits, 'capital is what was deposited, not what was earned').to.equal(25_000_000n);
+      await custody.expectSound();
+    });
+
+    it('is paid by the ordinary withdrawal, never more than it has', async () => {
+      await quote();
+      await sell(custody.units('WETH', '0.333333333333333333'));
+      const request = (units: bigint) =>
+        custody.mined(() => custody.as('owner').requestWithdraw(custody.token('USDC'), units, GAS));
+      const settle = async (): Promise<string[]> => {
+        await stack.settler.round();
+        const events = await custody.mined();
+        await stack.settler.round();
+        return events;
+      };
+      await request(1n);
+      expect(await settle(), 'a debt pays nothing').to.deep.equal(['WithdrawSettled owner USDC 0']);
+      expect(await custody.standing('owner', 'USDC')).to.include({ balance: '-0.000001', reserved: '0', claim: '0' });
+
+      await topUp('25');
+      await request(custody.units('USDC', '10'));
+      expect(await settle()).to.deep.equal(['WithdrawSettled owner USDC 10']);
+      const execute = () => custody.mined(() => custody.as('owner').executeWithdraw(custody.token('USDC'), GAS));
+      expect(await execute()).to.deep.equal(['WithdrawExecuted owner USDC 10']);
+      expect(await custody.standing('owner', 'USDC')).to.include({ balance: '14.999999', reserved: '0', claim: '0' });
+      await custody.expectSound();
+
+      await request(MaxUint256);
+      expect(await settle(), 'clamped to the row').to.deep.equal(['WithdrawSettled owner USDC 14.999999']);
+      expect(await execute()).to.deep.equal(['WithdrawExecuted owner USDC 14.999999']);
+      expect(await balance('USDC')).to.equal('0');
+      await custody.expectSound();
+    });
+  }),
+);
