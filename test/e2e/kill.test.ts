@@ -1,35 +1,35 @@
 import { expect } from 'chai';
-import { isError } from 'ethers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { toSafeInt } from '../../core/amounts.js';
-import { auditBooks, balanceOf, fillsNow, limitsAt, MAKERS, micros, wei } from '../support/audit.js';
+import { auditBooks, balanceOf, limitsAt, MAKERS, micros, wei } from '../support/audit.js';
+import {
+  filledOnChain,
+  nothingPromised,
+  orderNow,
+  signOrders,
+  stream,
+  trade,
+  withdraw,
+  type Pace,
+  type Promised,
+} from '../support/crash-acts.js';
 import { fcOptions } from '../support/fc.js';
-import { seededRandom } from '../support/random.js';
+import { seededRandom, type Random } from '../support/random.js';
 import { accountOf, contractsOf, exchangeClient, forEachDatabaseUrl, startStack, until } from '../support/stack.js';
 import type { Stack, TestDatabase } from '../support/stack.js';
-import { FIRST_ASSET, place, placeWith, swap } from '../support/trading.js';
-import { tokenOf } from '../support/stack.js';
+import { place } from '../support/trading.js';
 
 /** Kills in one run; the seed that is printed with the other properties' decides where they fall. */
 const deep = process.env.RUNS !== undefined && process.env.RUNS !== '1';
 const ROUNDS = deep ? 100 : 12;
+/** Bounds one round on a machine that does much else. */
+const ROUND_LIMIT_MS = 150_000;
 /** Longest time that a process lives once the ledger is ready, and longest time that it stays dead. */
 const MAX_LIFE_MS = 1_000;
 const MAX_DEATH_MS = 400;
-/** Pauses between two acts of a maker and of a taker, so that limits on open orders and on listed fills are not reached. */
-const ORDER_PACE_MS = 60;
-const SWAP_PACE_MS = deep ? 3_000 : 500;
-const MAX_OPEN = 600;
+/** Swaps of one taker over the whole run; with three of them less than the 256 fills that the read API lists. */
+const SWAPS_PER_TAKER = 80;
 const DEPOSITS = { WETH: wei('100'), USDC: micros('300000') };
-/** Most fills that the read API lists. */
-const LISTED_FILLS = 256;
-
-/** What a maker was told. An order or a cancel that was sent and not answered is in none of the lists. */
-interface Promises {
-  placed: Set<number>;
-  cancelSent: Set<number>;
-  canceled: Set<number>;
-}
 
 /** Hashes of blocks from `from` on, up to the newest, by number. */
 async function hashesFrom({ provider }: Stack, from: number): Promise<Map<number, string>> {
@@ -45,16 +45,16 @@ async function hashesFrom({ provider }: Stack, from: number): Promise<Map<number
 
 forEachDatabaseUrl((name, open) => {
   describe(`Processes killed in the middle of trading, on ${name}`, function () {
-    this.timeout(deep ? 0 : 900_000);
+    this.timeout(ROUNDS * ROUND_LIMIT_MS);
     let database: TestDatabase;
     let stack: Stack;
 
     before(async () => {
       database = await open();
       // Only PostgreSQL takes roles apart; then each keeper is a victim of its own.
-      const processes =
-        name === 'PostgreSQL' ? ['gateway', 'watcher', 'poster', 'settler'] : ['watcher,gateway,poster,settler'];
-      stack = await startStack({ databaseUrl: database.url, processes });
+      const roles = ['gateway', 'watcher', 'poster', 'settler', 'executor'];
+      const processes = name === 'PostgreSQL' ? roles : [roles.join(',')];
+      stack = await startStack({ databaseUrl: database.url, processes, withdrawDelaySec: 1 });
       for (const role of MAKERS) await stack.operate('maker', 'approve', accountOf(stack, role).address);
     });
 
@@ -70,46 +70,28 @@ forEachDatabaseUrl((name, open) => {
         return now !== null && now.ledger.ready && balanceOf(stack, now, 'WETH') > 0n;
       });
 
-    /**
-     * A maker that never rests: one order after the other far from the market, most of them cancelled. What fails because the server is
-     * dead or not ready was not promised.
-     */
-    async function stream(role: string, promises: Promises, signal: AbortSignal): Promise<void> {
-      const { exchange } = exchangeClient(stack, role);
-      for (let count = 0; !signal.aborted; count += 1) {
-        await delay(ORDER_PACE_MS);
-        try {
-          const quote = { isBuy: true, price: `${1_000 + (count % 500)}`, size: '0.001' };
-          const [oid = 0] = await placeWith(exchange, [quote]);
-          promises.placed.add(oid);
-          if (count % 4 === 0 && promises.placed.size - promises.cancelSent.size < MAX_OPEN) continue;
-          promises.cancelSent.add(oid);
-          await exchange.cancel({ cancels: [{ a: FIRST_ASSET, o: oid }] });
-          promises.canceled.add(oid);
-        } catch {
-          await delay(200);
-        }
+    /** Every process in turn, each time in another order, so that none is left out. */
+    function* victims(random: Random): Generator<string, never> {
+      for (;;) {
+        const left = [...stack.processes];
+        while (left.length > 0) yield left.splice(random.int(0, left.length - 1), 1)[0]!;
       }
     }
 
-    /** Sells and buys small amounts, one swap after the other. A curve may expire under a swap, or be gone for a while. */
-    async function trade(role: string, signal: AbortSignal): Promise<void> {
-      for (let turn = 0; !signal.aborted; turn += 1) {
-        const sell = () => swap(stack, role, 'WETH', 'USDC', wei('0.123456789012345678'));
-        const buy = () => swap(stack, role, 'USDC', 'WETH', micros('400.000001'));
-        try {
-          await (turn % 2 === 0 ? sell() : buy());
-        } catch (error) {
-          if (!isError(error, 'CALL_EXCEPTION')) throw error;
-        }
-        await delay(SWAP_PACE_MS, undefined, { signal }).catch(() => undefined);
+    /** Kills a process after a while, sometimes twice, and waits until it and the ledger are back. */
+    async function killOne(random: Random, victim: string): Promise<void> {
+      await delay(random.int(0, MAX_LIFE_MS));
+      await stack.kill(victim);
+      await delay(random.int(0, MAX_DEATH_MS));
+      if (random.int(0, 5) === 0) {
+        // It dies once more before, or just after, it serves.
+        const started = stack.revive(victim);
+        await delay(random.int(500, 3_000));
+        await stack.kill(victim);
+        await started;
       }
-    }
-
-    /** Withdraws a little, so that settlements are under way when processes die. */
-    async function requestWithdraw(): Promise<void> {
-      const { custodian } = contractsOf(stack, 'maker2');
-      await (await custodian.requestWithdraw(tokenOf(stack, 'USDC').address, 1_000_001n)).wait();
+      await stack.revive(victim);
+      await untilReady();
     }
 
     async function verify(): Promise<void> {
@@ -118,12 +100,11 @@ forEachDatabaseUrl((name, open) => {
     }
 
     it('loses no acknowledged order and no event of the chain, and books none twice', async () => {
-      const { seed } = fcOptions(1);
-      const random = seededRandom(seed);
+      const random = seededRandom(fcOptions(1).seed);
       await untilReady();
-      const promises = new Map<string, Promises>();
+      const promised = new Map<string, Promised>();
       for (const role of MAKERS) {
-        promises.set(role, { placed: new Set(), cancelSent: new Set(), canceled: new Set() });
+        promised.set(role, nothingPromised());
         const quotes = [0, 1, 2].flatMap((level) => [
           { isBuy: true, price: `${2499 - level}`, size: '10' },
           { isBuy: false, price: `${2501 + level}`, size: '10' },
@@ -132,46 +113,73 @@ forEachDatabaseUrl((name, open) => {
       }
 
       const acting = new AbortController();
+      let round = 0;
+      const quota = (): number => Math.floor(((round + 1) * SWAPS_PER_TAKER) / ROUNDS);
+      const pace: Pace = { signal: acting.signal, quota };
+      const signed = signOrders(stack, 'taker3', pace);
       const acts = [
-        ...MAKERS.map((role) => stream(role, promises.get(role)!, acting.signal)),
-        ...['taker1', 'taker2'].map((role) => trade(role, acting.signal)),
+        signed,
+        ...MAKERS.map((role) => stream(stack, role, promised.get(role)!, pace)),
+        ...['taker1', 'taker2'].map((role) => trade(stack, role, pace)),
       ];
-      for (let round = 0; round < ROUNDS; round++) {
-        await requestWithdraw();
-        await delay(random.int(0, MAX_LIFE_MS));
-        const victim = random.pick(stack.processes);
-        await stack.kill(victim);
-        await delay(random.int(0, MAX_DEATH_MS));
-        if (random.int(0, 5) === 0) {
-          // It dies once more before, or just after, it serves.
-          const started = stack.revive(victim);
-          await delay(random.int(500, 3_000));
-          await stack.kill(victim);
-          await started;
+      try {
+        for (const victim of victims(random)) {
+          await withdraw(stack, 'maker2');
+          await killOne(random, victim);
+          round += 1;
+          if (round === ROUNDS) break;
         }
-        await stack.revive(victim);
-        await untilReady();
+      } finally {
+        acting.abort();
+        await Promise.allSettled(acts);
       }
-      acting.abort();
       await Promise.all(acts);
+      await expectBooked();
+      await expectOrdersEnded(await signed);
+      for (const role of MAKERS) await expectKept(role, promised.get(role)!);
+    });
 
-      const { entrypoint } = contractsOf(stack, 'taker1');
+    /** Every event of the chain is in the ledger once, to the unit. */
+    async function expectBooked(): Promise<void> {
+      const { entrypoint, custodian } = contractsOf(stack, 'taker1');
       const swaps = (await entrypoint.queryFilter(entrypoint.filters.Swap(), 0)).length;
       expect(swaps, 'takers traded').to.be.at.least(ROUNDS / 2);
       await until('every fill', async () => (await limits()).ledger.fill_seqs['WETH-USDC'] === swaps);
       await until('every withdrawal to be settled', async () => (await pendingWithdrawals()) === 0);
+      const executed = await custodian.queryFilter(custodian.filters.WithdrawExecuted(), 0);
+      expect(executed.length, 'withdrawals were executed').to.be.greaterThan(0);
       await verify();
-      if ((await fillsNow(stack)).length < LISTED_FILLS) expect(await auditBooks(stack, DEPOSITS)).to.equal(swaps);
-      for (const role of MAKERS) {
-        const { placed, cancelSent, canceled } = promises.get(role)!;
-        expect(placed.size, 'orders were placed').to.be.greaterThan(ROUNDS);
-        const { info, user } = exchangeClient(stack, role);
-        const openNow = new Set((await info.openOrders({ user })).map((order) => order.oid));
-        const lost = [...placed].filter((oid) => !cancelSent.has(oid) && !openNow.has(oid));
-        const undead = [...canceled].filter((oid) => openNow.has(oid));
-        expect({ lost, undead }, role).to.deep.equal({ lost: [], undead: [] });
-      }
-    });
+      expect(await auditBooks(stack, DEPOSITS)).to.equal(swaps);
+    }
+
+    /** Every signed order that was accepted has ended, and those that are called filled are what the chain filled, once each. */
+    async function expectOrdersEnded(ids: readonly string[]): Promise<void> {
+      await until(
+        'every signed order to end',
+        async () => (await Promise.all(ids.map((id) => orderNow(stack, id)))).every((one) => one.status !== 'pending'),
+        ROUND_LIMIT_MS,
+      );
+      const orders = await Promise.all(ids.map((id) => orderNow(stack, id)));
+      const filled = orders.filter(({ status }) => status === 'filled');
+      expect(filled.length, `signed orders were filled, of ${ids.length}`).to.be.greaterThan(0);
+      const byHash = (a: { txHash: string | null }, b: { txHash: string | null }) => (a.txHash! < b.txHash! ? -1 : 1);
+      const told = filled.map(({ txHash, executedSellAmount, executedBuyAmount }) => ({
+        txHash,
+        executedSellAmount,
+        executedBuyAmount,
+      }));
+      expect(told.sort(byHash)).to.deep.equal((await filledOnChain(stack)).sort(byHash));
+    }
+
+    /** What a maker was told still holds. */
+    async function expectKept(role: string, { placed, cancelSent, canceled }: Promised): Promise<void> {
+      expect(placed.size, 'orders were placed').to.be.greaterThan(ROUNDS);
+      const { info, user } = exchangeClient(stack, role);
+      const openNow = new Set((await info.openOrders({ user })).map((order) => order.oid));
+      const lost = [...placed].filter((oid) => !cancelSent.has(oid) && !openNow.has(oid));
+      const undead = [...canceled].filter((oid) => openNow.has(oid));
+      expect({ lost, undead }, role).to.deep.equal({ lost: [], undead: [] });
+    }
 
     const status = async (): Promise<{ pendingWithdrawals: number; reason: string | null }> =>
       JSON.parse((await stack.operate('status', '--json')).split('\n').at(-1)!) as never;

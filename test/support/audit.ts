@@ -78,8 +78,15 @@ export function changeByLegs(decomposition: Decomposition, maker: string): { WET
   };
 }
 
+/** What a maker has taken out by executing its claims, as the chain tells it. */
+async function withdrawn(stack: Stack, maker: string, symbol: string): Promise<bigint> {
+  const { custodian } = contractsOf(stack, 'taker1');
+  const executed = custodian.filters.WithdrawExecuted(maker, tokenOf(stack, symbol).address);
+  return sum((await custodian.queryFilter(executed, 0)).map(({ args }) => args.amount));
+}
+
 /**
- * Every Swap event of the chain is one final, reconciled fill; every maker has its deposits plus what its legs say; `userFills` splits the
+ * Every Swap event of the chain is one final, reconciled fill; every maker has its deposits, less what it took out, plus what its legs say; `userFills` splits the
  * same legs, each part under one id; and all balances add up to what the custodian holds. Returns the number of fills. Trading must
  * have stopped, and all fills must be attributed.
  */
@@ -107,16 +114,19 @@ export async function auditBooks(stack: Stack, deposits: { WETH: bigint; USDC: b
     const { address } = accountOf(stack, role);
     limits.set(address, await limitsAt(stack, address));
     for (const symbol of ['WETH', 'USDC'] as const) {
-      const expected = deposits[symbol] + sum(decompositions.map((one) => changeByLegs(one, address)[symbol]));
+      const paid = await withdrawn(stack, address, symbol);
+      const expected = deposits[symbol] - paid + sum(decompositions.map((one) => changeByLegs(one, address)[symbol]));
       expect(balanceOf(stack, limits.get(address)!, symbol), `${role} ${symbol}`).to.equal(expected);
     }
     await expectSameParts(stack, role, rows, decompositions);
   }
   const operator = accountOf(stack, 'owner').address;
   limits.set(operator, await limitsAt(stack, operator));
-  expect(balanceOf(stack, limits.get(operator)!, 'USDC'), 'operator').to.equal(
-    sum(decompositions.map((one) => micros(one.operator_gain))),
-  );
+  const inputFees = (isBuy: boolean): bigint =>
+    sum(events.flatMap(({ args }) => (args.isBuy === isBuy ? [args.inputFee] : [])));
+  const gains = sum(decompositions.map((one) => micros(one.operator_gain)));
+  expect(balanceOf(stack, limits.get(operator)!, 'USDC'), 'operator USDC').to.equal(gains + inputFees(true));
+  expect(balanceOf(stack, limits.get(operator)!, 'WETH'), 'operator WETH').to.equal(inputFees(false));
   for (const symbol of ['WETH', 'USDC']) {
     const owed = sum([...limits.values()].map((one) => balanceOf(stack, one, symbol)));
     expect(owed, symbol).to.equal(await onChain(symbol, await custodian.getAddress()));

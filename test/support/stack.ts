@@ -18,13 +18,16 @@ import { conform } from './openapi.js';
 import { startChild } from './child.js';
 import type { Child } from './child.js';
 
-const START_TIMEOUT_MS = 60_000;
+/** A bound, not an expectation: machines that run tests are busy. */
+const START_TIMEOUT_MS = 180_000;
 const POLL_MS = 50;
 
 export interface StackOptions {
   databaseUrl: string;
   blockTimeMs?: number;
   marketCount?: number;
+  /** Default: 600. */
+  withdrawDelaySec?: number;
   /** Roles of each process, comma-separated. Default: one process with every role. */
   processes?: readonly string[];
   /** External pools for gasless orders. */
@@ -88,6 +91,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
       serverUrl: `http://127.0.0.1:${port}`,
       marketCount: options.marketCount ?? 1,
       pools: options.pools ?? false,
+      ...(options.withdrawDelaySec === undefined ? {} : { withdrawDelaySec: options.withdrawDelaySec }),
       log: () => undefined,
     });
     writeManifest(manifestPath, manifest);
