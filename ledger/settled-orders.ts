@@ -4,7 +4,8 @@ import type { Address, Hex } from '../core/types.js';
 import { fromColumn, insertAll, toColumn } from './columns.js';
 import type { Queryable, SettledOrder } from './types.js';
 
-interface StoredRow {
+/** A settled order as it is stored. */
+export interface SettledOrderColumns {
   owner: string;
   nonce: string;
   recipient: string;
@@ -29,7 +30,7 @@ export async function insertSettledOrders(
   generation: number,
   orders: readonly SettledOrder[],
 ): Promise<void> {
-  const rows = orders.map((order): StoredRow => ({
+  const rows = orders.map((order): SettledOrderColumns => ({
     owner: order.owner,
     nonce: toColumn(order.nonce),
     recipient: order.recipient,
@@ -54,8 +55,12 @@ export async function readSettledOrder(
 ): Promise<SettledOrderRow | null> {
   const row = (await q('settled_orders')
     .where({ owner: order.owner, nonce: toColumn(order.nonce) })
-    .first()) as StoredRow | undefined;
-  if (row === undefined) return null;
+    .first()) as SettledOrderColumns | undefined;
+  return row === undefined ? null : { ...toSettledOrder(row), generation: row.generation };
+}
+
+/** Reads a stored row. Throws SyntaxError when an amount is not one. */
+export function toSettledOrder(row: SettledOrderColumns): SettledOrder {
   return {
     owner: row.owner as Address,
     nonce: fromColumn(row.nonce),
@@ -69,6 +74,5 @@ export async function readSettledOrder(
     blockNumber: row.block_number,
     txHash: row.tx_hash as Hex,
     logIndex: row.log_index,
-    generation: row.generation,
   };
 }

@@ -5,11 +5,13 @@ import { fromColumn } from '../../ledger/columns.js';
 import { toChainFill, type FillRow } from '../../ledger/fills.js';
 import { readPublication } from '../../ledger/publication-log.js';
 import { differencesFromChain } from '../../ledger/rebuild.js';
+import { toSettledOrder, type SettledOrderColumns } from '../../ledger/settled-orders.js';
 import { VAULT, type CustodyEvent } from '../../ledger/types.js';
 import { ICurveBook__factory, ICustodian__factory } from '../../typechain-types/index.js';
 import { toQuantity, type Rpc } from '../chain/rpc.js';
 import { draftGeneration } from '../watcher/derive.js';
 import { NO_CLAIMS } from '../watcher/claims.js';
+import { draftSettledOrders } from '../watcher/settled-orders.js';
 import { scanRange, type Scan } from '../watcher/scan.js';
 import { readBalancesAt } from '../watcher/tokens.js';
 import { VerifyError, same, type Verification } from './verify.js';
@@ -59,12 +61,21 @@ interface StoredCustody {
   maker: Address;
   token: Address;
   amount_units: string;
+  basis: string | null;
+  ready_at_sec: number | null;
   tx_hash: Hex;
   log_index: number;
 }
 
+const inOrder = (row: object) => Object.entries(row).sort(([a], [b]) => (a < b ? -1 : 1));
+
 /** The events as the watcher reads them, and the rows, in chain order. */
-async function compareEvents({ q, markets }: Verification, scan: Scan, from: number, to: number): Promise<void> {
+async function compareEvents(
+  { q, markets, operator }: Verification,
+  scan: Scan,
+  from: number,
+  to: number,
+): Promise<void> {
   const draft = draftGeneration(scan.events, { markets, listed: [], blocks: scan.blocks, claims: NO_CLAIMS });
   const within = [from, to] as const;
   const custody = (await q('custody_events')
@@ -74,13 +85,17 @@ async function compareEvents({ q, markets }: Verification, scan: Scan, from: num
   same(
     CHECK,
     `the deposits and withdrawals of blocks ${from} to ${to}`,
-    custody.map((row) => [row.kind, row.maker, row.token, row.amount_units, row.tx_hash, row.log_index]),
-    draft.custody.map((one) => [one.kind, one.maker, one.token, `${one.amountUnits}`, one.txHash, one.logIndex]),
+    custody.map((row) => [
+      ...[row.kind, row.maker, row.token, row.amount_units, row.basis, row.ready_at_sec, row.tx_hash, row.log_index],
+    ]),
+    draft.custody.map((one) => [
+      ...[one.kind, one.maker, one.token, `${one.amountUnits}`, one.basis?.toString() ?? null, one.readyAtSec],
+      ...[one.txHash, one.logIndex],
+    ]),
   );
   const fills = (
     (await q('fills').whereBetween('block_number', within).orderBy(['block_number', 'log_index']).select()) as FillRow[]
   ).map(toChainFill);
-  const inOrder = (fill: (typeof fills)[number]) => Object.entries(fill).sort(([a], [b]) => (a < b ? -1 : 1));
   same(CHECK, `the fills of blocks ${from} to ${to}`, fills.map(inOrder), draft.fills.map(inOrder));
   const posts = (await q('posts_seen')
     .whereBetween('block_number', within)
@@ -93,6 +108,14 @@ async function compareEvents({ q, markets }: Verification, scan: Scan, from: num
     posts.map((row) => [row.market, row.seq, row.base_seq, row.deadline_sec, row.words_hash]),
     seen.map((one) => [one.market, one.seq, one.baseSeq, one.deadlineSec, one.wordsHash]),
   );
+  const orders = (
+    (await q('settled_orders')
+      .whereBetween('block_number', within)
+      .orderBy(['block_number', 'log_index'])
+      .select()) as SettledOrderColumns[]
+  ).map(toSettledOrder);
+  const filled = draftSettledOrders(scan.events, markets, operator).orders;
+  same(CHECK, `the signed orders filled in blocks ${from} to ${to}`, orders.map(inOrder), filled.map(inOrder));
   const listed = scan.events.flatMap(({ event }) => (event.type === 'listed' ? [event.index] : []));
   const unknown = listed.find((index) => markets[index] === undefined);
   if (unknown !== undefined)
@@ -116,14 +139,20 @@ async function compareClaims({ q, head, contracts }: Verification, rpc: Rpc): Pr
     maker: Address;
     token: Address;
     claim_units: string;
+    basis: string;
   }[];
   for (let at = 0; at < rows.length; at += SPAN) {
     const part = rows.slice(at, at + SPAN);
-    const calls = part.map(({ maker, token }) => custodian.encodeFunctionData('claim', [maker, token]));
+    const calls = part.flatMap(({ maker, token }) => [
+      custodian.encodeFunctionData('claim', [maker, token]),
+      custodian.encodeFunctionData('claimBasis', [maker, token]),
+    ]);
     const answers = await callAll(rpc, contracts.custodian, calls, head.toBlock);
     part.forEach((row, i) => {
-      const [amount] = custodian.decodeFunctionResult('claim', answers[i]!);
-      same(CHECK, `the claim of ${row.maker} in ${row.token}`, fromColumn(row.claim_units), amount);
+      const [amount] = custodian.decodeFunctionResult('claim', answers[2 * i]!);
+      const [basis] = custodian.decodeFunctionResult('claimBasis', answers[2 * i + 1]!);
+      const stored = [fromColumn(row.claim_units), fromColumn(row.basis)];
+      same(CHECK, `the claim of ${row.maker} in ${row.token}`, stored, [amount, basis]);
     });
   }
 }

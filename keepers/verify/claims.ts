@@ -10,6 +10,7 @@ import {
 import { maxBig } from '../../core/amounts.js';
 import type { Address } from '../../core/types.js';
 import { readBalances } from '../../ledger/balances.js';
+import { liveRanges } from '../../ledger/branches.js';
 import { readClaim } from '../../ledger/claims.js';
 import { fromColumn } from '../../ledger/columns.js';
 import type { CustodyKind } from '../../ledger/types.js';
@@ -24,6 +25,7 @@ interface StoredEvent {
   maker: Address;
   token: Address;
   amount_units: string;
+  basis: string | null;
   ready_at_sec: number | null;
   settlement_no: number | null;
   block_number: number;
@@ -46,11 +48,12 @@ interface Folded {
  */
 export async function verifyClaims(verification: Verification): Promise<number> {
   const { q, onProgress } = verification;
-  const cuts = await settlementCuts(verification);
+  const settlements = await readPrepared(verification);
   const served = await servedFrom(verification);
   // An event of the very generation that listed its token counts: deployments list before anybody can deposit.
   const originGeneration = await capitalOriginGeneration(verification);
   const folded = new Map<string, Folded>();
+  const deltas = new Map<string, bigint>();
   const total = ((await q('custody_events').count({ count: '*' }).first()) as { count: number }).count;
   for (let done = 0; done < total; done += PAGE) {
     const page = (await q('custody_events')
@@ -60,19 +63,31 @@ export async function verifyClaims(verification: Verification): Promise<number> 
       .select()) as StoredEvent[];
     for (const event of page) {
       if ((served.get(event.token) ?? Number.MAX_SAFE_INTEGER) > event.generation) continue;
-      apply(folded, cuts, event, event.generation > originGeneration);
+      const key = `${event.generation}:${event.maker}:${event.token}`;
+      const before = folded.get(`${event.maker}:${event.token}`)?.state ?? NO_CLAIM;
+      const { state } = apply(folded, settlements, event, event.generation > originGeneration);
+      deltas.set(key, (deltas.get(key) ?? 0n) + state.outstandingUnits - before.outstandingUnits);
     }
     onProgress({ check: CHECK, done: Math.min(done + PAGE, total), total });
   }
+  await compareReservations(verification, deltas);
   return compare(verification, folded);
 }
 
-async function settlementCuts({ q }: Verification): Promise<Map<number, number>> {
-  const rows = await q('settlements').select<{ settlement_no: number; cut_block: number }[]>(
-    'settlement_no',
-    'cut_block',
-  );
-  return new Map(rows.map((row) => [row.settlement_no, row.cut_block]));
+/** A prepared settlement, as far as its event must agree with it. */
+interface Prepared {
+  settlement_no: number;
+  maker: Address;
+  token: Address;
+  amount_units: string;
+  basis: string;
+  cut_block: number;
+}
+
+async function readPrepared({ q }: Verification): Promise<Map<number, Prepared>> {
+  const columns = ['settlement_no', 'maker', 'token', 'amount_units', 'basis', 'cut_block'] as const;
+  const rows = await q('settlements').select<Prepared[]>(...columns);
+  return new Map(rows.map((row) => [row.settlement_no, row]));
 }
 
 async function capitalOriginGeneration({ q }: Verification): Promise<number> {
@@ -82,10 +97,10 @@ async function capitalOriginGeneration({ q }: Verification): Promise<number> {
 
 function apply(
   folded: Map<string, Folded>,
-  cuts: ReadonlyMap<number, number>,
+  settlements: ReadonlyMap<number, Prepared>,
   event: StoredEvent,
   counts: boolean,
-): void {
+): Folded {
   const { maker, token } = event;
   const key = `${maker}:${token}`;
   const one = folded.get(key) ?? { maker, token, state: NO_CLAIM, requests: [], netCapital: 0n };
@@ -107,25 +122,64 @@ function apply(
       one.state = afterSettlement(
         one.state,
         { units, readyAtSec: event.ready_at_sec },
-        laterRequests(one, cuts, event),
+        laterRequests(one, settlements, event),
       );
       break;
   }
+  return one;
 }
 
 /** Requests that the settlement did not look at; all that wait when no log prepared it. */
-function laterRequests(one: Folded, cuts: ReadonlyMap<number, number>, event: StoredEvent): LaterRequests {
+function laterRequests(one: Folded, settlements: ReadonlyMap<number, Prepared>, event: StoredEvent): LaterRequests {
   const { state, requests } = one;
   if (event.settlement_no === null) {
     return { units: maxBig(state.outstandingUnits - state.claimUnits, 0n), sinceBlock: state.pendingSinceBlock };
   }
-  const cut = cuts.get(event.settlement_no);
-  if (cut === undefined) throw new VerifyError(CHECK, `settlement ${event.settlement_no} was never prepared`);
+  const prepared = settlements.get(event.settlement_no);
+  const name = `settlement ${event.settlement_no}`;
+  if (prepared === undefined) throw new VerifyError(CHECK, `${name} was never prepared`);
+  const said = ({
+    maker,
+    token,
+    amount_units,
+    basis,
+  }: Pick<Prepared, 'maker' | 'token' | 'amount_units'> & { basis: string | null }) => [
+    maker,
+    token,
+    amount_units,
+    basis,
+  ];
+  same(CHECK, name, said(prepared), said(event));
+  const cut = prepared.cut_block;
   const later = requests.filter(({ blockNumber }) => blockNumber > cut);
   return {
     units: later.reduce((sum, { units }) => addSaturating(sum, units), 0n),
     sinceBlock: later[0]?.blockNumber ?? null,
   };
+}
+
+/** Each generation that stands reserved and released what its events say, by `generation:maker:token`. */
+async function compareReservations(
+  { q, head, reversals }: Verification,
+  deltas: ReadonlyMap<string, bigint>,
+): Promise<void> {
+  const left = new Map([...deltas].filter(([, units]) => units !== 0n));
+  const reversing = new Set(reversals.map(({ generation }) => generation));
+  for (const { from, to } of liveRanges(reversals, head.generation)) {
+    for (let start = from; start <= to; start += PAGE) {
+      const rows = await q('balance_changes')
+        .whereBetween('generation', [start, Math.min(start + PAGE - 1, to)])
+        .select<{ generation: number; account: Address; token: Address; reserved_delta_units: string }[]>();
+      for (const { generation, account, token, reserved_delta_units: units } of rows) {
+        if (reversing.has(generation)) continue;
+        const key = `${generation}:${account}:${token}`;
+        const name = `what generation ${generation} reserved of ${token} for ${account}`;
+        same(CHECK, name, fromColumn(units), left.get(key) ?? 0n);
+        left.delete(key);
+      }
+    }
+  }
+  for (const [key, units] of left) same(CHECK, `what was reserved in ${key}`, 0n, units);
 }
 
 async function compare({ q }: Verification, folded: ReadonlyMap<string, Folded>): Promise<number> {

@@ -125,11 +125,13 @@ async function lateFills(
 }
 
 /** The counters of each market add up from its fills, and every fill hit a curve that was seen. */
-async function verifyProgress({ q, markets }: Verification, derived: number): Promise<void> {
+async function verifyProgress({ q, markets }: Verification, ofCurves: number): Promise<void> {
   let total = 0;
   for (const market of markets) {
     const sums = { ask: 0n, bid: 0n };
     let fillSeq = 0;
+    /** Counters after each generation that has fills. */
+    const derived = new Map<number, string[]>();
     for (;;) {
       const rows = (await q('fills')
         .where({ market: market.index })
@@ -141,18 +143,25 @@ async function verifyProgress({ q, markets }: Verification, derived: number): Pr
         same(CHECK, `the fill of ${market.pair} after ${fillSeq}`, row.fill_seq, fillSeq + 1);
         fillSeq = row.fill_seq;
         sums[row.side] += BigInt(row.base_units);
+        derived.set(row.generation, [`${fillSeq}`, `${sums.ask}`, `${sums.bid}`]);
       }
       if (rows.length === 0) break;
     }
     total += fillSeq;
-    const stored = (await q('market_progress')
-      .where({ market: market.index })
-      .orderBy('generation', 'desc')
-      .first()) as { fill_seq: number; ask_volume_units: string; bid_volume_units: string } | undefined;
-    const counters = [stored?.fill_seq ?? 0, stored?.ask_volume_units ?? '0', stored?.bid_volume_units ?? '0'];
-    same(CHECK, `the counters of ${market.pair}`, counters, [fillSeq, `${sums.ask}`, `${sums.bid}`]);
+    const stored = (await q('market_progress').where({ market: market.index }).orderBy('generation').select()) as {
+      generation: number;
+      fill_seq: number;
+      ask_volume_units: string;
+      bid_volume_units: string;
+    }[];
+    same(
+      CHECK,
+      `the counters of ${market.pair}`,
+      stored.map((row) => [row.generation, `${row.fill_seq}`, row.ask_volume_units, row.bid_volume_units]),
+      [...derived].map(([generation, counters]) => [generation, ...counters]),
+    );
   }
-  if (total !== derived) {
-    throw new VerifyError(CHECK, `${total} fills are stored, ${derived} of them on curves that were seen on-chain`);
+  if (total !== ofCurves) {
+    throw new VerifyError(CHECK, `${total} fills are stored, ${ofCurves} of them on curves that were seen on-chain`);
   }
 }
