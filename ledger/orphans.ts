@@ -29,8 +29,22 @@ export interface OrphanedEvent {
   txHash: Hex;
 }
 
+/** A signed order whose owner may have been told that it was filled. It is executed again while it is valid. */
+export interface OrphanedOrder {
+  /** Null for an order that no swap API of this database took. */
+  orderId: string | null;
+  owner: Address;
+  tokenIn: Address;
+  amountInUnits: bigint;
+  tokenOut: Address;
+  amountOutUnits: bigint;
+  blockNumber: number;
+  txHash: Hex;
+}
+
 export interface Orphans {
   fills: OrphanedFill[];
+  orders: OrphanedOrder[];
   custody: OrphanedEvent[];
 }
 
@@ -66,6 +80,18 @@ interface StoredEvent {
   log_index: number;
 }
 
+interface StoredOrder {
+  owner: Address;
+  nonce: string;
+  token_in: Address;
+  token_out: Address;
+  amount_in_units: string;
+  amount_out_units: string;
+  block_number: number;
+  tx_hash: Hex;
+  log_index: number;
+}
+
 /** What the ledger holds of the blocks after `block`: what is lost if the chain has no longer got them. */
 export async function listOrphans(q: Queryable, block: number): Promise<Orphans> {
   const fills = (await q('fills').where('block_number', '>', block).select()) as StoredFill[];
@@ -76,27 +102,54 @@ export async function listOrphans(q: Queryable, block: number): Promise<Orphans>
     .where('fill.block_number', '>', block)
     .select<StoredPart[]>('part.*');
   const events = (await q('custody_events').where('block_number', '>', block).select()) as StoredEvent[];
-  return toOrphans(fills, parts, events);
+  const orders = (await q('settled_orders').where('block_number', '>', block).select()) as StoredOrder[];
+  return { ...toOrphans(fills, parts, events), orders: await toOrders(q, orders) };
 }
 
 /** What a reversal set aside because its block was lost, not because it was read anew. */
 export async function readOrphans(q: Queryable, reversal: number): Promise<Orphans> {
   const row = (await readReversals(q)).find(({ generation }) => generation === reversal);
-  if (row === undefined) return { fills: [], custody: [] };
+  if (row === undefined) return { fills: [], orders: [], custody: [] };
   const span = { from: row.keptGeneration + 1, to: row.generation };
   const lost = (one: { block_number: number }): boolean => one.block_number > row.toBlock - row.depth;
-  return toOrphans(
-    (await readOrphanedRows<StoredFill>(q, 'fills', span, reversal)).filter(lost),
-    await readOrphanedRows<StoredPart>(q, 'order_fills', span, reversal),
-    (await readOrphanedRows<StoredEvent>(q, 'custody_events', span, reversal)).filter(lost),
-  );
+  const orders = (await readOrphanedRows<StoredOrder>(q, 'settled_orders', span, reversal)).filter(lost);
+  return {
+    ...toOrphans(
+      (await readOrphanedRows<StoredFill>(q, 'fills', span, reversal)).filter(lost),
+      await readOrphanedRows<StoredPart>(q, 'order_fills', span, reversal),
+      (await readOrphanedRows<StoredEvent>(q, 'custody_events', span, reversal)).filter(lost),
+    ),
+    orders: await toOrders(q, orders),
+  };
+}
+
+/** With the ids under which their owners know them. */
+async function toOrders(q: Queryable, rows: readonly StoredOrder[]): Promise<OrphanedOrder[]> {
+  const orders: OrphanedOrder[] = [];
+  for (const row of [...rows].sort((a, b) => a.block_number - b.block_number || a.log_index - b.log_index)) {
+    const placed = await q('swap_quotes as quote')
+      .join('swap_orders as placed', 'placed.quote_id', 'quote.id')
+      .where({ 'quote.owner': row.owner, 'quote.nonce': row.nonce })
+      .first<{ id: string } | undefined>('placed.id');
+    orders.push({
+      orderId: placed?.id ?? null,
+      owner: row.owner,
+      tokenIn: row.token_in,
+      amountInUnits: fromColumn(row.amount_in_units),
+      tokenOut: row.token_out,
+      amountOutUnits: fromColumn(row.amount_out_units),
+      blockNumber: row.block_number,
+      txHash: row.tx_hash,
+    });
+  }
+  return orders;
 }
 
 function toOrphans(
   fills: readonly StoredFill[],
   parts: readonly StoredPart[],
   events: readonly StoredEvent[],
-): Orphans {
+): Omit<Orphans, 'orders'> {
   const key = ({ market, fill_seq: fillSeq }: { market: number; fill_seq: number }) => `${market}:${fillSeq}`;
   const partsOf = groupBy(
     [...parts].sort((a, b) => a.part_no - b.part_no),

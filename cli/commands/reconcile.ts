@@ -88,6 +88,12 @@ function describePlan({ orphanedBlocks, reversal, generations, orphans, balances
         (one) => `    ${one.maker} order ${one.oid} tid ${one.tid} ${one.baseUnits} base units`,
       ),
     ]),
+    `${orphans.orders.length} signed orders are lost, which their owners may have seen filled:`,
+    ...orphans.orders.map(
+      (one) =>
+        `  order ${one.orderId ?? '(of another API)'} of ${one.owner}, ${one.amountInUnits} units of ${one.tokenIn} for ` +
+        `${one.amountOutUnits} units of ${one.tokenOut}, in ${one.txHash}`,
+    ),
     'balances change by, before the chain is read anew:',
     ...balances.map((one) => `  ${one.account} ${one.deltaUnits} units of ${one.token}`),
   ];

@@ -1,3 +1,5 @@
+import { formatUnits } from '../../core/amounts.js';
+import { servedTokens, unusedFloors, type OperatorStanding } from '../../core/operator-row.js';
 import { judgeReadiness, CATCH_UP_BLOCKS } from '../../keepers/watcher/status.js';
 import { readHead } from '../../keepers/watcher/headers.js';
 import { readStandingHalt } from '../../keepers/watcher/standing-halt.js';
@@ -6,6 +8,7 @@ import { countPendingClaims } from '../../ledger/claims.js';
 import { readTx } from '../../ledger/db.js';
 import { loadLedgerHead, readMarkets } from '../../ledger/ledger-log.js';
 import { readOperatorState } from '../../ledger/operator-log.js';
+import { readOperatorStandings } from '../../ledger/operator-row.js';
 import { readOrphans } from '../../ledger/orphans.js';
 import { listOutbox } from '../../ledger/outbox.js';
 import { landedSeq, lastPublicationSeq } from '../../ledger/publication-log.js';
@@ -60,6 +63,7 @@ async function readStatus(q: Queryable, config: Config) {
     Date.now(),
   );
   const unmined = await listOutbox(q, { unfinished: true, limit: 10_000 });
+  const { operator, OPERATOR_FLOORS: floors } = config;
   return {
     deploymentId: config.manifest.deploymentId,
     ...readiness,
@@ -75,11 +79,18 @@ async function readStatus(q: Queryable, config: Config) {
         landedSeq: await landedSeq(q, index),
       })),
     ),
+    operator: { address: operator, tokens: await readOperatorStandings(q, { operator, markets, floors }) },
+    unusedFloors: unusedFloors(servedTokens(markets), floors),
     makers: { approved: approved.size, suspended: suspended.size },
     pendingWithdrawals: await countPendingClaims(q),
     unminedTransactions: unmined.length,
     lastReversal: reversal === null ? null : { ...reversal, orphans: await readOrphans(q, reversal.generation) },
   };
+}
+
+function describeStanding({ token, balanceUnits, floorUnits, isBelow }: OperatorStanding): string {
+  const [balance, floor] = [formatUnits(balanceUnits, token.decimals), formatUnits(floorUnits, token.decimals)];
+  return `operator: ${balance} ${token.symbol}${isBelow ? `, below its floor of ${floor}: deposit ${token.symbol}` : ''}`;
 }
 
 function describe(status: Awaited<ReturnType<typeof readStatus>>): string[] {
@@ -93,13 +104,15 @@ function describe(status: Awaited<ReturnType<typeof readStatus>>): string[] {
     ...status.markets.map(
       (one) => `${one.pair}: fill ${one.fillSeq}, curve ${one.landedSeq} landed, ${one.preparedSeq} prepared`,
     ),
+    ...status.operator.tokens.map(describeStanding),
+    ...status.unusedFloors.map((name) => `OPERATOR_FLOORS names ${name}, which no listed pair trades`),
     `${status.makers.approved} makers approved, ${status.makers.suspended} suspended`,
     `${status.pendingWithdrawals} withdrawals wait, ${status.unminedTransactions} transactions unmined`,
     ...(lastReversal === null
       ? []
       : [
-          `last reversal: blocks ${lastReversal.fromBlock} to ${lastReversal.toBlock}, ${lastReversal.orphans.fills.length} fills ` +
-            `and ${lastReversal.orphans.custody.length} deposits and withdrawals lost`,
+          `last reversal: blocks ${lastReversal.fromBlock} to ${lastReversal.toBlock}, ${lastReversal.orphans.fills.length} fills, ` +
+            `${lastReversal.orphans.orders.length} signed orders, and ${lastReversal.orphans.custody.length} deposits and withdrawals lost`,
         ]),
   ];
 }

@@ -90,7 +90,8 @@ export function createSettler(deps: SettlerDeps): Settler {
     const lowered = await lower(head, open);
     if (lowered !== null) return { ...nothing, ...lowered };
     if (!deps.readiness().ready) return nothing;
-    return (await settle(open.length === 0)) ?? nothing;
+    // A settlement that landed in a lost block is under way again, although its end was noted.
+    return (await settle(open.length === 0 && outbox.status().unminedCount === 0)) ?? nothing;
   }
 
   /** Notes how settlements ended whose nonces a scanned block has used; returns those that are still open. */

@@ -3,11 +3,17 @@ import type { Wallet } from 'ethers';
 import { parseUnits } from 'ethers';
 import type { Address } from '../../core/types.js';
 import { readBalances, sumBalances } from '../../ledger/balances.js';
+import { createRpc } from '../../keepers/chain/rpc.js';
+import { verifyLedger } from '../../keepers/verify/verify.js';
 import { readHalt } from '../../ledger/halts.js';
+import { readOrphans } from '../../ledger/orphans.js';
 import { fillWithLegs } from '../../ledger/reads.js';
+import { readReversals } from '../../ledger/reversals.js';
 import { forEachDatabase } from '../support/db.js';
+import { forksOf } from '../support/fork.js';
 import { startManualChain, type ManualChain } from '../support/keeper-stack.js';
 import { startSwapStack, type SwapStack } from '../support/swap-stack.js';
+import { verifyDeps } from '../support/verify.js';
 
 const wei = (amount: string): string => parseUnits(amount, 18).toString();
 const micros = (amount: string): string => parseUnits(amount, 6).toString();
@@ -121,6 +127,40 @@ forEachDatabase((name, open) =>
       expect(BigInt(sellAmount)).to.equal((cost * 10_050n) / 10_000n);
       expect(before - (await stack.balanceOf('USDC', taker.address))).to.equal(cost);
       await expectSolvent();
+    });
+
+    it('takes a fill back with its block, says whom it was told to, and fills the order once in the end', async () => {
+      await quoteMarket();
+      const forks = forksOf(chain, stack.keepers);
+      const mark = await forks.mark();
+      const quote = await stack.quote(taker.address, { sellAmountBeforeFee: wei('2') });
+      const { body } = await stack.submit(quote, taker);
+      await stack.land();
+      expect((await stack.order(body.orderId)).status).to.equal('filled');
+
+      await forks.fork(mark);
+      const { orphans } = await forks.reconcile();
+      const { sellAmount, buyAmount, feeAmount } = quote.quote;
+      const [lost, ...others] = orphans.orders;
+      expect(others).to.deep.equal([]);
+      expect(lost).to.include({
+        orderId: body.orderId,
+        owner: taker.address.toLowerCase(),
+        amountInUnits: BigInt(sellAmount),
+        amountOutUnits: BigInt(buyAmount),
+      });
+      const [reversal] = await readReversals(stack.db.knex);
+      expect((await readOrphans(stack.db.knex, reversal!.generation)).orders).to.deep.equal(orphans.orders);
+      expect(await stack.order(body.orderId)).to.include({ status: 'pending', executedBuyAmount: '0', txHash: null });
+      expect(await operatorBalance('WETH'), 'its fee is gone, too').to.equal(0n);
+      await expectSolvent();
+
+      for (let round = 0; round < 3; round++) await stack.land();
+      expect(await stack.order(body.orderId)).to.include({ status: 'filled', executedBuyAmount: buyAmount });
+      expect(await operatorBalance('WETH'), 'booked once').to.equal(BigInt(feeAmount));
+      await expectSolvent();
+      const report = await verifyLedger({ ...verifyDeps(stack.db, chain), rpc: createRpc(chain.rpcUrl) });
+      expect(report).to.include({ fills: 1, reversals: 1 });
     });
 
     for (const kind of ['sell', 'buy'] as const) {

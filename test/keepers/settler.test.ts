@@ -159,7 +159,12 @@ forEachDatabase((name, open) =>
         await stack.stop();
         const real = await startKeepers(stack.db, chain, {
           settler: {
-            outbox: { ...outbox, signer: chain.address('settler'), resume: async () => undefined } as unknown as Outbox,
+            outbox: {
+              ...outbox,
+              signer: chain.address('settler'),
+              resume: async () => undefined,
+              status: () => ({ unminedCount: 0 }),
+            } as unknown as Outbox,
           },
         });
         await real.watcher.scan();
