@@ -9,17 +9,18 @@ export const checkpointCommand: Command = {
 Shows the latest checkpoint: its root, its block, and what every account has in it, in base units.
 
 ${COMMON_OPTIONS}`,
-  async run(line) {
+  maxArguments: 0,
+  async run(line, io) {
     return withDatabase(commandConfig(line), async (db) => {
       const shown = await readTx(db, async (q) => {
         const head = await lastCheckpoint(q);
         return head === null ? null : { ...head, rows: await readCheckpointState(q, head) };
       });
       if (shown === null) {
-        print(line, null, ['no checkpoint yet']);
+        print(io, line, null, ['no checkpoint yet']);
         return 0;
       }
-      print(line, shown, [
+      print(io, line, shown, [
         `checkpoint ${shown.checkpointSeq} of ${new Date(shown.timestampMs).toISOString()}, generation ${shown.generation}, ` +
           `block ${shown.blockNumber} (${shown.blockHash})`,
         `root ${shown.root}, ${shown.leafCount} leaves`,

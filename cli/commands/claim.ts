@@ -9,13 +9,14 @@ import { COMMON_OPTIONS, commandConfig, print, readAddress, withDatabase, type C
 
 /** Lowers a settled claim. */
 export const claimCommand: Command = {
-  help: `curvebook claim lower <maker> <token> <amount> [--yes] [options]
+  help: `curvebook claim lower <maker> <token> <amount> [options]
 
 Asks the settler to lower a settled claim to an amount in token units, 0 to cancel it. Of use while its delay has not passed: an
 executed claim can't be lowered. What is taken off stays in the maker's balance.
 
 ${COMMON_OPTIONS}`,
-  async run(line) {
+  maxArguments: 4,
+  async run(line, io) {
     const [verb, maker, symbol, amount] = line.positionals;
     if (verb !== 'lower') throw new ConfigError([`unknown command: claim ${verb ?? ''}`]);
     return withDatabase(commandConfig(line), async (db) => {
@@ -32,7 +33,7 @@ ${COMMON_OPTIONS}`,
         note: '',
         lower: { token: token.address, amountUnits },
       });
-      print(line, row, [
+      print(io, line, row, [
         `asked the settler, as act ${row.operatorSeq}, to lower the claim of ${address} to ${amount} ${token.symbol}`,
       ]);
       return 0;

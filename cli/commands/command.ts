@@ -1,5 +1,6 @@
 /** What operator commands share. */
 import { createInterface } from 'node:readline/promises';
+import type { Readable, Writable } from 'node:stream';
 import { pino } from 'pino';
 import { getAddress } from 'ethers';
 import type { Address } from '../../core/types.js';
@@ -10,12 +11,22 @@ import type { Db } from '../../ledger/types.js';
 import type { CommandLine } from '../arguments.js';
 import { ConfigError, loadConfig, type Config } from '../config.js';
 
+/** Where a command reads answers and writes what it found. */
+export interface Io {
+  input: Readable & { isTTY?: boolean };
+  output: Writable;
+  /** Questions, progress and messages, so that output stays what was asked for. */
+  errors: Writable & { isTTY?: boolean };
+}
+
 /** One operator command. */
 export interface Command {
   /** First line: usage. */
   help: string;
+  /** Most arguments beside options; more are a mistake. */
+  maxArguments: number;
   /** Returns the exit code: 0, or what its help says. */
-  run(line: CommandLine): Promise<number>;
+  run(line: CommandLine, io: Io): Promise<number>;
 }
 
 /** Options that all of them take. */
@@ -48,20 +59,23 @@ export function commandRpc(config: Config): RpcPool {
 }
 
 /** Prints one value: as JSON, or as the lines of text that say the same. */
-export function print(line: CommandLine, value: unknown, text: readonly string[]): void {
-  process.stdout.write(line.json ? `${stringify(value)}\n` : text.map((one) => `${one}\n`).join(''));
+export function print({ output }: Io, line: CommandLine, value: unknown, text: readonly string[]): void {
+  output.write(line.json ? `${stringify(value)}\n` : text.map((one) => `${one}\n`).join(''));
 }
 
 /** Asks on the terminal; without one the answer is no, unless `--yes` was given. */
-export async function confirm(line: CommandLine, question: string): Promise<boolean> {
+export async function confirm({ input, errors }: Io, line: CommandLine, question: string): Promise<boolean> {
   if (line.yes) return true;
-  if (!process.stdin.isTTY) {
-    process.stderr.write('nobody to ask on this terminal; pass --yes\n');
+  if (input.isTTY !== true) {
+    errors.write('nobody to ask on this terminal; pass --yes\n');
     return false;
   }
-  const prompt = createInterface({ input: process.stdin, output: process.stderr });
+  const prompt = createInterface({ input, output: errors });
+  // An input that ends answers nothing, and nothing is no.
+  const ended = new Promise<string>((resolve) => prompt.once('close', () => resolve('')));
   try {
-    return /^y(es)?$/i.test((await prompt.question(`${question} [y/N] `)).trim());
+    const answer = await Promise.race([prompt.question(`${question} [y/N] `), ended]);
+    return /^y(es)?$/i.test(answer.trim());
   } finally {
     prompt.close();
   }

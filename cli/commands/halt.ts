@@ -9,11 +9,12 @@ export const haltCommand: Command = {
 Stops readiness, publication and settlement until \`curvebook resume\`. The ledger goes on following the chain; cancels work.
 
 ${COMMON_OPTIONS}`,
-  async run(line) {
+  maxArguments: Number.POSITIVE_INFINITY,
+  async run(line, io) {
     const note = line.positionals.join(' ') || 'halted by the operator';
     return withDatabase(commandConfig(line), async (db) => {
       const row = await appendOperatorRow(db, { timeMs: Date.now(), kind: 'halt', maker: null, note });
-      print(line, row, [`halted: ${note}`]);
+      print(io, line, row, [`halted: ${note}`]);
       return 0;
     });
   },
@@ -27,11 +28,12 @@ Puts an end to every halt that stands now, the operator's own and those that the
 again halts again; after a reorganisation of the chain it is \`curvebook reconcile\` that is needed.
 
 ${COMMON_OPTIONS}`,
-  async run(line) {
+  maxArguments: 0,
+  async run(line, io) {
     return withDatabase(commandConfig(line), async (db) => {
       const before = await readHalt(db.knex);
       const row = await appendOperatorRow(db, { timeMs: Date.now(), kind: 'resume', maker: null, note: '' });
-      print(line, { ...row, ended: before }, [
+      print(io, line, { ...row, ended: before }, [
         before === null ? 'resumed' : `resumed; ended ${before.code}: ${before.message}`,
       ]);
       return 0;

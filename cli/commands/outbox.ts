@@ -12,7 +12,8 @@ Lists the transactions that keepers have signed and that the chain has not used 
 in any state.
 
 ${COMMON_OPTIONS}`,
-  async run(line) {
+  maxArguments: 1,
+  async run(line, io) {
     const signer = line.positionals[0];
     return withDatabase(commandConfig(line), async (db) => {
       const rows = await listOutbox(db.knex, {
@@ -29,7 +30,7 @@ ${COMMON_OPTIONS}`,
           `${row.signer} nonce ${row.nonce} ${row.finished ? 'used' : 'unmined'} ${row.txKey} ${row.hash} ` +
           `${new Date(row.sentMs).toISOString()} max fee ${row.maxFeeWei} wei`,
       );
-      print(line, shown, text.length === 0 ? ['no transactions'] : text);
+      print(io, line, shown, text.length === 0 ? ['no transactions'] : text);
       return 0;
     });
   },

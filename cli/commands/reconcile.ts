@@ -5,7 +5,16 @@ import { lastGeneration } from '../../ledger/generations.js';
 import { lastCarriedOut, requestReconcile } from '../../ledger/reconcile-requests.js';
 import type { Db } from '../../ledger/types.js';
 import type { CommandLine } from '../arguments.js';
-import { COMMON_OPTIONS, commandConfig, commandRpc, confirm, print, withDatabase, type Command } from './command.js';
+import {
+  COMMON_OPTIONS,
+  commandConfig,
+  commandRpc,
+  confirm,
+  print,
+  withDatabase,
+  type Command,
+  type Io,
+} from './command.js';
 
 /** Asked for and not carried out yet: no watcher is running, or it found the request out of date. */
 const EXIT_PENDING = 3;
@@ -24,36 +33,37 @@ integrity halt. Refuses more than 64 blocks. Exits with ${EXIT_PENDING} when the
   --capital-origin    let the net_capital counters start again at the next block
   --rpc <url>         JSON-RPC endpoints, comma-separated (RPC_URL)
 ${COMMON_OPTIONS}`,
-  async run(line) {
+  maxArguments: 0,
+  async run(line, io) {
     const config = commandConfig(line);
     return withDatabase(config, async (db) => {
       try {
         const plan = await planReconcile(db, commandRpc(config), config.manifest);
-        return await carryOut(line, db, plan);
+        return await carryOut(io, line, db, plan);
       } catch (error) {
         if (!(error instanceof ReconcileError)) throw error;
-        print(line, { ok: false, code: error.code, message: error.message }, [`${error.code}: ${error.message}`]);
+        print(io, line, { ok: false, code: error.code, message: error.message }, [`${error.code}: ${error.message}`]);
         return 1;
       }
     });
   },
 };
 
-async function carryOut(line: CommandLine, db: Db, plan: ReconcilePlan | null): Promise<number> {
+async function carryOut(io: Io, line: CommandLine, db: Db, plan: ReconcilePlan | null): Promise<number> {
   if (plan === null && !line.capitalOrigin) {
     const halt = await readStandingHalt(db.knex);
     const hint = halt === null ? '' : `; it is halted by ${halt.code}, which \`curvebook resume\` puts an end to`;
-    print(line, { ok: true, plan: null, halt }, [`the chain has every block of the ledger${hint}`]);
+    print(io, line, { ok: true, plan: null, halt }, [`the chain has every block of the ledger${hint}`]);
     return 0;
   }
-  if (!line.json) process.stdout.write(`${describe(plan, line.capitalOrigin).join('\n')}\n`);
-  if (!(await confirm(line, 'Reconcile?'))) return 1;
+  if (!line.json) io.output.write(`${describe(plan, line.capitalOrigin).join('\n')}\n`);
+  if (!(await confirm(io, line, 'Reconcile?'))) return 1;
   const request = { reversal: plan?.reversal ?? null, capitalOrigin: line.capitalOrigin };
   const operatorSeq = await requestReconcile(db, request, Date.now());
   const done = await waitFor(db, operatorSeq);
   const head = await lastGeneration(db.knex);
   const halt = await readStandingHalt(db.knex);
-  print(line, { ok: done, operatorSeq, plan, generation: head?.generation ?? 0, halt }, [
+  print(io, line, { ok: done, operatorSeq, plan, generation: head?.generation ?? 0, halt }, [
     done
       ? `done; the ledger is at generation ${head?.generation}, block ${head?.toBlock}${halt === null ? '' : `, halted by ${halt.code}`}`
       : `asked for as act ${operatorSeq}; the watcher does it when it runs, unless the ledger has moved on by then`,

@@ -25,14 +25,15 @@ Says where the ledger stands and why it is not ready, what is halted, which curv
 reorganisation of the chain took back from whom.
 
 ${COMMON_OPTIONS}`,
-  async run(line) {
+  maxArguments: 0,
+  async run(line, io) {
     const config = commandConfig(line);
     return withDatabase(config, async (db) => {
       const durable = await readTx(db, (q) => readStatus(q, config));
       const head = await readHead(commandRpc(config)).catch((error: unknown) => String(error));
       const chain =
         typeof head === 'string' ? { problem: head } : { head: head.number, timeMs: head.timestampSec * 1_000 };
-      print(line, { ...durable, chain }, [
+      print(io, line, { ...durable, chain }, [
         ...describe(durable),
         'problem' in chain ? `chain: ${chain.problem}` : `chain: block ${chain.head}`,
       ]);

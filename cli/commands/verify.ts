@@ -1,5 +1,5 @@
 import { VerifyError, verifyLedger, type VerifyProgress } from '../../keepers/verify/verify.js';
-import { COMMON_OPTIONS, commandConfig, commandRpc, print, withDatabase, type Command } from './command.js';
+import { COMMON_OPTIONS, commandConfig, commandRpc, print, withDatabase, type Command, type Io } from './command.js';
 
 /** Exit code when something that is stored is not what it should be. */
 const EXIT_DIFFERENCE = 2;
@@ -14,7 +14,8 @@ blocks, events, holdings, claims and live curves with the chain. Reads only; the
 
   --rpc <url>         compare with this node, too
 ${COMMON_OPTIONS}`,
-  async run(line) {
+  maxArguments: 0,
+  async run(line, io) {
     const config = commandConfig(line);
     const { custodian, curveBook, entrypoint, orderSettler } = config.manifest.contracts;
     return withDatabase(config, async (db) => {
@@ -26,9 +27,9 @@ ${COMMON_OPTIONS}`,
           operator: config.operator,
           contracts: { custodian, curveBook, entrypoint, orderSettler },
           rpc: line.overrides.RPC_URL === undefined ? null : commandRpc(config),
-          onProgress: line.json ? () => undefined : createProgressBar(),
+          onProgress: line.json ? () => undefined : createProgressBar(io),
         });
-        print(line, { ok: true, ...report }, [
+        print(io, line, { ok: true, ...report }, [
           `verified up to generation ${report.generation}, block ${report.blockNumber}: ${report.blocks} blocks, ` +
             `${report.curves} curves, ${report.fills} fills, ${report.postings} postings, ${report.balances} balances, ` +
             `${report.claims} withdrawals, ${report.checkpoints} checkpoints, ${report.reversals} reversals` +
@@ -37,7 +38,9 @@ ${COMMON_OPTIONS}`,
         return 0;
       } catch (error) {
         if (!(error instanceof VerifyError)) throw error;
-        print(line, { ok: false, check: error.check, message: error.message }, [`${error.check}: ${error.message}`]);
+        print(io, line, { ok: false, check: error.check, message: error.message }, [
+          `${error.check}: ${error.message}`,
+        ]);
         return EXIT_DIFFERENCE;
       }
     });
@@ -45,17 +48,16 @@ ${COMMON_OPTIONS}`,
 };
 
 /** A bar that is drawn over on a terminal, and a line now and then elsewhere. */
-function createProgressBar(): (progress: VerifyProgress) => void {
-  const { stderr } = process;
+function createProgressBar({ errors }: Io): (progress: VerifyProgress) => void {
   let saidMs = Number.NEGATIVE_INFINITY;
   return ({ check, done, total }) => {
     const share = total === 0 ? 1 : done / total;
     const nowMs = Date.now();
     const ended = done >= total;
-    if (!ended && nowMs - saidMs < (stderr.isTTY ? 100 : LINE_INTERVAL_MS)) return;
+    if (!ended && nowMs - saidMs < (errors.isTTY === true ? 100 : LINE_INTERVAL_MS)) return;
     saidMs = nowMs;
     const bar = '#'.repeat(Math.round(share * 30)).padEnd(30, '.');
     const text = `${check.padEnd(12)} [${bar}] ${done} of ${total}`;
-    stderr.write(stderr.isTTY ? `\r${text}${ended ? '\n' : ''}` : `${text}\n`);
+    errors.write(errors.isTTY === true ? `\r${text}${ended ? '\n' : ''}` : `${text}\n`);
   };
 }

@@ -143,7 +143,8 @@ forEachDatabase((name, open) =>
       const token = (role: string) => chain.tokenAs('WETH', role);
       const custodian = chain.manifest.contracts['custodian'];
       await custody.mined(
-        () => token('maker3').getFunction('approve')(custodian, MaxUint256, GAS) as Promise<ContractTransactionResponse>,
+        () =>
+          token('maker3').getFunction('approve')(custodian, MaxUint256, GAS) as Promise<ContractTransactionResponse>,
       );
       const mark = await forks.mark();
       await custody.mined(() => custody.as('maker3').deposit(custody.token('WETH'), weth('9'), GAS));

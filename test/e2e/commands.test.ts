@@ -1,0 +1,340 @@
+/** Every operator command, as an operator types it: what it prints, what it changes, what it refuses. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect } from 'chai';
+import { MaxUint256 } from 'ethers';
+import { COMMANDS } from '../../cli/program.js';
+import { writeManifest } from '../../deploy/manifest.js';
+import { lastCheckpoint } from '../../ledger/checkpoint-log.js';
+import { readOperatorRows } from '../../ledger/operator-log.js';
+import { custodyOf, GAS, type Custody } from '../support/custody.js';
+import { forEachDatabase, locationOf } from '../support/db.js';
+import { forksOf } from '../support/fork.js';
+import { startKeepers, startManualChain, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';
+import { runCurvebook, type Ran } from '../support/terminal.js';
+
+forEachDatabase((name, open) =>
+  describe(`operator commands, ${name}`, function () {
+    this.timeout(60_000);
+    let chain: ManualChain;
+    let stack: KeeperStack;
+    let custody: Custody;
+    let folder: string;
+    let common: string[];
+
+    before(async function () {
+      this.timeout(120_000);
+      chain = await startManualChain();
+    });
+
+    after(() => chain?.close());
+
+    beforeEach(async () => {
+      await chain.reset();
+      stack = await startKeepers(await open(), chain);
+      custody = custodyOf(chain, stack);
+      await custody.mined();
+      folder = mkdtempSync(join(tmpdir(), 'curvebook-commands-'));
+      writeManifest(join(folder, 'manifest.json'), chain.manifest);
+      const { url, schema } = locationOf(stack.db);
+      const database = schema === undefined ? url : `${url}${url.includes('?') ? '&' : '?'}schema=${schema}`;
+      common = ['--manifest', join(folder, 'manifest.json'), '--database', database];
+    });
+
+    afterEach(async () => {
+      await stack.stop();
+      rmSync(folder, { recursive: true });
+    });
+
+    const run = (args: readonly string[], answer?: string): Promise<Ran> => runCurvebook([...args, ...common], answer);
+
+    /** Runs a command that succeeds, with `--json`, and returns its value; it is all there is on the output. */
+    async function json<T>(...args: string[]): Promise<T> {
+      const { code, output, errors } = await run([...args, '--json']);
+      expect([code, errors], args.join(' ')).to.deep.equal([0, '']);
+      return JSON.parse(output) as T;
+    }
+
+    async function expectRefused(args: readonly string[], reason: RegExp): Promise<void> {
+      const before = await readOperatorRows(stack.db.knex, { after: 0, limit: 1_000 });
+      const { code, output, errors } = await run(args);
+      expect([code, output], args.join(' ')).to.deep.equal([1, '']);
+      expect(errors, args.join(' ')).to.match(reason);
+      expect(await readOperatorRows(stack.db.knex, { after: 0, limit: 1_000 }), 'nothing was done').to.deep.equal(
+        before,
+      );
+    }
+
+    it('explain themselves, without a deployment', async () => {
+      const usage = await runCurvebook(['--help']);
+      for (const [command, { help }] of Object.entries(COMMANDS)) {
+        const explained = await runCurvebook([command, '--help']);
+        expect(explained).to.deep.equal({ code: 0, output: help, errors: '' });
+        expect(help.startsWith(`curvebook ${command}`), command).to.equal(true);
+        expect(help).to.include('--json').and.include('--database').and.include('--manifest');
+        expect(usage.output).to.include(help);
+      }
+      expect(Object.keys(COMMANDS)).to.have.members([
+        ...['maker', 'claim', 'status', 'verify', 'reconcile', 'checkpoint', 'outbox', 'halt', 'resume'],
+      ]);
+    });
+
+    it('refuse what they do not know', async () => {
+      await expectRefused(['mkaer', 'list'], /unknown command: mkaer/);
+      await expectRefused(['constructor'], /unknown command: constructor/);
+      await expectRefused(['status', '--verbose'], /--verbose/);
+      for (const command of ['status', 'verify', 'reconcile', 'checkpoint', 'resume']) {
+        await expectRefused([command, 'now'], /unexpected argument: now/);
+      }
+      const elsewhere = await runCurvebook(['status', '--manifest', join(folder, 'none.json'), ...common.slice(2)]);
+      expect([elsewhere.code, elsewhere.errors]).to.satisfy(
+        ([code, errors]: [number, string]) => code === 1 && /can't read .*none\.json/.test(errors),
+      );
+    });
+
+    it('approve, suspend and list makers', async () => {
+      const [first, second] = [chain.address('maker1'), chain.address('maker2')];
+      expect(await json('maker', 'list')).to.deep.equal([]);
+      expect(await json('maker', 'approve', first.toUpperCase().replace('0X', '0x'))).to.include({
+        kind: 'approve',
+        maker: first,
+      });
+      expect((await run(['maker', 'approve', second])).output).to.equal(`${second} is approved\n`);
+      expect((await run(['maker', 'suspend', second])).output).to.equal(`${second} is suspended\n`);
+      const rows = [
+        { maker: first, status: 'approved' },
+        { maker: second, status: 'suspended' },
+      ].sort((a, b) => (a.maker < b.maker ? -1 : 1));
+      expect(await json('maker', 'list')).to.deep.equal(rows);
+      expect((await run(['maker', 'list'])).output).to.equal(
+        rows.map((row) => `${row.maker} ${row.status}\n`).join(''),
+      );
+      await expectRefused(['maker'], /unknown command: maker/);
+      await expectRefused(['maker', 'promote', first], /unknown command: maker promote/);
+      await expectRefused(['maker', 'approve'], /not an address: \(none given\)/);
+      await expectRefused(['maker', 'approve', first.slice(0, -1)], /not an address/);
+      await expectRefused(['maker', 'list', first], /unexpected argument/);
+      await expectRefused(['maker', 'approve', first, second], /unexpected argument/);
+    });
+
+    it('halt and resume', async () => {
+      interface Status {
+        ready: boolean;
+        reason: string | null;
+        halt: { code: string; message: string } | null;
+      }
+      expect((await json<Status>('status')).halt).to.equal(null);
+      expect((await run(['halt', 'looking', 'into', 'it'])).output).to.equal('halted: looking into it\n');
+      const halted = await json<Status>('status');
+      expect([halted.ready, halted.reason, halted.halt?.message]).to.deep.equal([
+        false,
+        'operator_halt',
+        'looking into it',
+      ]);
+      expect((await run(['status'])).output).to.match(/^not ready: operator_halt\nhalted: operator: looking into it\n/);
+      expect(await json('resume')).to.include({ kind: 'resume' });
+      expect((await json<Status>('status')).halt).to.equal(null);
+      expect(await json('halt')).to.include({ kind: 'halt', note: 'halted by the operator' });
+      expect((await run(['resume'])).output).to.match(/^resumed/);
+
+      // What the watcher found ends with it, too, and is named.
+      await custody.mined(() =>
+        custody.as('settler').settleWithdraw(chain.address('maker1'), custody.token('WETH'), 1n, 0n, GAS),
+      );
+      expect((await json<Status>('status')).reason).to.equal('integrity_halt');
+      expect((await run(['resume'])).output).to.match(/^resumed; ended unexplained_settlement: /);
+    });
+
+    it('lower a claim', async () => {
+      const maker = chain.address('maker1');
+      const settle = async (): Promise<string[]> => {
+        await stack.settler.round();
+        const events = await custody.mined();
+        await stack.settler.round();
+        return events;
+      };
+      await expectRefused(['claim', 'lower', maker, 'WETH', '1'], /does not lower it/);
+      await custody.mined(() => custody.as('maker1').requestWithdraw(custody.token('WETH'), 10n ** 18n, GAS));
+      expect(await settle()).to.deep.equal(['WithdrawSettled maker1 WETH 1']);
+      for (const [args, reason] of [
+        [['raise', maker, 'WETH', '2'], /unknown command: claim raise/],
+        [[], /unknown command: claim/],
+        [['lower'], /no listed pair trades \(no token given\)/],
+        [['lower', maker, 'DOGE', '0'], /no listed pair trades DOGE/],
+        [['lower', '0x1234', 'WETH', '0'], /not an address: 0x1234/],
+        [['lower', maker, 'WETH'], /not an amount of WETH: \(none given\)/],
+        [['lower', maker, 'WETH', '0.5e0'], /not an amount of WETH/],
+        [['lower', maker, 'WETH', '0.0000000000000000001'], /not an amount of WETH/],
+        [['lower', maker, 'WETH', '1'], /the claim is 1000000000000000000 units/],
+        [['lower', maker, 'WETH', '0', 'now'], /unexpected argument: now/],
+      ] as const) {
+        await expectRefused(['claim', ...args], reason);
+      }
+      expect(await json('claim', 'lower', maker, 'WETH', '0.25')).to.deep.include({
+        kind: 'lowerClaim',
+        maker,
+        lower: { token: custody.token('WETH'), amountUnits: 250_000_000_000_000_000 },
+      });
+      expect(await settle()).to.deep.equal(['WithdrawSettled maker1 WETH 0.25']);
+      const told = await run(['claim', 'lower', maker, custody.token('WETH'), '0']);
+      expect(told.output).to.match(/^asked the settler, as act \d+, to lower the claim of 0x[0-9a-f]{40} to 0 WETH\n$/);
+      expect(await settle()).to.deep.equal(['WithdrawSettled maker1 WETH 0']);
+      expect(await custody.standing('maker1', 'WETH')).to.include({ reserved: '0', claim: '0', available: '100' });
+    });
+
+    it('show the latest checkpoint', async () => {
+      expect(await json('checkpoint')).to.equal(null);
+      expect((await run(['checkpoint'])).output).to.equal('no checkpoint yet\n');
+      await stack.settler.round();
+      const head = (await lastCheckpoint(stack.db.knex))!;
+      const shown = await json<{ root: string; rows: { account: string; balanceUnits: number }[] }>('checkpoint');
+      expect(shown).to.include({ checkpointSeq: 1, root: head.root, generation: head.generation, leafCount: 4 });
+      expect(shown.rows).to.have.length(4);
+      const text = (await run(['checkpoint'])).output;
+      expect(text).to.include(`root ${head.root}, 4 leaves`);
+      expect(text).to.match(
+        new RegExp(`${chain.address('maker1')} 0x[0-9a-f]{40} 100000000000000000000, 0 of it reserved`),
+      );
+    });
+
+    it('show what keepers have signed', async () => {
+      expect(await json('outbox', '--all')).to.deep.equal([]);
+      expect((await run(['outbox'])).output).to.equal('no transactions\n');
+      await stack.order(chain.address('maker1'), [{ side: 'ask', priceTicks: 300_000n, sizeLots: 10_000n }]);
+      await stack.poster.round();
+      const poster = chain.address('poster');
+      const [waiting, ...others] =
+        await json<{ signer: string; nonce: number; finished: boolean; txKey: string }[]>('outbox');
+      expect(others).to.deep.equal([]);
+      expect(waiting).to.include({ signer: poster, finished: false });
+      expect((await run(['outbox', poster])).output).to.match(
+        new RegExp(`^${poster} nonce \\d+ unmined post:\\S+ 0x[0-9a-f]{64} \\S+ max fee \\d+ wei\\n$`),
+      );
+      expect(await json('outbox', chain.address('settler'))).to.deep.equal([]);
+      await custody.mined();
+      await stack.poster.round();
+      expect(await json('outbox')).to.deep.equal([]);
+      expect((await json<{ finished: boolean }[]>('outbox', '--all')).map(({ finished }) => finished)).to.deep.equal([
+        true,
+      ]);
+      await expectRefused(['outbox', 'poster'], /not an address: poster/);
+      await expectRefused(['outbox', poster, poster], /unexpected argument/);
+    });
+
+    it("say where the ledger stands, the operator's row and its floor included", async () => {
+      interface Status {
+        generation: number;
+        markets: object[];
+        makers: object;
+        operator: { address: string; tokens: { token: { symbol: string }; isBelow: boolean }[] };
+        unusedFloors: string[];
+        pendingWithdrawals: number;
+        lastReversal: null;
+        chain: { head: number };
+      }
+      const status = await json<Status>('status');
+      expect(status).to.deep.include({ pendingWithdrawals: 0, lastReversal: null, unusedFloors: [] });
+      expect(status.markets).to.deep.equal([{ pair: 'WETH-USDC', fillSeq: 0, preparedSeq: 0, landedSeq: 0 }]);
+      expect(status.operator.address).to.equal(chain.address('owner'));
+      expect(status.operator.tokens.map(({ token, isBelow }) => [token.symbol, isBelow])).to.deep.equal([
+        ['WETH', false],
+        ['USDC', false],
+      ]);
+      expect(status.chain.head).to.equal(await chain.provider.getBlockNumber());
+      process.env.OPERATOR_FLOORS = 'USDC=12.5,WHET=1';
+      try {
+        const { output } = await run(['status']);
+        expect(output).to.include('operator: 0 WETH\n');
+        expect(output).to.include('operator: 0 USDC, below its floor of 12.5: deposit USDC\n');
+        expect(output).to.include('OPERATOR_FLOORS names WHET, which no listed pair trades\n');
+      } finally {
+        delete process.env.OPERATOR_FLOORS;
+      }
+    });
+
+    it('verify, with a bar, and exit with 2 at the first difference', async () => {
+      await stack.settler.round();
+      const verified = await run(['verify', '--rpc', chain.rpcUrl]);
+      expect(verified.code).to.equal(0);
+      expect(verified.output).to.match(/^verified up to generation \d+, .* 1 checkpoints, .* events of the chain\n$/);
+      const bars = verified.errors.trim().split('\n');
+      for (const check of ['blocks', 'postings', 'withdrawals', 'checkpoints', 'chain']) {
+        const last = bars.filter((line) => line.startsWith(check)).at(-1);
+        expect(last, check).to.match(/^\w+ +\[#{30}\] (\d+) of \1$/);
+      }
+      expect(await json('verify')).to.deep.include({ ok: true, checkpoints: 1, chainEvents: null });
+
+      await stack.db.knex('checkpoints').update({ leaf_count: 5 });
+      const found = await run(['verify']);
+      expect([found.code, found.output]).to.deep.equal([
+        2,
+        'checkpoints: root and leaves of checkpoint 1: stored is ' +
+          `${JSON.stringify([(await lastCheckpoint(stack.db.knex))!.root, 5])}, derived ` +
+          `${JSON.stringify([(await lastCheckpoint(stack.db.knex))!.root, 4])}\n`,
+      ]);
+      const told = await run(['verify', '--json']);
+      expect([told.code, told.errors]).to.deep.equal([2, '']);
+      expect(JSON.parse(told.output)).to.include({ ok: false, check: 'checkpoints' });
+    });
+
+    it('reconcile after they asked: yes, no, and nobody there', async () => {
+      const { order } = stack;
+      const forks = forksOf(chain, stack);
+      const [oid] = await order(chain.address('maker1'), [{ side: 'ask', priceTicks: 300_000n, sizeLots: 100_000n }]);
+      await stack.poster.round();
+      await custody.mined();
+      expect((await run(['reconcile'])).output).to.equal('the chain has every block of the ledger\n');
+      const mark = await forks.mark();
+      const taker = chain.address('taker1');
+      const [usdc, weth] = [custody.token('USDC'), custody.token('WETH')];
+      await custody.mined(
+        () => custody.as('maker2').requestWithdraw(usdc, 5n, GAS),
+        () =>
+          chain.entrypointAs('taker1').swapExactOutput(usdc, weth, 10n ** 18n, MaxUint256, taker, MaxUint256, {
+            gasLimit: 1_000_000n,
+          }),
+      );
+      await forks.fork(mark);
+      await stack.watcher.scan();
+
+      const refused = await run(['reconcile']);
+      expect([refused.code, refused.errors]).to.deep.equal([1, 'nobody to ask on this terminal; pass --yes\n']);
+      for (const answer of ['n\n', '\n', 'yess\n', '']) {
+        const no = await run(['reconcile'], answer);
+        expect([no.code, no.errors], JSON.stringify(answer)).to.satisfy(
+          ([code, errors]: [number, string]) => code === 1 && errors.includes('Reconcile? [y/N]'),
+        );
+      }
+      expect(stack.watcher.status().halt?.code).to.equal('canonical_mismatch');
+      expect(await readOperatorRows(stack.db.knex, { after: 0, limit: 10 }), 'nothing was asked for').to.deep.equal([]);
+
+      // The watcher of a running server does it; here it is driven meanwhile.
+      let answered = false;
+      const watcher = (async () => {
+        while (!answered) await stack.watcher.scan().then(() => delay(20));
+      })();
+      const yes = await run(['reconcile'], 'y\n').finally(() => (answered = true));
+      await watcher;
+      expect([yes.code, yes.output.split('\n').at(-2)]).to.satisfy(
+        ([code, last]: [number, string]) => code === 0 && last.startsWith('done; the ledger is at generation'),
+      );
+      expect(yes.output).to.match(/the chain has lost blocks (\d+) to \1 \(1 blocks\)/);
+      expect(yes.output).to.include('1 fills are lost, with what makers were told of them:');
+      expect(yes.output, 'an orphaned notification').to.match(
+        new RegExp(`    ${chain.address('maker1')} order ${oid} tid \\d+ 1000000000000000000 base units`),
+      );
+      expect(yes.output).to.match(new RegExp(`  requested ${chain.address('maker2')} 5 units of ${usdc} in 0x`));
+      const lost = await json<{
+        lastReversal: { orphans: { fills: { notifications: object[] }[]; custody: object[] } };
+      }>('status');
+      expect(lost.lastReversal.orphans.fills[0]?.notifications).to.have.length(1);
+      expect(lost.lastReversal.orphans.custody).to.have.length(1);
+      expect((await run(['status'])).output).to.match(
+        /last reversal: blocks .*, 1 fills, 0 signed orders, and 1 deposits and withdrawals lost/,
+      );
+      expect((await run(['verify', '--rpc', chain.rpcUrl])).code).to.equal(0);
+    });
+  }),
+);
