@@ -2,6 +2,8 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
+import { documentedTables, gasTables } from '../../bench/gas/doc.js';
+import { readSnapshot } from '../../bench/gas/snapshot.js';
 import { readBuild } from '../../deploy/build.js';
 import { SNAPSHOT_CONTRACTS, SNAPSHOT_FOLDER, contractSnapshot, idOf } from '../../deploy/snapshots.js';
 
@@ -36,6 +38,10 @@ describe('what is written about the contracts', () => {
       expect(rows).to.deep.equal(real);
     });
   }
+
+  it('docs/contracts.md has the gas of the snapshot; else npm run bench:gas -- --write', () => {
+    expect(documentedTables()).to.equal(gasTables(readSnapshot()));
+  });
 
   it('every error, event and function of the interfaces says what it means', () => {
     const folder = join(root, 'contracts', 'interfaces');

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
+import { JsonRpcProvider, keccak256 } from 'ethers';
 import { sandboxAccounts } from '../../deploy/accounts.js';
 import type { Proposal } from '../../deploy/actions.js';
 import type { DeploymentRecord } from '../../deploy/record.js';
@@ -127,13 +128,27 @@ describe('npm run deploy', function () {
   });
 
   it('verifies what is deployed by compiling the very input that explorers get', async () => {
-    const verified = await deploy('verify', ['--only', 'lens,custodian'], '');
+    const verified = await deploy('verify', [], '');
     expect(verified.err).to.equal('');
-    expect(verified.out).to.contain(
-      `lens ${record().contracts.lens} is project/contracts/periphery/CurveLens.sol:CurveLens`,
-    );
-    const listed = readFileSync(join(folder, '8453.verify', 'contracts.json'), 'utf8');
-    const [proxy] = JSON.parse(listed) as VerificationTarget[];
+    const { contracts, implementations } = record();
+    const provider = new JsonRpcProvider(rpcUrl);
+    const targets = JSON.parse(
+      readFileSync(join(folder, '8453.verify', 'contracts.json'), 'utf8'),
+    ) as VerificationTarget[];
+    const proxies = ['custodian', 'curveBook', 'entrypoint'] as const;
+    const names = [...proxies, 'orderSettler', 'lens', 'adapter', ...proxies.map((name) => `${name} implementation`)];
+    expect(targets.map(({ name }) => name)).to.deep.equal(names);
+    const deployed = new Map<string, string>([
+      ...Object.entries(contracts),
+      ...proxies.map((name) => [`${name} implementation`, implementations[name].address] as const),
+    ]);
+    for (const { name, address, qualifiedName, codeHash } of targets) {
+      expect(address, name).to.equal(deployed.get(name));
+      expect(keccak256(await provider.getCode(address)), name).to.equal(codeHash);
+      expect(verified.out).to.contain(`${name} ${address} is ${qualifiedName}`);
+    }
+    provider.destroy();
+    const [proxy] = targets;
     expect(proxy).to.include({ name: 'custodian', contract: 'PlatformProxy' });
     expect(proxy!.compilerVersion).to.match(/^v0\.8\.37\+commit\.\w{8}$/);
     const input = JSON.parse(readFileSync(join(folder, proxy!.inputFile), 'utf8')) as { language: string };

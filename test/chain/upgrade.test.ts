@@ -1,9 +1,6 @@
 import { expect } from 'chai';
 import { Contract, ContractFactory, Interface, parseUnits } from 'ethers';
 import type { Signer } from 'ethers';
-import { encodePost } from '../../core/curve/post.js';
-import { packSide } from '../../core/curve/words.js';
-import type { Hex } from '../../core/types.js';
 import type { Action } from '../../deploy/actions.js';
 import { readBuild } from '../../deploy/build.js';
 import type { Build } from '../../deploy/build.js';
@@ -16,6 +13,7 @@ import { addressesOf, upgradeCommand } from '../../deploy/upgrade.js';
 import type { UpgradeOptions } from '../../deploy/upgrade.js';
 import { CurveLens__factory } from '../../typechain-types/factories/periphery/CurveLens__factory.js';
 import { PropAmmAdapter__factory } from '../../typechain-types/factories/periphery/PropAmmAdapter__factory.js';
+import { postFirstCurve } from '../support/live-curve.js';
 import { refusal, startOwnerWorld } from '../support/owner.js';
 import type { OwnerWorld } from '../support/owner.js';
 import { buildSuccessors } from '../support/successors.js';
@@ -75,23 +73,7 @@ describe('upgrades', function () {
     await (
       await at.custodian.connect(signer(CLAIM_POSTER)).settleWithdraw(await addressOf(MAKER), base, CLAIM_UNITS, 0)
     ).wait();
-    const block = (await chain.provider.getBlock('latest'))!;
-    const knots = [
-      { mantissa: 1000n, exponent: 3n, offset: 0n },
-      { mantissa: 2000n, exponent: 3n, offset: 7n },
-    ];
-    const record = {
-      kind: 'full' as const,
-      marketId: (await at.curveBook.marketAt(0)) as Hex,
-      seq: 1,
-      deadlineSec: block.timestamp + 60,
-      snapAskUnits: 0n,
-      snapBidUnits: 0n,
-      askWords: packSide({ shift: 8n, basePrice: 300_001n, knots }),
-      bidWords: packSide({ shift: 8n, basePrice: 300_000n, knots }),
-    };
-    const data = encodePost({ number: block.number, hash: block.hash as Hex }, [record]);
-    await (await at.curveBook.connect(signer(POSTER)).post(data)).wait();
+    await postFirstCurve(at, signer(POSTER));
     await swap(quote, base, parseUnits('1000', 6));
     await swap(base, quote, parseUnits('0.5', 18));
   }
