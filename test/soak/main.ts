@@ -1,22 +1,24 @@
 /**
  * `npm run soak -- [--minutes 10] [--markets 4] [--block-ms 2000] [--database <url>] [--json]`: the sandbox's chain and server, three makers
  * that replace all their quotes every 200 ms in all markets, two takers; then everything that must hold. The exit code is 1 when
- * something does not.
+ * something does not. With a PostgreSQL URL each run has a schema of its own, which is dropped at the end.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import type { JsonRpcProvider } from 'ethers';
 import { writeManifest } from '../../deploy/manifest.js';
 import { freePort } from '../../deploy/ports.js';
 import { deploySandbox } from '../../deploy/sandbox.js';
 import { connect } from '../../deploy/transactions.js';
+import { openDb } from '../../ledger/db.js';
 import { startChild } from '../support/child.js';
 import { auditDatabase } from './audit.js';
 import { blocksWithoutPost, type BlockRange } from './blocks.js';
 import { depositAll, startMaker } from './maker.js';
-import { residentKb, steadiness } from './memory.js';
+import { judgeMemory, pressAndMeasure, PROBE_ARGS, type MemorySample } from './memory.js';
 
 const { values } = parseArgs({
   options: {
@@ -28,7 +30,9 @@ const { values } = parseArgs({
   },
 });
 const MINUTE_MS = 60_000;
-const SAMPLE_MS = 5_000;
+const SAMPLE_MS = 20_000;
+/** Until a busy server has collected its garbage and said what is left. */
+const ANSWER_TIMEOUT_MS = 10_000;
 const START_TIMEOUT_MS = 60_000;
 /** Blocks until the first curve of every market stands, and until the last fill is booked. */
 const SETTLE_BLOCKS = 6;
@@ -37,10 +41,26 @@ const say = (text: string): void => void process.stderr.write(`soak: ${text}\n`)
 
 const folder = mkdtempSync(join(tmpdir(), 'curvebook-soak-'));
 const manifestPath = join(folder, 'sandbox.json');
-const databaseUrl = values.database ?? `sqlite:${join(folder, 'soak.sqlite')}`;
+const schema = `soak_${process.pid}_${Date.now()}`;
+const databaseUrl = databaseOf(values.database);
 const chain = startChild('deploy/chain.ts', ['--port', '0', '--block-time-ms', values['block-ms']]);
 const children = [chain];
 const stopping = new AbortController();
+
+/** A database that holds nothing yet: a file, or a schema in the PostgreSQL database that was named. */
+function databaseOf(named: string | undefined): string {
+  if (named === undefined) return `sqlite:${join(folder, 'soak.sqlite')}`;
+  const url = new URL(named);
+  if (url.protocol.startsWith('postgres')) url.searchParams.set('schema', schema);
+  return url.toString();
+}
+
+async function dropSchema(): Promise<void> {
+  if (!databaseUrl.startsWith('postgres')) return;
+  const db = await openDb(databaseUrl);
+  await db.knex.raw('drop schema if exists ?? cascade', [schema]);
+  await db.close();
+}
 
 async function untilReady(serverUrl: string, maker: string): Promise<void> {
   for (let waitedMs = 0; waitedMs < START_TIMEOUT_MS; waitedMs += 200) {
@@ -52,6 +72,12 @@ async function untilReady(serverUrl: string, maker: string): Promise<void> {
   throw new Error('the server is not ready');
 }
 
+/** A collection stops the server for a while: least harm is done when the cut for the next block is furthest away. */
+async function untilNextBlock(provider: JsonRpcProvider, endMs: number): Promise<void> {
+  const seen = await provider.getBlockNumber();
+  while (Date.now() < endMs && (await provider.getBlockNumber()) === seen) await delay(20);
+}
+
 async function run(): Promise<boolean> {
   const line = await chain.line((one) => one.startsWith('{'), START_TIMEOUT_MS);
   const { rpcUrl } = JSON.parse(line) as { rpcUrl: string };
@@ -61,10 +87,8 @@ async function run(): Promise<boolean> {
   writeManifest(manifestPath, manifest);
   const provider = connect(rpcUrl);
   const common = ['--manifest', manifestPath, '--database', databaseUrl];
-  const server = startChild('cli/main.ts', ['serve', ...common, '--port', new URL(serverUrl).port], {
-    LOG_LEVEL: 'info',
-    ROLES: '',
-  });
+  const serve = ['serve', ...common, '--port', new URL(serverUrl).port];
+  const server = startChild('cli/main.ts', serve, { LOG_LEVEL: 'info', ROLES: '' }, PROBE_ARGS);
   children.push(server);
   for (const role of MAKERS) {
     const { address } = manifest.accounts.find((one) => one.role === role)!;
@@ -80,12 +104,13 @@ async function run(): Promise<boolean> {
   await delay(SETTLE_BLOCKS * blockMs);
   const range: BlockRange = { from: await provider.getBlockNumber(), to: 0 };
   say(`trading in ${marketCount} markets from block ${range.from} on`);
-  const memoryKb: number[] = [];
+  const samples: MemorySample[] = [];
   const endMs = Date.now() + Number.parseFloat(values.minutes) * MINUTE_MS;
   while (Date.now() < endMs) {
     await delay(Math.min(SAMPLE_MS, Math.max(0, endMs - Date.now())));
+    await untilNextBlock(provider, endMs);
     if (server.process.exitCode !== null) throw new Error(`the server ended:\n${server.output()}`);
-    memoryKb.push(residentKb(server.process.pid!));
+    samples.push(await pressAndMeasure(server, ANSWER_TIMEOUT_MS));
   }
   range.to = await provider.getBlockNumber();
   stopping.abort();
@@ -104,13 +129,13 @@ async function run(): Promise<boolean> {
   const verified = verify.process.exitCode === 0;
   provider.destroy();
 
-  const memory = steadiness(memoryKb);
+  const { problems: grown, ...memory } = judgeMemory(samples);
   const result = { minutes: values.minutes, range, blocks, quoted, audit, memory, status: status ?? null };
   const problems = [
     ...blocks.missed.map((number) => `no post in block ${number}`),
     ...audit.problems,
     ...(verified ? [] : [`verify failed:\n${verify.output()}`]),
-    ...(memory.growth > 0.1 ? [`memory grew by ${(memory.growth * 100).toFixed(1)} % over the last half`] : []),
+    ...grown,
     ...(audit.fills === 0 ? ['nobody traded'] : []),
   ];
   console.log(values.json ? JSON.stringify({ ...result, problems }, null, 2) : summary(result, problems));
@@ -127,5 +152,6 @@ try {
 } finally {
   stopping.abort();
   for (const child of children.reverse()) await child.end('SIGKILL');
+  await dropSchema();
   rmSync(folder, { recursive: true, force: true });
 }

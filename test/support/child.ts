@@ -18,9 +18,14 @@ export interface Child {
   end(signal: NodeJS.Signals): Promise<void>;
 }
 
-/** Runs a TypeScript file of the project. */
-export function startChild(file: string, args: readonly string[], env: Record<string, string> = {}): Child {
-  const child = spawn(process.execPath, ['--import', 'tsx', file, ...args], {
+/** Runs a TypeScript file of the project. `nodeArgs` are for Node itself. */
+export function startChild(
+  file: string,
+  args: readonly string[],
+  env: Record<string, string> = {},
+  nodeArgs: readonly string[] = [],
+): Child {
+  const child = spawn(process.execPath, ['--import', 'tsx', ...nodeArgs, file, ...args], {
     cwd: projectRoot,
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
