@@ -418,7 +418,7 @@ contract CustodianTest is Platform {
     }
 
     function test_RevertWhen_RecipientIsForbidden() external {
-        address[4] memory bad = [address(0), address(custodian), address(book), address(entrypoint)];
+        address[5] memory bad = [address(0), address(custodian), address(book), address(entrypoint), address(settler)];
         vm.startPrank(address(entrypoint));
         for (uint256 i = 0; i < bad.length; ++i) {
             vm.expectRevert(abi.encodeWithSelector(ICustodian.ForbiddenRecipient.selector, bad[i]));

@@ -98,7 +98,7 @@ contract EntrypointTest is Platform {
     }
 
     function test_RevertWhen_RecipientIsForbidden() external {
-        address[4] memory bad = [address(0), address(custodian), address(book), address(entrypoint)];
+        address[5] memory bad = [address(0), address(custodian), address(book), address(entrypoint), address(settler)];
         vm.startPrank(TAKER);
         for (uint256 i = 0; i < bad.length; ++i) {
             bytes memory forbidden = abi.encodeWithSelector(IEntrypoint.ForbiddenRecipient.selector, bad[i]);
