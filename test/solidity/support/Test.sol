@@ -44,6 +44,7 @@ interface Vm {
     function setBlockhash(uint256 blockNumber, bytes32 hash) external;
     function sign(uint256 privateKey, bytes32 digest) external pure returns (uint8 v, bytes32 r, bytes32 s);
     function store(address account, bytes32 slot, bytes32 value) external;
+    function deal(address account, uint256 wei_) external;
     function warp(uint256 timestamp) external;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.28;
 
+import {ERC1967Proxy} from "@openzeppelin/contracts/proxy/ERC1967/ERC1967Proxy.sol";
 import {ERC1967Utils} from "@openzeppelin/contracts/proxy/ERC1967/ERC1967Utils.sol";
 import {UUPSUpgradeable} from "@openzeppelin/contracts/proxy/utils/UUPSUpgradeable.sol";
 import {Initializable} from "@openzeppelin/contracts/proxy/utils/Initializable.sol";
@@ -21,6 +22,33 @@ contract ProxiesTest is Platform {
             vm.prank(STRANGER);
             proxy.acceptOwnership();
             assertEq(proxy.owner(), STRANGER, "accepted");
+        }
+    }
+
+    function test_RevertWhen_AnOfferWasReplacedByAnother() external {
+        address[3] memory proxies = _proxies();
+        for (uint256 i = 0; i < proxies.length; ++i) {
+            Ownable2StepUpgradeable proxy = Ownable2StepUpgradeable(proxies[i]);
+            vm.startPrank(OWNER);
+            proxy.transferOwnership(STRANGER);
+            proxy.transferOwnership(MAKER);
+            vm.stopPrank();
+            vm.prank(STRANGER);
+            vm.expectRevert(abi.encodeWithSelector(OwnableUpgradeable.OwnableUnauthorizedAccount.selector, STRANGER));
+            proxy.acceptOwnership();
+            vm.prank(MAKER);
+            proxy.acceptOwnership();
+            assertEq(proxy.owner(), MAKER, "the last offer");
+        }
+    }
+
+    function test_RevertWhen_TheFirstOwnerIsNobody() external {
+        address[3] memory implementations = _implementations();
+        bytes memory setup = abi.encodeCall(IOwnerSetup.initialize, (address(0)));
+        bytes memory custodianSetup = abi.encodeCall(ICustodianSetup.initialize, (address(0), 0));
+        for (uint256 i = 0; i < implementations.length; ++i) {
+            vm.expectRevert(abi.encodeWithSelector(OwnableUpgradeable.OwnableInvalidOwner.selector, address(0)));
+            new ERC1967Proxy(implementations[i], i == 0 ? custodianSetup : setup);
         }
     }
 
@@ -54,6 +82,30 @@ contract ProxiesTest is Platform {
             UUPSUpgradeable(proxies[i]).upgradeToAndCall(next[i], "");
             bytes32 stored = vm.load(proxies[i], ERC1967Utils.IMPLEMENTATION_SLOT);
             assertEq(address(uint160(uint256(stored))), next[i], "implementation");
+        }
+    }
+
+    /// @dev A proxy that changed over to anything else could never be upgraded again.
+    function test_RevertWhen_UpgradingToWhatIsNoImplementation() external {
+        address[3] memory proxies = _proxies();
+        address[3] memory next = _implementations();
+        vm.deal(OWNER, 1);
+        vm.startPrank(OWNER);
+        for (uint256 i = 0; i < proxies.length; ++i) {
+            UUPSUpgradeable proxy = UUPSUpgradeable(proxies[i]);
+            bytes32 before = vm.load(proxies[i], ERC1967Utils.IMPLEMENTATION_SLOT);
+            address[2] memory bad = [address(base), proxies[i]];
+            for (uint256 k = 0; k < bad.length; ++k) {
+                vm.expectRevert(abi.encodeWithSelector(ERC1967Utils.ERC1967InvalidImplementation.selector, bad[k]));
+                proxy.upgradeToAndCall(bad[k], "");
+            }
+            vm.expectRevert();
+            proxy.upgradeToAndCall(STRANGER, "");
+            vm.expectRevert(ERC1967Utils.ERC1967NonPayable.selector);
+            proxy.upgradeToAndCall{value: 1}(next[i], "");
+            vm.expectRevert(UUPSUpgradeable.UUPSUnauthorizedCallContext.selector);
+            UUPSUpgradeable(next[i]).upgradeToAndCall(next[i], "");
+            assertEq(vm.load(proxies[i], ERC1967Utils.IMPLEMENTATION_SLOT), before, "as it was");
         }
     }
 
