@@ -18,6 +18,7 @@ import { readUnmined, type Unmined } from './outbox.js';
 import { readPostSeen } from './publication-log.js';
 import { fillSeqs } from './reads.js';
 import { readReversals, type ReversalRow } from './reversals.js';
+import { countPending } from './swap-log.js';
 
 /** The curve of one market. */
 export interface CurveFacts {
@@ -67,10 +68,7 @@ export async function readPlatform(q: Queryable): Promise<PlatformFacts> {
   const order = await q<{ order_seq: number; time_ms: number }>('order_log')
     .orderBy('order_seq', 'desc')
     .first('time_ms');
-  const swaps = (await q('swap_pending').count({ count: '*' }).min({ oldest: 'created_ms' }).first()) as {
-    count: number;
-    oldest: number | null;
-  };
+  const swaps = await countPending(q);
   const row = (await readReversals(q)).at(-1);
   return {
     generation: await lastGeneration(q),
@@ -79,7 +77,7 @@ export async function readPlatform(q: Queryable): Promise<PlatformFacts> {
     lastOrderMs: order?.time_ms ?? null,
     pendingClaims: await countPendingClaims(q),
     pendingSwaps: swaps.count,
-    oldestSwapMs: swaps.oldest,
+    oldestSwapMs: swaps.oldestMs,
     unmined: await readUnmined(q),
     holdings: await readHoldings(q),
     reversal: row === undefined ? null : { row, orphans: await readOrphans(q, row.generation) },

@@ -5,7 +5,7 @@
  */
 import type { Knex } from 'knex';
 import type { Address, Hex } from '../core/types.js';
-import { checkLimit, fromColumn, insertAll, toColumn } from './columns.js';
+import { checkLimit, chunks, fromColumn, insertAll, toColumn } from './columns.js';
 import { isUniqueViolation } from './errors.js';
 import type { Db, Queryable } from './types.js';
 
@@ -186,19 +186,52 @@ export interface PendingOrder {
   quote: SwapQuote;
 }
 
-/** The oldest `limit` (1..10000) orders that are not closed. */
+type PendingRow = QuoteRow & Pick<OrderRow, 'signature' | 'client_order_id'> & { order_id: string; placed_ms: number };
+
+/** Orders that did not end, with their quotes, and the fills of those that the ledger knows as filled. */
+const unended = (q: Queryable) =>
+  q('swap_pending as pending')
+    .join('swap_orders as placed', 'placed.id', 'pending.order_id')
+    .join('swap_quotes as quote', 'quote.id', 'placed.quote_id')
+    .leftJoin('settled_orders as fill', { 'fill.owner': 'quote.owner', 'fill.nonce': 'quote.nonce' });
+
+/** The oldest `limit` (1..10000) orders that did not end and that, by the ledger, nobody filled. */
 export async function readPending(q: Queryable, limit: number): Promise<PendingOrder[]> {
-  const ids = await q('swap_pending')
-    .orderBy(['created_ms', 'order_id'])
+  const found: unknown = await unended(q)
+    .whereNull('fill.generation')
+    .orderBy(['pending.created_ms', 'pending.order_id'])
     .limit(checkLimit(limit))
-    .select<{ order_id: string }[]>('order_id');
-  const pending: PendingOrder[] = [];
-  for (const { order_id } of ids) {
-    const order = await readOrder(q, order_id);
-    const quote = order === null ? null : await readQuote(q, order.quoteId);
-    if (order !== null && quote !== null) pending.push({ order, quote });
-  }
-  return pending;
+    .select('quote.*', {
+      order_id: 'placed.id',
+      signature: 'placed.signature',
+      client_order_id: 'placed.client_order_id',
+      placed_ms: 'placed.created_ms',
+    });
+  return (found as PendingRow[]).map((row) => {
+    const { order_id, signature, client_order_id, placed_ms } = row;
+    const placed = { id: order_id, quote_id: row.id, owner: row.owner, signature, client_order_id };
+    return { order: toOrder({ ...placed, created_ms: placed_ms }), quote: toQuote(row) };
+  });
+}
+
+/** How many orders `readPending` would find without a limit, and when the oldest was accepted. */
+export async function countPending(q: Queryable): Promise<{ count: number; oldestMs: number | null }> {
+  const found: unknown = await unended(q)
+    .whereNull('fill.generation')
+    .count({ count: '*' })
+    .min({ oldest: 'pending.created_ms' })
+    .first();
+  const { count, oldest } = found as { count: number; oldest: number | null };
+  return { count, oldestMs: oldest };
+}
+
+/** Orders on the list of those to look after that were filled at `lastBlock` or before, at most `limit` of them. */
+export async function readFilledPending(q: Queryable, lastBlock: number, limit: number): Promise<string[]> {
+  const rows = await unended(q)
+    .where('fill.block_number', '<=', lastBlock)
+    .limit(checkLimit(limit))
+    .select<{ order_id: string }[]>('pending.order_id');
+  return rows.map(({ order_id }) => order_id);
 }
 
 /** Appends an attempt. Inside a transaction of the swap log's writer. */
@@ -256,12 +289,12 @@ export async function insertOutcome(tx: Knex.Transaction, outcome: SwapOutcome):
     generation: outcome.generation,
     time_ms: outcome.timeMs,
   });
-  await closeOrder(tx, outcome.orderId);
+  await closeOrders(tx, [outcome.orderId]);
 }
 
-/** Takes an order that was filled off the list of those to look after. Inside a transaction of the swap log's writer. */
-export async function closeOrder(tx: Knex.Transaction, orderId: string): Promise<void> {
-  await tx('swap_pending').where({ order_id: orderId }).delete();
+/** Takes orders off the list of those to look after. Inside a transaction of the swap log's writer. */
+export async function closeOrders(tx: Knex.Transaction, orderIds: readonly string[]): Promise<void> {
+  for (const part of chunks(orderIds)) await tx('swap_pending').whereIn('order_id', part).delete();
 }
 
 /** How an order ended unfilled, null while it did not. */
@@ -309,16 +342,17 @@ interface OrderRow {
 
 async function orderWhere(q: Queryable, where: Partial<OrderRow>): Promise<SwapOrder | null> {
   const row = (await q('swap_orders').where(where).first()) as OrderRow | undefined;
-  if (row === undefined) return null;
-  return {
-    id: row.id,
-    quoteId: row.quote_id,
-    owner: row.owner as Address,
-    signature: row.signature as Hex,
-    clientOrderId: row.client_order_id,
-    createdMs: row.created_ms,
-  };
+  return row === undefined ? null : toOrder(row);
 }
+
+const toOrder = (row: OrderRow): SwapOrder => ({
+  id: row.id,
+  quoteId: row.quote_id,
+  owner: row.owner as Address,
+  signature: row.signature as Hex,
+  clientOrderId: row.client_order_id,
+  createdMs: row.created_ms,
+});
 
 function orderRow(order: SwapOrder): OrderRow {
   return {

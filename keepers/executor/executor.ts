@@ -4,13 +4,13 @@ import { isNoRoute } from '../../core/swap/pricing.js';
 import type { Address } from '../../core/types.js';
 import { chunks } from '../../ledger/columns.js';
 import { lastGeneration } from '../../ledger/ledger-log.js';
-import { readSettledOrder } from '../../ledger/settled-orders.js';
 import {
-  closeOrder,
+  closeOrders,
   insertAttempt,
   insertOutcome,
   pruneQuotes,
   readAttempts,
+  readFilledPending,
   readPending,
   readTransactions,
   type PendingOrder,
@@ -24,6 +24,7 @@ import type { MarketData } from '../../liquidity/market-data.js';
 import { decodeRoute, planRoute } from '../../liquidity/planner.js';
 import type { Outbox } from '../chain/outbox.js';
 import type { Rpc } from '../chain/rpc.js';
+import { MAX_REORG_BLOCKS } from '../watcher/reconcile.js';
 import { startLoop, type Loop } from '../loop.js';
 import { simulate, type Simulated } from './simulate.js';
 import { orderCalldata } from './transaction.js';
@@ -62,7 +63,9 @@ const MAX_UNMINED = 48;
 /** Unused quotes are kept this long after they expired. */
 const KEEP_QUOTES_MS = 24 * 60 * 60 * 1_000;
 const PRUNE_LIMIT = 1_000;
-const PRUNE_INTERVAL_MS = 60_000;
+/** Most filled orders that are let go at once. */
+const CLOSE_LIMIT = 1_000;
+const TIDY_INTERVAL_MS = 60_000;
 
 /**
  * Executes signed orders. Whether one was filled is decided by the settler's event in a durable generation alone; that it is not filled
@@ -77,11 +80,12 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   const usedAt = new Map<string, number>();
   /** Orders with a transaction under way, as far as this round has come: the oldest, which may be, are looked at first. */
   let unmined = 0;
-  let prunedMs = Number.NEGATIVE_INFINITY;
+  let tidiedMs = Number.NEGATIVE_INFINITY;
 
   async function round(): Promise<void> {
-    await prune();
+    // Before the orders: whatever this generation holds is then known to be filled or not.
     const generation = await lastGeneration(db.knex);
+    await tidy(generation);
     const pending = await readPending(db.knex, MAX_ORDERS);
     forget(pending);
     if (generation === null) return;
@@ -108,35 +112,31 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     for (const map of [tried, usedAt]) for (const id of map.keys()) if (!ids.has(id)) map.delete(id);
   }
 
-  async function prune(): Promise<void> {
-    if (deps.nowMs() - prunedMs < PRUNE_INTERVAL_MS) return;
-    await writer.tx((tx) => pruneQuotes(tx, deps.nowMs() - KEEP_QUOTES_MS, PRUNE_LIMIT));
-    prunedMs = deps.nowMs();
+  /**
+   * Forgets old quotes, and the orders whose fill no reorganisation can take back. Until then an order stays on the list: were its block
+   * dropped, it would be executed again, or expire.
+   */
+  async function tidy(generation: GenerationRow | null): Promise<void> {
+    if (deps.nowMs() - tidiedMs < TIDY_INTERVAL_MS) return;
+    const final = generation === null ? 0 : generation.toBlock - MAX_REORG_BLOCKS;
+    const filled = await readFilledPending(db.knex, final, CLOSE_LIMIT);
+    await writer.tx(async (tx) => {
+      await closeOrders(tx, filled);
+      await pruneQuotes(tx, deps.nowMs() - KEEP_QUOTES_MS, PRUNE_LIMIT);
+    });
+    tidiedMs = deps.nowMs();
   }
 
-  /** One step of one order: close it, wait, or try to execute it. */
+  /** One step of one order that is not filled: end it, wait, or try to execute it. */
   async function advance(one: PendingOrder, generation: GenerationRow, head: Head): Promise<void> {
     const { order, quote } = one;
     const isPast = toSec(generation.blockTimestampMs) > quote.validToSec;
-    const settled = await readSettledOrder(db.knex, quote);
-    if (settled !== null) {
-      // Until then a reorganisation could still take the fill back, and the order would be executed again.
-      if (isPast) await writer.tx((tx) => closeOrder(tx, order.id));
-      return;
-    }
     const attempts = await readAttempts(db.knex, order.id);
     if (isPast) return end(one, generation, 'expired', expiryReason(attempts));
     if (await isUnderWay(attempts)) {
+      usedAt.delete(order.id);
       unmined += 1;
       return;
-    }
-    const used = usedAt.get(order.id);
-    if (used !== undefined) {
-      if (generation.toBlock < used) return;
-      return end(one, generation, 'failed', {
-        code: 'NONCE_USED',
-        message: "The order's Permit2 nonce was used or invalidated by the owner",
-      });
     }
     const isLate = head.timestampSec >= quote.validToSec || toSec(deps.nowMs()) > quote.validToSec;
     if (!deps.readiness().ready || isLate || tried.get(order.id) === head.number) return;
@@ -163,6 +163,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     if (unmined >= MAX_UNMINED) return;
     const simulated = await bestTransaction(one, head);
     if (simulated.ok) {
+      usedAt.delete(one.order.id);
       const sends = attempts.filter(({ result }) => result === 'sent').length;
       if (sends >= deps.maxSends) {
         const message = `${sends} transactions were sent and reverted`;
@@ -171,13 +172,17 @@ export function createExecutor(deps: ExecutorDeps): Executor {
       return send(one, attempts, simulated);
     }
     const { refusal } = simulated;
-    if (refusal.code === 'NONCE_USED') {
-      // Perhaps by our own transaction: the ledger knows once it has scanned this block.
-      usedAt.set(one.order.id, head.number);
-      return;
-    }
+    if (refusal.code === 'NONCE_USED') return waitOrFail(one, generation, head);
+    usedAt.delete(one.order.id);
     await noteRefusal(one, attempts, refusal);
     if (refusal.isFinal) await end(one, generation, 'failed', refusal);
+  }
+
+  /** Perhaps it was our own transaction that used the nonce: the ledger knows once it has scanned the block where that was seen first. */
+  async function waitOrFail(one: PendingOrder, generation: GenerationRow, head: Head): Promise<void> {
+    const used = usedAt.get(one.order.id);
+    if (used === undefined) usedAt.set(one.order.id, head.number);
+    else if (generation.toBlock >= used) await end(one, generation, 'failed', NONCE_USED);
   }
 
   /** The quoted route as long as it brings what was quoted, otherwise the better of it and the best route there is now. */
@@ -258,6 +263,11 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     start: (signal) => startLoop(round, { name: 'executor', intervalMs: deps.pollIntervalMs, signal, logger }),
   };
 }
+
+const NONCE_USED = {
+  code: 'NONCE_USED',
+  message: "The order's Permit2 nonce was used or invalidated by the owner",
+};
 
 const nextNo = (attempts: readonly SwapAttempt[]): number => (attempts.at(-1)?.attemptNo ?? 0) + 1;
 

@@ -6,11 +6,14 @@ import { insertSettledOrders, readSettledOrder } from '../../ledger/settled-orde
 import {
   acceptOrder,
   appendQuotes,
+  closeOrders,
+  countPending,
   insertAttempt,
   insertOutcome,
   pruneQuotes,
   readAttempts,
   readClientOrder,
+  readFilledPending,
   readOrder,
   readOutcome,
   readPending,
@@ -166,6 +169,36 @@ forEachDatabase((name, open) => {
       expect(await db.knex.transaction((tx) => pruneQuotes(tx, 20, 100))).to.equal(1);
       expect(await readQuote(db.knex, unused.id)).to.equal(null);
       for (const { id } of [used, young]) expect(await readQuote(db.knex, id)).not.to.equal(null);
+    });
+
+    it('knows as pending what neither ended nor was filled, and what was filled long ago', async () => {
+      const quotes = await Promise.all([1, 2, 3].map(() => quoteIn(db)));
+      const orders = quotes.map((quote, i) => ({ ...orderOf(quote), createdMs: 2_000 + i }));
+      for (const [i, order] of orders.entries()) await acceptOrder(db, order, quotes[i]!.validToSec);
+      expect(await countPending(db.knex)).to.deep.equal({ count: 3, oldestMs: 2_000 });
+      const fill: SettledOrder = {
+        owner: OWNER,
+        nonce: quotes[0]!.nonce,
+        recipient: OTHER,
+        tokenIn: SELL,
+        tokenOut: BUY,
+        amountInUnits: 1n,
+        amountOutUnits: 1n,
+        feeUnits: 0n,
+        feeInSwap: true,
+        blockNumber: 7,
+        txHash: `0x${'ef'.repeat(32)}`,
+        logIndex: 3,
+      };
+      await db.knex.transaction((tx) => insertSettledOrders(tx, 5, [fill]));
+      expect((await readPending(db.knex, 10)).map(({ order }) => order)).to.deep.equal(orders.slice(1));
+      expect((await readPending(db.knex, 1)).map(({ order }) => order)).to.deep.equal(orders.slice(1, 2));
+      expect(await countPending(db.knex)).to.deep.equal({ count: 2, oldestMs: 2_001 });
+      expect(await readFilledPending(db.knex, 6, 10)).to.deep.equal([]);
+      expect(await readFilledPending(db.knex, 7, 10)).to.deep.equal([orders[0]!.id]);
+      await db.knex.transaction((tx) => closeOrders(tx, [orders[0]!.id]));
+      expect(await readFilledPending(db.knex, 7, 10)).to.deep.equal([]);
+      expect(await countPending(db.knex)).to.deep.equal({ count: 2, oldestMs: 2_001 });
     });
 
     it('stores what the settler filled, whatever the amounts', async () => {

@@ -8,7 +8,7 @@ import type { Address, Hex } from '../../core/types.js';
 import { WETH_ADDRESS } from '../../deploy/canonical.js';
 import { createOutbox, type Outbox } from '../../keepers/chain/outbox.js';
 import { createRpc, type Rpc } from '../../keepers/chain/rpc.js';
-import { createExecutor, type Executor } from '../../keepers/executor/executor.js';
+import { createExecutor, type Executor, type ExecutorDeps } from '../../keepers/executor/executor.js';
 import type { Db, Writer } from '../../ledger/types.js';
 import { acquireWriter } from '../../ledger/writers.js';
 import { createMarketData, type MarketData } from '../../liquidity/market-data.js';
@@ -97,7 +97,12 @@ export interface ExecutorWrap {
   outbox?(outbox: Outbox): Outbox;
 }
 
-export async function startSwapStack(db: Db, chain: ManualChain, change: Partial<SwapDeps> = {}): Promise<SwapStack> {
+export async function startSwapStack(
+  db: Db,
+  chain: ManualChain,
+  change: Partial<SwapDeps> = {},
+  executorChange: Partial<ExecutorDeps> = {},
+): Promise<SwapStack> {
   const keepers = await startKeepers(db, chain);
   const { manifest } = chain;
   const lower = (name: string) => manifest.contracts[name]!.toLowerCase() as Address;
@@ -197,6 +202,7 @@ export async function startSwapStack(db: Db, chain: ManualChain, change: Partial
       pollIntervalMs: 50,
       nowMs,
       logger,
+      ...executorChange,
     });
     return [executor, outbox];
   }
