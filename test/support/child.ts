@@ -14,6 +14,8 @@ export interface Child {
   lines(): readonly string[];
   /** The first line of standard output that `accept` takes, past or future. Rejects when the process ends or time runs out. */
   line(accept: (line: string) => boolean, timeoutMs: number): Promise<string>;
+  /** Writes a line to its standard input. One that is gone takes none, and that is no error. */
+  send(line: string): void;
   /** Sends the signal and resolves when the process is gone. */
   end(signal: NodeJS.Signals): Promise<void>;
 }
@@ -28,8 +30,9 @@ export function startChild(
   const child = spawn(process.execPath, ['--import', 'tsx', ...nodeArgs, file, ...args], {
     cwd: projectRoot,
     env: { ...process.env, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', 'pipe'],
   });
+  child.stdin.on('error', () => undefined);
   const orphan = (): void => void child.kill('SIGKILL');
   process.once('exit', orphan);
   child.once('exit', () => process.off('exit', orphan));
@@ -78,5 +81,7 @@ export function startChild(
     await gone;
   }
 
-  return { process: child, output, lines: () => seen, line, end };
+  const send = (text: string): void => void child.stdin.write(`${text}\n`);
+
+  return { process: child, output, lines: () => seen, line, send, end };
 }

@@ -85,6 +85,8 @@ export interface SwapStack {
   land(): Promise<void>;
   /** Another executor on the same database, as after a restart; `wrap` may spoil its connections. */
   restartExecutor(wrap?: ExecutorWrap): Promise<Executor>;
+  /** Leaves the swap log to an executor of another process. */
+  stopExecutor(): Promise<void>;
   /** Ends the API, and starts another on the same database. */
   restartApi(): Promise<void>;
   stop(): Promise<void>;
@@ -273,6 +275,10 @@ export async function startSwapStack(
     async restartApi() {
       await listening.close();
       listening = await startApi();
+    },
+    async stopExecutor() {
+      await writer?.release();
+      writer = null;
     },
     async stop() {
       await listening.close();

@@ -1,0 +1,79 @@
+/** The gasless examples as a reader would run them, against a whole platform. */
+import { expect } from 'chai';
+import { parseUnits } from 'ethers';
+import { startChild } from '../support/child.js';
+import {
+  accountOf,
+  contractsOf,
+  forEachDatabaseUrl,
+  startStack,
+  type Stack,
+  type TestDatabase,
+} from '../support/stack.js';
+import { place, untilQuoted } from '../support/trading.js';
+
+const TIMEOUT_MS = 60_000;
+const TAKER = 'taker3';
+
+forEachDatabaseUrl((name, open) => {
+  // What a database could change is tested elsewhere.
+  if (name !== 'SQLite') return;
+  describe('examples of gasless swaps', function () {
+    this.timeout(180_000);
+    let database: TestDatabase;
+    let stack: Stack;
+
+    before(async () => {
+      database = await open();
+      stack = await startStack({ databaseUrl: database.url, pools: true });
+      await stack.operate('maker', 'approve', accountOf(stack, 'maker1').address);
+      await place(stack, 'maker1', [
+        { isBuy: false, price: '2500.1', size: '40' },
+        { isBuy: true, price: '2499.9', size: '40' },
+      ]);
+      await untilQuoted(stack, 'WETH', 'USDC', parseUnits('1', 18));
+    });
+
+    after(async () => {
+      await stack?.close();
+      await database?.drop();
+    });
+
+    const balances = async (): Promise<bigint[]> => {
+      const { balanceOf } = contractsOf(stack, TAKER);
+      const { address } = accountOf(stack, TAKER);
+      const ether = await stack.provider.getBalance(address);
+      return [await balanceOf('WETH', address), await balanceOf('USDC', address), ether];
+    };
+
+    for (const [sell, buy, amount, sold] of [
+      ['WETH', 'USDC', '0.5', 0],
+      ['USDC', 'WETH', '1000', 1],
+    ] as const) {
+      it(`viem: sells ${amount} ${sell} for ${buy} with one signature, without ETH`, async () => {
+        const before = await balances();
+        expect(before[2]).to.equal(0n);
+        const example = startChild('examples/gasless-viem.ts', [stack.manifestPath, TAKER, sell, buy, amount]);
+        const line = await example.line((one) => one.startsWith('sold '), TIMEOUT_MS);
+        expect(line).to.match(new RegExp(`^sold [\\d.]+ ${sell} for [\\d.]+ ${buy} in 0x[0-9a-f]{64}$`));
+        await new Promise((resolve) => example.process.once('exit', resolve));
+        expect(example.process.exitCode).to.equal(0);
+        const after = await balances();
+        expect(before[sold]! - after[sold]!).to.equal(parseUnits(amount, sell === 'WETH' ? 18 : 6));
+        expect(after[1 - sold]! > before[1 - sold]!).to.equal(true);
+        expect(after[2]).to.equal(0n);
+      });
+    }
+
+    it('ethers: trades until it is told to stop', async () => {
+      const before = await balances();
+      const example = startChild('examples/gasless-taker.ts', [stack.manifestPath, TAKER]);
+      await example.line((one) => /gave [\d.]+ \w+, got [\d.]+ \w+ \(0x[0-9a-f]{64}\)/.test(one), TIMEOUT_MS);
+      await example.end('SIGTERM');
+      const after = await balances();
+      expect(after[0]! > before[0]!).to.equal(after[1]! < before[1]!);
+      expect(after[0]).not.to.equal(before[0]);
+      expect(after[2]).to.equal(0n);
+    });
+  });
+});
