@@ -77,10 +77,11 @@ export async function startHttp(
   const limits = readLimits(config.READ_REQUESTS_PER_MINUTE);
   const app = createApp({
     routers: [
-      ...(swaps === null ? [] : [swaps]),
-      ordersRoutes(info),
-      ...(config.manifest.accounts.length > 0 ? [explainRoutes(info)] : []),
+      // What is asked for most comes first: each router in front of another one takes its time.
       readRoutes({ ...readDeps(shared, gateway, sessions, startedMs), checkpoints, limits }),
+      ordersRoutes(info),
+      ...(swaps === null ? [] : [swaps]),
+      ...(config.manifest.accounts.length > 0 ? [explainRoutes(info)] : []),
       openApiRoutes(
         ENDPOINTS,
         { title: API_TITLE, version: VERSION, description: API_DESCRIPTION, url: config.PUBLIC_URL ?? null },

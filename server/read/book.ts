@@ -3,10 +3,10 @@ import { z } from 'zod';
 import type { BookLevel } from '../../core/book.js';
 import { stringify } from '../../core/json.js';
 import type { Market } from '../../core/types.js';
-import { tagOf } from '../etag.js';
 import type { ReadDeps } from './deps.js';
 import { marketOf } from './params.js';
-import { sendTagged } from './rendered.js';
+import { sendTagged, stemOf, withTail } from './rendered.js';
+import type { Stem } from './rendered.js';
 import { integerSchema, pairSchema } from './schemas.js';
 
 /** Price in ticks, size in lots. */
@@ -30,8 +30,7 @@ const levelPairs = (levels: readonly BookLevel[]): [bigint, bigint][] =>
 interface LevelBytes {
   book: ReturnType<ReadDeps['book']>;
   version: number;
-  bytes: Buffer;
-  tag: string;
+  stem: Stem;
 }
 
 /**
@@ -50,20 +49,20 @@ export function bookHandler(deps: ReadDeps): RouterMiddleware {
       bids: levelPairs(book.levels(market.index, 'bid')),
       asks: levelPairs(book.levels(market.index, 'ask')),
     };
-    const bytes = Buffer.from(`${stringify({ pair: market.pair, levels }).slice(0, -1)},"feed_live":`);
-    const next = { book, version, bytes, tag: tagOf(bytes) };
+    const stem = stemOf(`${stringify({ pair: market.pair, levels }).slice(0, -1)},"feed_live":`);
+    const next = { book, version, stem };
     written.set(market.index, next);
     return next;
   }
 
   return (ctx) => {
     const market = marketOf(deps.markets(), ctx.params.pair ?? '');
-    const { bytes, tag } = levelsOf(market);
+    const { stem } = levelsOf(market);
     const isLive = deps.feed.feedLive(market.index);
     const heardMs = deps.feed.heardMs(market.index);
-    sendTagged(ctx, `W/"${tag}.${isLive ? 1 : 0}.${heardMs.toString(36)}"`, () => {
+    sendTagged(ctx, `W/"${stem.tag}.${isLive ? 1 : 0}.${heardMs.toString(36)}"`, () => {
       const ageMs = Math.max(deps.nowMs() - heardMs, 0);
-      return Buffer.concat([bytes, Buffer.from(`${isLive},"age_ms":${ageMs}}`)]);
+      return withTail(stem, `${isLive},"age_ms":${ageMs}}`);
     });
   };
 }

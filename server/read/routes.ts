@@ -1,4 +1,5 @@
 import Router from '@koa/router';
+import type { RouterMiddleware } from '@koa/router';
 import { bookHandler } from './book.js';
 import { checkpointHandler, proofHandler } from './checkpoint.js';
 import { curveHandler } from './curve.js';
@@ -18,22 +19,25 @@ import { withdrawalsHandler } from './withdrawals.js';
  */
 export function readRoutes(deps: ReadDeps): Router {
   const router = new Router();
-  router.use(async (ctx, next) => {
-    ctx.set('Cache-Control', 'no-store');
-    await next();
-  });
-  router.use('/v0', deps.limits.read);
-  router.get('/health', deps.limits.health, healthHandler(deps));
-  router.get('/v0/status', statusHandler(deps));
-  router.get('/v0/pairs', pairsHandler(deps));
-  router.get('/v0/book/:pair', bookHandler(deps));
-  router.get('/v0/curves/:pair/:curve_seq', curveHandler(deps));
-  router.get('/v0/makers/:maker/limits', limitsHandler(deps));
-  router.get('/v0/fills', fillsHandler(deps));
-  router.get('/v0/fills/:fill_seq/decomposition', decompositionHandler(deps));
-  router.get('/v0/makers/:maker/withdrawals', withdrawalsHandler(deps));
-  router.get('/v0/checkpoints/latest', checkpointHandler(deps));
-  router.get('/v0/checkpoints/latest/proof', proofHandler(deps));
-  router.get('/v0/fees', feesHandler(deps));
+  const get = (path: string, handler: RouterMiddleware): void =>
+    void router.get(path, notKept, deps.limits.read, handler);
+  router.get('/health', notKept, deps.limits.health, healthHandler(deps));
+  get('/v0/status', statusHandler(deps));
+  get('/v0/pairs', pairsHandler(deps));
+  get('/v0/book/:pair', bookHandler(deps));
+  get('/v0/curves/:pair/:curve_seq', curveHandler(deps));
+  get('/v0/makers/:maker/limits', limitsHandler(deps));
+  get('/v0/fills', fillsHandler(deps));
+  get('/v0/fills/:fill_seq/decomposition', decompositionHandler(deps));
+  get('/v0/makers/:maker/withdrawals', withdrawalsHandler(deps));
+  get('/v0/checkpoints/latest', checkpointHandler(deps));
+  get('/v0/checkpoints/latest/proof', proofHandler(deps));
+  get('/v0/fees', feesHandler(deps));
   return router;
 }
+
+/** What is not said to be kept is not to be. */
+const notKept: RouterMiddleware = (ctx, next) => {
+  ctx.set('Cache-Control', 'no-store');
+  return next();
+};

@@ -16,6 +16,9 @@ import type { Db, Queryable } from '../../ledger/types.js';
 import { notFound } from '../errors.js';
 import type { SwapDeps } from './deps.js';
 
+/** Printable characters without a space. */
+const ORDER_ID = /^[\x21-\x7e]{1,64}$/;
+
 export type OrderStatus = 'pending' | 'filled' | 'failed' | 'expired';
 
 interface OrderState {
@@ -43,6 +46,8 @@ export async function orderStatus(db: Db, order: SwapOrder): Promise<OrderStatus
 export function orderHandler({ db }: SwapDeps): RouterMiddleware {
   return async (ctx) => {
     const id = ctx.params['orderId'] ?? '';
+    // Ids are made here; what none can be is not asked for, since PostgreSQL refuses some texts altogether.
+    if (!ORDER_ID.test(id)) throw notFound(`Unknown order: ${id.slice(0, 64)}`);
     ctx.body = await readTx(db, async (tx) => {
       const order = await readOrder(tx, id);
       if (order === null) throw notFound(`Unknown order: ${id.slice(0, 64)}`);

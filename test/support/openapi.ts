@@ -23,11 +23,17 @@ export function conform(method: string, url: string, status: number, body: unkno
     if (status === 404 || status === 405) return;
     throw new Error(`the document does not know ${method} ${url}`);
   }
-  const response = (operation.responses as Json)[status] as Json | undefined;
+  conformTo(path, method, status, body);
+}
+
+/** The same for the route that the document calls `path`, whatever was asked for. */
+export function conformTo(path: string, method: string, status: number, body: unknown): void {
+  const operation = DOCUMENT.paths[path]?.[method.toLowerCase()];
+  const response = (operation?.responses as Json | undefined)?.[status] as Json | undefined;
   if (response === undefined) throw new Error(`the document does not know status ${status} of ${method} ${path}`);
   const validate = validatorOf(`#/paths/${pointer(path)}/${method.toLowerCase()}/responses/${status}`);
   if (!validate(body)) {
-    throw new Error(`${method} ${url} -> ${status} differs from the document: ${ajv.errorsText(validate.errors)}`);
+    throw new Error(`${method} ${path} -> ${status} differs from the document: ${ajv.errorsText(validate.errors)}`);
   }
 }
 

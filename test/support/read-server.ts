@@ -1,4 +1,5 @@
 /** The read API over a database, with a settable clock and whatever else a gateway and a watcher would say. */
+import type Router from '@koa/router';
 import { expect } from 'chai';
 import { createBook } from '../../core/book.js';
 import type { Book } from '../../core/book.js';
@@ -27,8 +28,13 @@ export interface ReadServer {
   close(): Promise<void>;
 }
 
-/** Serves a migrated database. What is not given stands for a platform that has not scanned yet and whose feeds are fresh. */
-export async function startReadServer(db: Db, markets: Market[], change: Partial<ReadDeps> = {}): Promise<ReadServer> {
+/** Serves a migrated database, and other routes beside. What is not given stands for a platform that has not scanned yet and whose feeds are fresh. */
+export async function startReadServer(
+  db: Db,
+  markets: Market[],
+  change: Partial<ReadDeps> = {},
+  others: readonly Router[] = [],
+): Promise<ReadServer> {
   const book = createBook(markets);
   const deps: ReadDeps = {
     version: '1.2.3',
@@ -51,7 +57,7 @@ export async function startReadServer(db: Db, markets: Market[], change: Partial
   };
   const silent = (): void => undefined;
   const app = createApp({
-    routers: [readRoutes(deps)],
+    routers: [readRoutes(deps), ...others],
     unmatched: deps.limits.read,
     logger: { info: silent, error: silent },
   });

@@ -1,0 +1,125 @@
+/**
+ * The measured server, in a process of its own. `bare` serves bodies that it is sent over one Koa route; `load <url> <fills>` fills a
+ * database and ends; `serve <url>` serves the whole public interface over it, with metrics, limits and everything else in front.
+ */
+import Router from '@koa/router';
+import Koa from 'koa';
+import { migrate, openDb } from '../../ledger/db.js';
+import { acquireWriter } from '../../ledger/writers.js';
+import { createApp } from '../../server/app.js';
+import { ENDPOINTS } from '../../server/endpoints.js';
+import { listen } from '../../server/listen.js';
+import { openApiRoutes } from '../../server/openapi/routes.js';
+import { createMetrics } from '../../server/ops/metrics.js';
+import { createGateway } from '../../server/orders/engine.js';
+import { ordersRoutes } from '../../server/orders/routes.js';
+import { createCheckpointView } from '../../server/read/checkpoint-view.js';
+import { createFeed } from '../../server/read/feed.js';
+import { readLimits } from '../../server/read/limit.js';
+import { readRoutes } from '../../server/read/routes.js';
+import { createReadStore } from '../../server/read/store.js';
+import { createSessions } from '../../server/stream/sessions.js';
+import { loadWorld } from './world.js';
+
+const [mode = 'bare', url = '', fills = '0'] = process.argv.slice(2);
+const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
+const cleanUp: (() => Promise<void>)[] = [];
+
+/** One route, which does nothing but send the bytes. */
+function bareApp(): Koa {
+  const bodies: Buffer[] = [];
+  process.on('message', (body: string) => {
+    bodies.push(body as never);
+    process.send?.({ bodies: bodies.length });
+  });
+  const router = new Router();
+  router.get('/:body', (ctx) => {
+    ctx.type = 'application/json';
+    ctx.body = bodies[Number.parseInt(ctx.params.body ?? '', 10)];
+  });
+  const app = new Koa();
+  app.use(router.routes());
+  return app;
+}
+
+async function curvebookApp(): Promise<Koa> {
+  const db = await openDb(url);
+  cleanUp.push(() => db.close());
+  const clock = Date.now;
+  const config = {
+    sources: ['a'] as const,
+    signatureChainIds: null,
+    failuresPerMinute: 1,
+    pollMs: 60_000,
+    referencePrices: {},
+  };
+  const readiness = () => ({ ready: true, reason: null });
+  const writer = await acquireWriter(db, 'order');
+  const gateway = await createGateway({ db, writer, config, readiness, clock, logger: silent });
+  const checkpoints = createCheckpointView({ db, deploymentId: 'bench', pollIntervalMs: 60_000, logger: silent });
+  await checkpoints.refresh();
+  const metrics = createMetrics({
+    readiness,
+    ledger: () => null,
+    unattributed: () => Promise.resolve([]),
+    operator: () => Promise.resolve([]),
+    signers: () => [],
+    poster: () => null,
+    gateway: () => null,
+    nowMs: clock,
+  });
+  const limits = readLimits(1_000_000_000);
+  const sessions = createSessions();
+  const read = readRoutes({
+    version: '0',
+    chainId: 8453,
+    deploymentId: 'bench',
+    capitalFlowStartBlock: 1,
+    markets: gateway.markets,
+    book: gateway.book,
+    feed: createFeed({ book: gateway.book, lastActionMs: gateway.lastActionMs, sessions, startedMs: clock() }),
+    readiness,
+    halt: () => null,
+    ownLogs: () => new Set(['order']),
+    nowMs: clock,
+    watcher: () => ({ targetBlock: 1, head: 1, nextBlock: 2 }),
+    inventoryRevision: gateway.generation,
+    store: createReadStore(db),
+    checkpoints,
+    limits,
+  });
+  return createApp({
+    routers: [
+      read,
+      ordersRoutes({ gateway, db, config, clock }),
+      openApiRoutes(ENDPOINTS, { title: 'Curvebook', version: '0', description: '', url: null }, limits.read),
+    ],
+    unmatched: limits.read,
+    logger: silent,
+    observe: metrics.observe,
+  });
+}
+
+/** Fills the database and ends: the server that is measured has only read it, as after any start. */
+async function load(): Promise<never> {
+  const db = await openDb(url);
+  await migrate(db);
+  await loadWorld(db, Number.parseInt(fills, 10));
+  if (db.kind === 'pg') await db.knex.raw('analyze');
+  await db.close();
+  process.exit(0);
+}
+
+if (mode === 'load') await load();
+const app = mode === 'bare' ? bareApp() : await curvebookApp();
+const { port, close, server } = await listen(app, 0, '127.0.0.1');
+// Connections wait while other cases are measured.
+server.keepAliveTimeout = 600_000;
+process.send?.({ port });
+process.on('disconnect', () => {
+  void (async () => {
+    await close();
+    for (const work of cleanUp) await work();
+    process.exit(0);
+  })();
+});

@@ -1,0 +1,85 @@
+import { createConnection } from 'node:net';
+import type { Socket } from 'node:net';
+
+const CONNECTIONS = 32;
+const END_OF_HEAD = Buffer.from('\r\n\r\n');
+
+/**
+ * Asks for one path over kept connections, one request at a time on each. It reads no more of an answer than its status and length, so
+ * that the server, not this client, is what takes the time. Anything but the expected status fails.
+ */
+export interface Client {
+  /** Requests per second, for at least so many milliseconds. */
+  rate(request: { path: string; status?: number; headers?: string }, forMs: number): Promise<number>;
+  close(): void;
+}
+
+/** Connects to a port of this host. */
+export async function connectClient(port: number): Promise<Client> {
+  const sockets = await Promise.all(
+    Array.from(
+      { length: CONNECTIONS },
+      () =>
+        new Promise<Socket>((resolve, reject) => {
+          const socket = createConnection(port, '127.0.0.1', () => resolve(socket));
+          socket.setNoDelay(true);
+          socket.once('error', reject);
+        }),
+    ),
+  );
+  return {
+    async rate({ path, status = 200, headers = '' }, forMs) {
+      const request = Buffer.from(`GET ${path} HTTP/1.1\r\nhost: bench\r\n${headers}\r\n`);
+      const startedMs = performance.now();
+      let answered = 0;
+      const again = (): boolean => {
+        answered += 1;
+        return performance.now() - startedMs < forMs;
+      };
+      await Promise.all(sockets.map((socket) => ask(socket, request, `HTTP/1.1 ${status} `, path, again)));
+      return (answered * 1_000) / (performance.now() - startedMs);
+    },
+    close: () => sockets.forEach((socket) => socket.destroy()),
+  };
+}
+
+/** Repeats a request on one connection for as long as `again` says so after an answer. */
+function ask(socket: Socket, request: Buffer, expected: string, path: string, again: () => boolean): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let head: Buffer = Buffer.alloc(0);
+    /** Bytes of the body that are still to come; null while the head is. */
+    let left: number | null = null;
+
+    function end(error?: Error): void {
+      socket.off('data', onData);
+      socket.off('close', onClose);
+      if (error === undefined) resolve();
+      else reject(error);
+    }
+
+    const onClose = (): void => end(new Error(`${path}: the connection was closed`));
+
+    function onData(data: Buffer): void {
+      let rest = data;
+      if (left === null) {
+        head = head.length === 0 ? data : Buffer.concat([head, data]);
+        const at = head.indexOf(END_OF_HEAD);
+        if (at < 0) return;
+        const text = head.toString('latin1', 0, at);
+        if (!text.startsWith(expected)) return end(new Error(`${path}: ${text.split('\r\n', 1)[0]}`));
+        left = Number.parseInt(/content-length: (\d+)/i.exec(text)?.[1] ?? '0', 10);
+        rest = head.subarray(at + END_OF_HEAD.length);
+      }
+      left -= rest.length;
+      if (left > 0) return;
+      head = Buffer.alloc(0);
+      left = null;
+      if (again()) socket.write(request);
+      else end();
+    }
+
+    socket.on('data', onData);
+    socket.once('close', onClose);
+    socket.write(request);
+  });
+}

@@ -1,0 +1,248 @@
+/** What the read API is measured with: ten markets, a thousand makers that quote in all of them, and a history of fills. */
+import { createMarket, quoteUnitsFloor } from '../../core/market.js';
+import type { Address, Hex, Market, OrderLogRow, Side } from '../../core/types.js';
+import { depositEntries, fillEntries } from '../../keepers/watcher/postings.js';
+import { createCheckpointer } from '../../keepers/settler/checkpointer.js';
+import { insertCheckpoint, readBalancesSince } from '../../ledger/checkpoint-log.js';
+import { commitGeneration, lastGeneration } from '../../ledger/ledger-log.js';
+import { appendOrderRows } from '../../ledger/order-log.js';
+import { insertPublications } from '../../ledger/publication-log.js';
+import type { AttributedFill, Db, GenerationWrite, PostSeen, Publication } from '../../ledger/types.js';
+import { acquireWriter } from '../../ledger/writers.js';
+
+export const MAKERS = 1_000;
+export const MARKETS = 10;
+/** Fills of one generation: one per market. */
+const FILLS_AT_ONCE = 100;
+const DEPLOYMENT_BLOCK = 1;
+const OPERATOR: Address = `0x${'9'.repeat(40)}`;
+const WEI = 10n ** 18n;
+
+const hex = (kind: string, number: number, digits: number): Hex =>
+  `0x${kind}${number.toString(16).padStart(digits - 1, '0')}`;
+const hash = (kind: string, number: number): Hex => hex(kind, number, 64);
+export const makerOf = (index: number): Address => hex('a', index, 40);
+const takerOf = (index: number): Address => hex('7', index % 100, 40);
+
+const quote = { symbol: 'USDC', address: hex('c', 0, 40), decimals: 6 };
+export const markets: Market[] = Array.from({ length: MARKETS }, (_, index) =>
+  createMarket({
+    index,
+    base: { symbol: `T${index}`, address: hex('b', index, 40), decimals: 18 },
+    quote,
+    lotUnits: 10n ** 14n,
+    tickLotUnits: 1n,
+    maxTtlSec: 60,
+  }),
+);
+
+function emptyGeneration(n: number): GenerationWrite {
+  const number = DEPLOYMENT_BLOCK + n;
+  const timestampSec = 1_700_000_000 + 2 * n;
+  return {
+    generation: n,
+    fromBlock: number,
+    toBlock: number,
+    blocks: [{ number, hash: hash('d', number), parentHash: hash('d', number - 1), timestampSec }],
+    scannedMs: timestampSec * 1_000,
+    observedHead: number,
+    observedHeadTimestampMs: timestampSec * 1_000,
+    listed: [],
+    custody: [],
+    posts: [],
+    fills: [],
+    entries: [],
+    reservations: [],
+    claims: [],
+    holdings: [],
+    netCapital: [],
+    snapshots: [],
+    halt: null,
+  };
+}
+
+/** Every maker gets a million of each token that it quotes. */
+function deposits(n: number): GenerationWrite {
+  const write = emptyGeneration(n);
+  const tokens = [...markets.map(({ base }) => base), quote];
+  for (let maker = 0; maker < MAKERS; maker += 1) {
+    for (const [i, token] of tokens.entries()) {
+      const amountUnits = 1_000_000n * 10n ** BigInt(token.decimals);
+      const account = makerOf(maker);
+      const txHash = hash('e', maker * 16 + i);
+      const event = { kind: 'deposited' as const, maker: account, token: token.address, amountUnits };
+      write.custody.push({
+        ...event,
+        basis: null,
+        readyAtSec: null,
+        settlementNo: null,
+        blockNumber: write.toBlock,
+        txHash,
+        logIndex: 0,
+      });
+      write.entries.push(...depositEntries(`deposit:${txHash}:0`, account, token.address, amountUnits));
+      write.netCapital.push({ account, token: token.address, deltaUnits: amountUnits });
+    }
+  }
+  return write;
+}
+
+/** A fill of two makers' orders, a cent apart. */
+function fillOf(write: GenerationWrite, market: Market, fillSeq: number): AttributedFill {
+  const side: Side = fillSeq % 2 === 0 ? 'ask' : 'bid';
+  const legs = [0, 1].map((place) => {
+    const maker = makerOf((fillSeq * 7 + place) % MAKERS);
+    const priceTicks = 250_000n + BigInt((fillSeq % 50) + place);
+    const baseUnits = WEI / 100n;
+    const quoteUnits = quoteUnitsFloor(market, priceTicks, baseUnits);
+    return { maker, priceTicks, baseUnits, quoteUnits, orders: [{ oid: 2 * fillSeq + place, baseUnits }] };
+  });
+  const residualUnits = side === 'ask' ? 7n : -7n;
+  const decomposition = {
+    legs,
+    residualUnits,
+    roundingUnits: 0n,
+    compressionResidualUnits: residualUnits,
+    operatorGainUnits: 7n,
+    missingBaseUnits: 0n,
+  };
+  return {
+    fill: {
+      market: market.index,
+      fillSeq,
+      curveSeq: 1,
+      side,
+      baseUnits: legs.reduce((sum, leg) => sum + leg.baseUnits, 0n),
+      quoteUnits: legs.reduce((sum, leg) => sum + leg.quoteUnits, residualUnits),
+      feeUnits: 5n,
+      inputFeeUnits: 0n,
+      consumedBeforeUnits: 0n,
+      taker: takerOf(fillSeq),
+      recipient: takerOf(fillSeq),
+      blockNumber: write.toBlock,
+      blockHash: write.blocks[0]!.hash,
+      txHash: hash('f', market.index * 10_000_000 + fillSeq),
+      logIndex: 0,
+      timestampMs: write.scannedMs,
+    },
+    decomposition,
+    orderFills: legs.map(({ maker, priceTicks, baseUnits, orders }) => ({
+      oid: orders[0]!.oid,
+      maker,
+      market: market.index,
+      side,
+      priceTicks,
+      baseUnits,
+      tid: (market.index * 10_000_000 + fillSeq) * 2 + (orders[0]!.oid % 2),
+    })),
+  };
+}
+
+function fillGeneration(n: number, firstSeq: number): GenerationWrite {
+  const write = emptyGeneration(n);
+  for (let place = 0; place < FILLS_AT_ONCE; place += 1) {
+    const market = markets[place % MARKETS] as Market;
+    const one = fillOf(write, market, firstSeq + Math.floor(place / MARKETS));
+    write.fills.push(one);
+    write.entries.push(...fillEntries(market, one.fill, one.decomposition, OPERATOR));
+  }
+  return write;
+}
+
+/** One order per maker, market and side, on 100 price levels per side; oids lie above those of the history. */
+function* orderRows(firstOid: number): Generator<OrderLogRow> {
+  let oid = firstOid;
+  let orderSeq = 0;
+  for (let maker = 0; maker < MAKERS; maker += 1) {
+    const level = BigInt(maker % 100);
+    const effects = markets.flatMap(({ index: market }) =>
+      (['ask', 'bid'] as const).map((side) => ({
+        type: 'open' as const,
+        oid: (oid += 1),
+        market,
+        side,
+        priceTicks: side === 'ask' ? 250_100n + level : 250_000n - level,
+        sizeLots: 10n + level,
+        tif: 'Gtc' as const,
+        cloid: null,
+      })),
+    );
+    const timeMs = 1_700_000_000_000 + maker;
+    orderSeq += 1;
+    yield { orderSeq, timeMs, maker: makerOf(maker), signer: makerOf(maker), nonce: timeMs, kind: 'order', effects };
+  }
+}
+
+function publicationOf(seq: number): { post: PostSeen; publication: Publication } {
+  const wordsHash = hash('5', seq);
+  const post: PostSeen = {
+    market: 0,
+    seq,
+    baseSeq: seq,
+    deadlineSec: 1_700_000_000,
+    snapAskUnits: 0n,
+    snapBidUnits: 0n,
+    wordsHash,
+    blockNumber: 2,
+    blockTimestampSec: 1_700_000_000,
+    txHash: hash('6', seq),
+  };
+  const publication: Publication = {
+    market: 0,
+    seq,
+    baseSeq: seq,
+    kind: 'full',
+    cut: { orderSeq: 0, generation: 1, timeMs: 0 },
+    blockNumber: 2,
+    blockHash: hash('d', 2),
+    fillSeq: 0,
+    askVolumeUnits: 0n,
+    bidVolumeUnits: 0n,
+    trims: [],
+    excluded: [],
+    snapshotHash: wordsHash,
+    askWords: [],
+    bidWords: [],
+    wordsHash,
+    askKnots: 7,
+    bidKnots: 7,
+    compression: 1,
+    deadlineSec: 1_700_000_000,
+    preparedMs: 0,
+    txKey: `post:${seq}`,
+  };
+  return { post, publication };
+}
+
+/** Curves that were posted; as many as one market posts in some hours. */
+const CURVES = 10_000;
+
+/** Fills an empty, migrated database. `fills` is a multiple of 100. */
+export async function loadWorld(db: Db, fills: number): Promise<void> {
+  const curves = Array.from({ length: CURVES }, (_, i) => publicationOf(i + 1));
+  const publication = await acquireWriter(db, 'publication');
+  for (let at = 0; at < CURVES; at += 500) {
+    const part = curves.slice(at, at + 500).map((one) => one.publication);
+    await publication.tx((tx) => insertPublications(tx, part));
+  }
+  const ledger = await acquireWriter(db, 'ledger');
+  const commit = (write: GenerationWrite) =>
+    ledger.tx(async (tx) => void (await commitGeneration(tx, db, write, { operator: OPERATOR })));
+  await commit({ ...emptyGeneration(1), listed: markets, posts: curves.map(({ post }) => post) });
+  await commit(deposits(2));
+  const generations = fills / FILLS_AT_ONCE;
+  for (let i = 0; i < generations; i += 1) {
+    await commit(fillGeneration(3 + i, 1 + (i * FILLS_AT_ONCE) / MARKETS));
+  }
+  await ledger.release();
+  const orders = await acquireWriter(db, 'order');
+  const rows = [...orderRows((2 * fills) / MARKETS + 2)];
+  await orders.tx((tx) => appendOrderRows(tx, rows));
+  await orders.release();
+  const checkpointer = createCheckpointer(db);
+  const head = await lastGeneration(db.knex);
+  const changed = await readBalancesSince(db.knex, 0);
+  const cut = await checkpointer.cut({ head: head!, changed, ackFillSeqs: {} }, Date.now());
+  const settlement = await acquireWriter(db, 'settlement');
+  await settlement.tx((tx) => insertCheckpoint(tx, cut.head, cut.changed));
+}
