@@ -6,7 +6,7 @@ import type { Knex } from 'knex';
 import type { Database as SqliteDatabase } from 'better-sqlite3';
 import pg from 'pg';
 import { toSafeInt } from '../core/amounts.js';
-import { PgClient, SQLITE_BUSY_TIMEOUT_MS, SqliteClient } from './dialects.js';
+import { PgClient, SQLITE_BUSY_TIMEOUT_MS, SqliteClient, keepStatements } from './dialects.js';
 import { DatabaseError } from './errors.js';
 import { migrations } from './migrations/index.js';
 import type { Db, Queryable } from './types.js';
@@ -129,6 +129,7 @@ function openSqlite(url: string): Db {
       afterCreate: (connection: SqliteDatabase, done: (error: unknown, connection: SqliteDatabase) => void) => {
         try {
           prepareSqlite(connection);
+          keepStatements(connection);
           done(null, connection);
         } catch (error) {
           done(error, connection);
@@ -145,6 +146,9 @@ function prepareSqlite(connection: SqliteDatabase): void {
   connection.pragma('synchronous = FULL');
   connection.pragma('fullfsync = ON');
   connection.pragma('foreign_keys = ON');
+  // The log moves into the database less often, and pages that many commits touch move once.
+  connection.pragma('wal_autocheckpoint = 8000');
+  connection.pragma('cache_size = -32000');
   const journal: unknown = connection.pragma('journal_mode', { simple: true });
   const synchronous: unknown = connection.pragma('synchronous', { simple: true });
   const durable = synchronous === 2 && (journal === 'wal' || connection.memory);

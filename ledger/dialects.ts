@@ -50,6 +50,45 @@ export class SqliteClient extends BetterSqliteClient {
   }
 }
 
+/** Rows that a raw query answered, whichever database answered it. */
+export function rawRows<T>(answer: unknown): T[] {
+  return Array.isArray(answer) ? (answer as T[]) : (answer as { rows: T[] }).rows;
+}
+
+/** How many rows a raw statement changed. */
+export function rawChanges(answer: unknown): number {
+  const { changes, rowCount } = answer as { changes?: number; rowCount?: number };
+  return changes ?? rowCount ?? 0;
+}
+
+interface Preparing {
+  prepare(sql: string): unknown;
+}
+
+/** Statements kept per connection; the least recently used one goes first. */
+const KEPT_STATEMENTS = 200;
+const IS_KEPT = /^\s*(?:select|insert|update|delete|begin|commit)\b/i;
+
+/**
+ * Has the connection keep the statements that it prepared: preparing one takes longer than running it. Nothing is kept beyond a
+ * statement of another kind, because that may change a table or roll such a change back.
+ */
+export function keepStatements(connection: Preparing): void {
+  const prepare = connection.prepare.bind(connection);
+  const kept = new Map<string, unknown>();
+  connection.prepare = (sql) => {
+    if (!IS_KEPT.test(sql)) {
+      kept.clear();
+      return prepare(sql);
+    }
+    const statement = kept.get(sql) ?? prepare(sql);
+    kept.delete(sql);
+    kept.set(sql, statement);
+    if (kept.size > KEPT_STATEMENTS) kept.delete(kept.keys().next().value as string);
+    return statement;
+  };
+}
+
 /** SQLite itself would wait inside the call, so that the holder of the lock could not go on if it lives in this process. */
 async function beginImmediate(connection: RawConnection, send: (sql: string) => Promise<unknown>): Promise<unknown> {
   const deadline = performance.now() + BEGIN_TIMEOUT_MS;

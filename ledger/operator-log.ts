@@ -1,5 +1,6 @@
 import type { Address } from '../core/types.js';
 import { checkLimit, fromColumn, toColumn } from './columns.js';
+import { rawRows } from './dialects.js';
 import { lastHaltNo, readHalt } from './halts.js';
 import { acquireWriter } from './writers.js';
 import type { Db, OperatorRow, Queryable } from './types.js';
@@ -112,13 +113,13 @@ export async function readMakers(q: Queryable, earlier: OperatorState): Promise<
   return rows.length < PAGE ? state : readMakers(q, state);
 }
 
+const ROWS_AFTER = `select operator_seq, time_ms, kind, maker, note, token, amount_units
+  from operator_log where operator_seq > ? order by operator_seq limit ?`;
+
 /** Rows after `after`, oldest first, at most `limit` (1..10000). */
 export async function readOperatorRows(q: Queryable, range: { after: number; limit: number }): Promise<OperatorRow[]> {
-  const rows = await q<StoredRow>('operator_log')
-    .where('operator_seq', '>', range.after)
-    .orderBy('operator_seq')
-    .limit(checkLimit(range.limit))
-    .select('operator_seq', 'time_ms', 'kind', 'maker', 'note', 'token', 'amount_units');
+  // Written out: every group of orders asks this first.
+  const rows = rawRows<StoredRow>(await q.raw(ROWS_AFTER, [range.after, checkLimit(range.limit)]));
   return rows.map((row) => ({
     operatorSeq: row.operator_seq,
     timeMs: row.time_ms,

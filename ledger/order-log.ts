@@ -1,7 +1,7 @@
 import { decodeEffects, encodeEffects } from '../core/json.js';
 import type { Address, OrderLogRow } from '../core/types.js';
 import type { Knex } from 'knex';
-import { checkLimit, insertAll } from './columns.js';
+import { checkLimit, insertValues } from './columns.js';
 import type { Queryable } from './types.js';
 
 interface StoredRow {
@@ -19,17 +19,19 @@ interface StoredRow {
  * A number, or a nonce of the same signer, that is already there violates a unique key.
  */
 export async function appendOrderRows(tx: Knex.Transaction, rows: readonly OrderLogRow[]): Promise<void> {
-  const stored = rows.map((row): StoredRow => ({
-    order_seq: row.orderSeq,
-    time_ms: row.timeMs,
-    maker: row.maker,
-    signer: row.signer,
-    nonce: row.nonce,
-    kind: row.kind,
-    effects: encodeEffects(row.effects),
-  }));
-  await insertAll(tx, 'order_log', stored);
+  const stored = rows.map(({ orderSeq, timeMs, maker, signer, nonce, kind, effects }) => [
+    orderSeq,
+    timeMs,
+    maker,
+    signer,
+    nonce,
+    kind,
+    encodeEffects(effects),
+  ]);
+  await insertValues(tx, 'order_log', COLUMNS, stored);
 }
+
+const COLUMNS = ['order_seq', 'time_ms', 'maker', 'signer', 'nonce', 'kind', 'effects'] as const;
 
 /** Rows with `after` < orderSeq <= `upTo`, oldest first, at most `limit` (1..10000). */
 export async function readOrderRows(

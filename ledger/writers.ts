@@ -4,7 +4,7 @@
  */
 import type { Knex } from 'knex';
 import pg from 'pg';
-import { RolledBackError } from './dialects.js';
+import { RolledBackError, rawChanges } from './dialects.js';
 import { CommitUnknownError, WriterLostError, databaseErrorCode } from './errors.js';
 import { beforeClose } from './db.js';
 import { holdAdvisoryLock } from './pg-lock.js';
@@ -130,6 +130,9 @@ async function fencedTransaction<T>(
 /** Where a transaction failed: before anything of it was sent, in its body, which is rolled back, or at COMMIT. */
 type Phase = 'beginning' | 'writing' | 'committing';
 
+/** Written out: it is part of every commit, and building a query takes longer than running it. */
+const FENCE = 'update writers set epoch = ? where log = ? and epoch = ?';
+
 async function attemptTransaction<T>(
   db: Db,
   log: LogName,
@@ -141,7 +144,7 @@ async function attemptTransaction<T>(
     const result = await db.knex.transaction(async (tx) => {
       try {
         // The update takes the row's lock, so that a take-over waits for this transaction and is seen by the next one.
-        const held = await tx('writers').where({ log, epoch }).update({ epoch });
+        const held = rawChanges(await tx.raw(FENCE, [epoch, log, epoch]));
         if (held !== 1) throw new WriterLostError(log, 'another process took it over');
         progress.phase = 'writing';
         const written = await write(tx);

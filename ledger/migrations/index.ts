@@ -4,6 +4,7 @@ import { settlementTables } from './0002-settlement.js';
 import { publicationRecords } from './0004-publications.js';
 import { swaps } from './0005-swaps.js';
 import { reversals } from './0007-reversals.js';
+import { nonceOrder } from './0008-nonce-order.js';
 
 /** One step of the schema. A step that was released never changes; later steps alter what it made. */
 export interface Migration {
@@ -14,4 +15,11 @@ export interface Migration {
 }
 
 /** All steps, oldest first. */
-export const migrations: readonly Migration[] = [firstTables, settlementTables, publicationRecords, swaps, reversals];
+export const migrations: readonly Migration[] = [
+  firstTables,
+  settlementTables,
+  publicationRecords,
+  swaps,
+  reversals,
+  nonceOrder,
+];

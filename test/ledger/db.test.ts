@@ -72,6 +72,43 @@ describe('database', () => {
       expect(await db.knex.schema.hasTable('meta')).to.equal(true);
     });
 
+    it('answers a repeated query anew when the table changed, here or from another connection', async () => {
+      const db = await open();
+      const { url, schema } = locationOf(db);
+      await db.knex.schema.createTable('things', (table) => table.integer('id').primary());
+      await db.knex('things').insert({ id: 1 });
+      const all = async () => (await db.knex('things').select()) as unknown;
+      expect(await all()).to.deep.equal([{ id: 1 }]);
+      await db.knex.schema.alterTable('things', (table) => table.integer('here').defaultTo(2));
+      if (db.kind === 'sqlite') expect(await all()).to.deep.equal([{ id: 1, here: 2 }]);
+      const other = await openDb(url, { schema });
+      await other.knex.schema.alterTable('things', (table) => table.integer('there').defaultTo(3));
+      await other.knex('things').insert({ id: 2 });
+      await other.close();
+      const named = (await db.knex('things').orderBy('id').select('id', 'here', 'there')) as unknown;
+      expect(named).to.deep.equal([
+        { id: 1, here: 2, there: 3 },
+        { id: 2, here: 2, there: 3 },
+      ]);
+      if (db.kind === 'sqlite') expect(await all()).to.deep.equal(named);
+    });
+
+    it('keeps statements apart by their bindings', async () => {
+      const db = await open();
+      await migrate(db);
+      for (let count = 0; count < 300; count += 1) {
+        const row = await db.knex.raw(`select ${count} as a, cast(? as integer) as b`, [count + 1]);
+        const rows = (Array.isArray(row) ? row : row.rows) as unknown;
+        expect(rows).to.deep.equal([{ a: count, b: count + 1 }]);
+        expect(
+          await db
+            .knex('meta')
+            .where({ key: `${count}` })
+            .select(),
+        ).to.deep.equal([]);
+      }
+    });
+
     it('belongs to the first deployment that it was bound to', async () => {
       const db = await open();
       await migrate(db);
