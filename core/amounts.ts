@@ -43,8 +43,9 @@ export function parseDecimal(text: string): Decimal {
       `not a plain decimal of at most ${MAX_DECIMAL_CHARS} characters: ${JSON.stringify(shown)}`,
     );
   }
-  const fraction = (match[2] ?? '').replace(/0+$/, '');
-  return { digits: BigInt(`${match[1]}${fraction}`), scale: fraction.length };
+  const decimals = match[2] ?? '';
+  const fraction = decimals.endsWith('0') ? decimals.replace(/0+$/, '') : decimals;
+  return { digits: BigInt(match[1] + fraction), scale: fraction.length };
 }
 
 /**
@@ -55,7 +56,14 @@ export function parseUnits(decimal: string, decimals: number): bigint {
   assertDecimals(decimals);
   const { digits, scale } = parseDecimal(decimal);
   if (scale > decimals) throw new AmountError('too_many_decimals', `${decimal} has more than ${decimals} decimals`);
-  return digits * 10n ** BigInt(decimals - scale);
+  return digits * powerOfTen(decimals - scale);
+}
+
+const POWERS_OF_TEN: readonly bigint[] = Array.from({ length: 100 }, (_, exponent) => 10n ** BigInt(exponent));
+
+/** 10^exponent, for an exponent from 0 on. */
+export function powerOfTen(exponent: number): bigint {
+  return POWERS_OF_TEN[exponent] ?? 10n ** BigInt(exponent);
 }
 
 /** Exact decimal of an amount in units: no exponent, no trailing zeros, "0" for zero, a leading minus for negative amounts. */

@@ -9,7 +9,8 @@ export interface BookLevel {
 
 /** The projection of the order log and of attributed fills. Applying is total: an accepted row is never judged again. */
 export interface Book {
-  apply(row: OrderLogRow): void;
+  /** `twin` may hold equal values of the orders that the row opens: those are then shared instead of made again. */
+  apply(row: OrderLogRow, twin?: Pick<Book, 'order'>): void;
   /** Reduces the named orders; an order left with less than one lot closes as filled. Unknown or closed oids only count. */
   applyFills(fills: readonly OrderFill[]): void;
   lastOrderSeq(): number;
@@ -28,6 +29,9 @@ export interface Book {
    * quote units of its bids' remaining sizes at their prices, floored per order.
    */
   exposureUnits(maker: Address): Map<Address, bigint>;
+  /** The part of `exposureUnits` in one token. */
+  exposureOf(maker: Address, token: Address): bigint;
+  openCount(maker: Address): number;
   makersWithOrders(): Address[];
   /** Makers with open orders in a market, in no fixed order. */
   makersIn(market: number): Iterable<Address>;
@@ -47,4 +51,4 @@ export interface Book {
 
 export type CreateBook = (markets: readonly Market[]) => Book;
 
-export { BookError, createBook } from './book/create-book.js';
+export { BookError, createBook, openedOrder } from './book/create-book.js';

@@ -81,7 +81,17 @@ const REASONS: readonly CloseReason[] = [
 
 /** Stored form of the effects of one order row. */
 export function encodeEffects(effects: readonly OrderEffect[]): string {
-  return encode(effects);
+  return `[${effects.map(encodeEffect).join(',')}]`;
+}
+
+/** The same text as `encode`, several times as fast for what nearly every row holds; ids and names of sides need no escaping. */
+function encodeEffect(effect: OrderEffect): string {
+  if (effect.type === 'close') return `{"type":"close","oid":${effect.oid},"reason":"${effect.reason}"}`;
+  if (effect.type !== 'open') return encode(effect);
+  const { oid, market, side, priceTicks, sizeLots, tif, cloid } = effect;
+  const head = `{"type":"open","oid":${oid},"market":${market},"side":"${side}"`;
+  const terms = `"priceTicks":"${priceTicks}","sizeLots":"${sizeLots}","tif":"${tif}"`;
+  return `${head},${terms},"cloid":${cloid === null ? 'null' : JSON.stringify(cloid)}}`;
 }
 
 /** Inverse of encodeEffects. Throws PayloadError. */

@@ -1,5 +1,5 @@
 /** The grid of a market: ticks and lots, their decimals, and the identity of a pair. */
-import { formatUnits, parseDecimal, parseUnits } from './amounts.js';
+import { formatUnits, parseDecimal, powerOfTen } from './amounts.js';
 import { hexToBytes, keccak256 } from './hash.js';
 import type { Address, Hex, Market, Token } from './types.js';
 
@@ -104,26 +104,36 @@ export function createMarket(listing: MarketListing): Market {
   return { ...market, tickSize: ticksToPrice(market, 1n) };
 }
 
-type Grid = Pick<Market, 'base' | 'quote' | 'lotUnits' | 'tickLotUnits'>;
+type Grid = Readonly<Pick<Market, 'base' | 'quote' | 'lotUnits' | 'tickLotUnits'>>;
 
 /** Decimals of a price: price = ticks x tickLotUnits / 10^priceScale, in quote tokens for one base token. May be negative. */
 function priceScale(market: Grid): number {
-  return gridExponents(market.lotUnits, market.tickLotUnits).lotExponent + market.quote.decimals - market.base.decimals;
+  let scale = priceScales.get(market);
+  if (scale === undefined) {
+    const { lotExponent } = gridExponents(market.lotUnits, market.tickLotUnits);
+    scale = lotExponent + market.quote.decimals - market.base.decimals;
+    priceScales.set(market, scale);
+  }
+  return scale;
 }
+
+/** A grid never changes, and every order asks for its scale. */
+const priceScales = new WeakMap<Grid, number>();
 
 /** Ticks of a decimal price, or null when it is between two ticks. Zero gives 0n. Throws AmountError on a malformed decimal. */
 export function priceToTicks(market: Grid, price: string): bigint | null {
   const { digits, scale } = parseDecimal(price);
   const shift = priceScale(market) - scale;
-  const dividend = shift >= 0 ? digits * 10n ** BigInt(shift) : digits;
-  const divisor = market.tickLotUnits * (shift < 0 ? 10n ** BigInt(-shift) : 1n);
+  const dividend = shift >= 0 ? digits * powerOfTen(shift) : digits;
+  const divisor = shift < 0 ? market.tickLotUnits * powerOfTen(-shift) : market.tickLotUnits;
   return dividend % divisor === 0n ? dividend / divisor : null;
 }
 
 /** Lots of a decimal size in base tokens, or null when it is not a whole number of lots. Zero gives 0n. Throws AmountError when malformed. */
 export function sizeToLots(market: Grid, size: string): bigint | null {
-  if (parseDecimal(size).scale > market.base.decimals) return null;
-  const units = parseUnits(size, market.base.decimals);
+  const { digits, scale } = parseDecimal(size);
+  if (scale > market.base.decimals) return null;
+  const units = digits * powerOfTen(market.base.decimals - scale);
   return units % market.lotUnits === 0n ? units / market.lotUnits : null;
 }
 
@@ -131,14 +141,14 @@ export function sizeToLots(market: Grid, size: string): bigint | null {
 export function ticksToPrice(market: Grid, priceTicks: bigint): string {
   const scale = priceScale(market);
   const value = priceTicks * market.tickLotUnits;
-  return scale >= 0 ? formatUnits(value, scale) : formatUnits(value * 10n ** BigInt(-scale), 0);
+  return scale >= 0 ? formatUnits(value, scale) : formatUnits(value * powerOfTen(-scale), 0);
 }
 
 /** Exact decimal of a curve's price: a 256th of a tick is 0.00390625 of it. */
 export function subticksToPrice(market: Grid, subticks: bigint): string {
   const scale = priceScale(market) + 8;
   const value = subticks * 390_625n * market.tickLotUnits;
-  return scale >= 0 ? formatUnits(value, scale) : formatUnits(value * 10n ** BigInt(-scale), 0);
+  return scale >= 0 ? formatUnits(value, scale) : formatUnits(value * powerOfTen(-scale), 0);
 }
 
 /** Exact decimal size of whole lots, in base tokens. */

@@ -45,10 +45,28 @@ export function createBook(markets: readonly Market[]): Book {
   return createFrom(markets, { ...empty, orderSeq: 0, oid: 0, strays });
 }
 
+const sideKey = (market: number, side: Side): number => 2 * market + (side === 'ask' ? 0 : 1);
+
+type OpenEffect = Extract<OrderEffect, { type: 'open' }>;
+
+/**
+ * The order that an effect of a row opens, nothing of it filled; the twin's value of it as long as that is still the same. Orders are
+ * never changed in place, so sharing them is safe. Written out: copying what is left of an object takes far longer.
+ */
+export function openedOrder(
+  { maker, timeMs }: Pick<OrderLogRow, 'maker' | 'timeMs'>,
+  { oid, market, side, priceTicks, sizeLots, tif, cloid }: Omit<OpenEffect, 'type'>,
+  twin?: Pick<Book, 'order'>,
+): OpenOrder {
+  const known = twin?.order(oid);
+  if (known !== undefined && known.filledUnits === 0n && known.sizeLots === sizeLots) return known;
+  return { oid, maker, market, side, priceTicks, sizeLots, filledUnits: 0n, tif, cloid, placedMs: timeMs };
+}
+
 function createFrom(markets: readonly Market[], seed: Seed): Book {
   const orders = new Map<number, OpenOrder>();
   const makers = new Map<Address, MakerOrders>();
-  const sides = new Map<string, SideBook>();
+  const sides = new Map<number, SideBook>();
   const quoting = createQuoting();
   const early = new Map(seed.early);
   const { nonces, schedules } = seed;
@@ -61,14 +79,14 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
     if (market === undefined) throw new BookError('unknown_market', `market ${index} is not listed`);
     return market;
   };
-  const sideOf = (market: number, side: Side): SideBook | undefined => sides.get(`${market}:${side}`);
+  const sideOf = (market: number, side: Side): SideBook | undefined => sides.get(sideKey(market, side));
 
   const insert = (order: OpenOrder): void => {
     const market = marketOf(order.market);
     let side = sideOf(order.market, order.side);
     if (side === undefined) {
       side = createSideBook(order.side, market.lotUnits);
-      sides.set(`${order.market}:${order.side}`, side);
+      sides.set(sideKey(order.market, order.side), side);
     }
     let maker = makers.get(order.maker);
     if (maker === undefined) {
@@ -112,11 +130,10 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
     else change(order, { ...order, sizeLots: order.sizeLots - lots });
   };
 
-  const open = (row: OrderLogRow, effect: Extract<OrderEffect, { type: 'open' }>): void => {
+  const open = (row: OrderLogRow, effect: OpenEffect, twin?: Pick<Book, 'order'>): void => {
     if (effect.oid <= lastOid) throw new BookError('oid_out_of_order', `oid ${effect.oid} opened after ${lastOid}`);
     lastOid = effect.oid;
-    const { type: _type, ...terms } = effect;
-    const order: OpenOrder = { ...terms, maker: row.maker, filledUnits: 0n, placedMs: row.timeMs };
+    const order = openedOrder(row, effect, twin);
     insert(order);
     const filledUnits = early.get(order.oid);
     for (const oid of early.keys()) if (oid <= lastOid) early.delete(oid);
@@ -129,14 +146,14 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
     else remove(order);
   };
 
-  const apply = (row: OrderLogRow): void => {
+  const apply = (row: OrderLogRow, twin?: Pick<Book, 'order'>): void => {
     if (row.orderSeq <= lastOrderSeq) {
       throw new BookError('row_out_of_order', `order row ${row.orderSeq} applied after ${lastOrderSeq}`);
     }
     lastOrderSeq = row.orderSeq;
     if (row.signer !== null && row.nonce !== null) nonces.add(row.signer, row.nonce);
     for (const effect of row.effects) {
-      if (effect.type === 'open') open(row, effect);
+      if (effect.type === 'open') open(row, effect, twin);
       else if (effect.type === 'close') close(effect.oid);
       else if (effect.type === 'reduce') reduce(effect.oid, effect.lots);
       else if (effect.type === 'schedule') schedules.set(row.maker, effect.timeMs);
@@ -165,6 +182,8 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
     levels: (market, side, limit = Number.MAX_SAFE_INTEGER) => sideOf(market, side)?.levels(limit) ?? [],
     bestTicks: (market, side) => sideOf(market, side)?.bestTicks() ?? null,
     exposureUnits: (maker) => makers.get(maker)?.exposureUnits() ?? new Map<Address, bigint>(),
+    exposureOf: (maker, token) => makers.get(maker)?.exposureOf(token) ?? 0n,
+    openCount: (maker) => makers.get(maker)?.count() ?? 0,
     makersWithOrders: () => [...makers.keys()],
     makersIn: quoting.makers,
     version: quoting.version,

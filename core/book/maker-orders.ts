@@ -10,13 +10,26 @@ export interface MakerOrders {
   /** Oldest first. */
   orders(): OpenOrder[];
   byCloid(cloid: string): OpenOrder | undefined;
+  count(): number;
   exposureUnits(): Map<Address, bigint>;
+  exposureOf(token: Address): bigint;
   isEmpty(): boolean;
 }
 
-/** What an open order could pay: base units of an ask's remaining size, or quote units of a bid's at its price, floored. */
-export function orderPayment(market: Market, order: OpenOrder): { token: Address; units: bigint } {
-  const remainingUnits = order.sizeLots * market.lotUnits - order.filledUnits;
+type Terms = Pick<OpenOrder, 'side' | 'priceTicks' | 'sizeLots'> & Partial<Pick<OpenOrder, 'filledUnits'>>;
+
+/**
+ * What an order could pay: base units of an ask's remaining size, or quote units of a bid's at its price, floored. Nothing of it is
+ * filled unless it says so.
+ */
+export function orderPayment(market: Market, order: Terms): { token: Address; units: bigint } {
+  const { filledUnits = 0n } = order;
+  const { lotUnits, tickLotUnits } = market;
+  if (filledUnits === 0n && order.side === 'bid') {
+    // Whole lots at whole ticks: nothing to round.
+    return { token: market.quote.address, units: order.priceTicks * tickLotUnits * order.sizeLots };
+  }
+  const remainingUnits = order.sizeLots * lotUnits - filledUnits;
   return order.side === 'ask'
     ? { token: market.base.address, units: remainingUnits }
     : { token: market.quote.address, units: quoteUnitsFloor(market, order.priceTicks, remainingUnits) };
@@ -64,7 +77,9 @@ export function createMakerOrders(): MakerOrders {
     remove,
     byCloid,
     orders: () => [...orders.values()],
+    count: () => orders.size,
     exposureUnits: () => new Map(exposure),
+    exposureOf: (token) => exposure.get(token) ?? 0n,
     isEmpty: () => orders.size === 0,
   };
 }

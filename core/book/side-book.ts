@@ -22,7 +22,7 @@ interface Level {
 
 /** Lots of the remaining size, floored. */
 export const remainingLots = (order: OpenOrder, lotUnits: bigint): bigint =>
-  order.sizeLots - (order.filledUnits + lotUnits - 1n) / lotUnits;
+  order.filledUnits === 0n ? order.sizeLots : order.sizeLots - (order.filledUnits + lotUnits - 1n) / lotUnits;
 
 /** First index in [0, length) at which `isAtOrAfter` holds, else length; the predicate must be monotone. */
 const lowerBound = (length: number, isAtOrAfter: (index: number) => boolean): number => {

@@ -3,7 +3,7 @@ import { WireError } from './errors.js';
 import { asAddress, asArray, asBoolean, asCloid, asObject, asOneOf, asText, asUint, onlyKeys } from './shape.js';
 import type { JsonObject } from './shape.js';
 import { TIFS } from './types.js';
-import type { WireAction, WireActionType, WireGrouping, WireOrder, WireOrderType } from './types.js';
+import type { WireAction, WireActionType, WireGrouping, WireOrder, WireOrderType, WireTif } from './types.js';
 
 /**
  * How strings of an action are rebuilt: `canonical` normalises decimals and lower-cases client order ids, as the signer most
@@ -87,6 +87,38 @@ function readOrderAction(action: JsonObject, form: StringForm): WireAction {
 }
 
 function readOrder(value: unknown, field: string, form: StringForm): WireOrder {
+  return plainOrder(value) ?? readAnyOrder(value, field, form);
+}
+
+/**
+ * A resting limit order whose strings are canonical, hence the same in both forms; null for any other, which is then read field by
+ * field. Nearly every order is of this kind, and the names of fields are only needed when one is wrong.
+ */
+function plainOrder(value: unknown): WireOrder | null {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return null;
+  const { a, b, p, s, r, t, c } = value as JsonObject;
+  if (typeof a !== 'number' || !Number.isSafeInteger(a) || a < 0) return null;
+  if (typeof b !== 'boolean' || typeof r !== 'boolean') return null;
+  if (typeof p !== 'string' || typeof s !== 'string') return null;
+  if (canonicalDecimal(p) !== p || canonicalDecimal(s) !== s) return null;
+  const tif = plainTif(t);
+  if (tif === null) return null;
+  if (c === undefined || c === null) return { a, b, p, s, r, t: { limit: { tif } } };
+  return typeof c === 'string' && CANONICAL_CLOID.test(c) ? { a, b, p, s, r, t: { limit: { tif } }, c } : null;
+}
+
+const CANONICAL_CLOID = /^0x[0-9a-f]{32}$/;
+
+function plainTif(type: unknown): WireTif | null {
+  if (typeof type !== 'object' || type === null || Array.isArray(type)) return null;
+  const { limit } = type as JsonObject;
+  if (typeof limit !== 'object' || limit === null || Array.isArray(limit) || Object.keys(type).length !== 1)
+    return null;
+  const { tif } = limit as JsonObject;
+  return tif === 'Gtc' || tif === 'Alo' ? tif : null;
+}
+
+function readAnyOrder(value: unknown, field: string, form: StringForm): WireOrder {
   const entry = asObject(value, field);
   const order = {
     a: asUint(entry.a, `${field}.a`),

@@ -8,11 +8,13 @@ const ZERO = new Uint8Array(32);
 
 const hashText = (text: string): Uint8Array => keccak256Bytes(utf8.encode(text));
 
-function hashWords(...words: readonly Uint8Array[]): Uint8Array {
+function joined(...words: readonly Uint8Array[]): Uint8Array {
   const bytes = new Uint8Array(words.length * 32);
   words.forEach((word, index) => bytes.set(word, index * 32));
-  return keccak256Bytes(bytes);
+  return bytes;
 }
+
+const hashWords = (...words: readonly Uint8Array[]): Uint8Array => keccak256Bytes(joined(...words));
 
 /** An unsigned integer or an address as a 32-byte word. */
 function word(value: bigint): Uint8Array {
@@ -32,12 +34,20 @@ const USER_DOMAIN_NAME = hashText('HyperliquidSignTransaction');
 const ACTION_DOMAIN = hashWords(DOMAIN_TYPE, hashText('Exchange'), VERSION, word(1337n), ZERO);
 const SOURCES: Readonly<Record<SourceLetter, Uint8Array>> = { a: hashText('a'), b: hashText('b') };
 
+/** The structure of an action's signature, of which only the connection id changes; hashing is synchronous, so one buffer does. */
+const AGENT_WORDS: Readonly<Record<SourceLetter, Uint8Array>> = {
+  a: joined(AGENT_TYPE, SOURCES.a, ZERO),
+  b: joined(AGENT_TYPE, SOURCES.b, ZERO),
+};
+
+/** The bytes of a typed digest; hashing is synchronous, so one buffer does. */
+const TYPED = new Uint8Array(66);
+TYPED.set([0x19, 0x01]);
+
 function typedDigest(domain: Uint8Array, structHash: Uint8Array): Uint8Array {
-  const bytes = new Uint8Array(66);
-  bytes.set([0x19, 0x01]);
-  bytes.set(domain, 2);
-  bytes.set(structHash, 34);
-  return keccak256Bytes(bytes);
+  TYPED.set(domain, 2);
+  TYPED.set(structHash, 34);
+  return keccak256Bytes(TYPED);
 }
 
 function userDigest(chainId: bigint, structHash: Uint8Array): Uint8Array {
@@ -46,7 +56,9 @@ function userDigest(chainId: bigint, structHash: Uint8Array): Uint8Array {
 
 /** Digest that signs an action: its connection id under one source letter. 32 bytes. */
 export function agentDigest(source: SourceLetter, connectionId: Uint8Array): Uint8Array {
-  return typedDigest(ACTION_DOMAIN, hashWords(AGENT_TYPE, SOURCES[source], connectionId));
+  const words = AGENT_WORDS[source];
+  words.set(connectionId, 64);
+  return typedDigest(ACTION_DOMAIN, keccak256Bytes(words));
 }
 
 export interface ApproveAgentMessage {

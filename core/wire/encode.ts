@@ -1,6 +1,6 @@
-import { encode } from '@msgpack/msgpack';
 import { hexToBytes, keccak256Bytes } from '../hash.js';
 import type { Address } from '../types.js';
+import { encodeMsgpack } from './msgpack.js';
 
 /** What is hashed next to the action. */
 export interface ActionContext {
@@ -15,29 +15,35 @@ export interface ActionContext {
  * must come from readAction, whose key order is that of signing.
  */
 export function encodeAction(action: object): Uint8Array {
-  return encode(action);
+  return encodeMsgpack(action);
 }
 
 /** The bytes that are hashed into the connection id: action, nonce, vault marker, and the expiry when there is one. */
 export function preimage(actionBytes: Uint8Array, context: ActionContext): Uint8Array {
-  const vault = context.vaultAddress === null ? null : hexToBytes(context.vaultAddress);
-  const length = actionBytes.length + 9 + (vault?.length ?? 0) + (context.expiresAfter === null ? 0 : 9);
-  const bytes = new Uint8Array(length);
-  const view = new DataView(bytes.buffer);
+  const { nonce, vaultAddress, expiresAfter } = context;
+  const vault = vaultAddress === null ? null : hexToBytes(vaultAddress);
+  const length = actionBytes.length + 9 + (vault?.length ?? 0) + (expiresAfter === null ? 0 : 9);
+  // From the pool: a buffer of its own costs more than hashing it.
+  const bytes = Buffer.allocUnsafe(length);
   bytes.set(actionBytes);
-  let at = actionBytes.length;
-  view.setBigUint64(at, BigInt(context.nonce));
-  at += 8;
+  let at = writeUint64(bytes, nonce, actionBytes.length);
   bytes[at++] = vault === null ? 0 : 1;
   if (vault !== null) {
     bytes.set(vault, at);
     at += vault.length;
   }
-  if (context.expiresAfter !== null) {
+  if (expiresAfter !== null) {
     bytes[at++] = 0;
-    view.setBigUint64(at, BigInt(context.expiresAfter));
+    writeUint64(bytes, expiresAfter, at);
   }
   return bytes;
+}
+
+const TWO_32 = 0x1_0000_0000;
+
+/** A safe integer as 8 bytes; returns where the next value begins. */
+function writeUint64(bytes: Buffer, value: number, at: number): number {
+  return bytes.writeUInt32BE(value % TWO_32, bytes.writeUInt32BE(Math.floor(value / TWO_32), at));
 }
 
 /** keccak256 of the preimage, 32 bytes: what a signed action is bound to. */

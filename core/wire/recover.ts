@@ -14,7 +14,7 @@ export type SignatureBackend = 'native' | 'wasm';
 type RecoverKey = (signature: Uint8Array, recoveryId: 0 | 1, digest: Uint8Array) => Uint8Array | null;
 
 /** Half of the order of secp256k1: of the two equivalent values of s, only the lower one is accepted. */
-const HALF_ORDER = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n;
+const HALF_ORDER = Buffer.from('7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0', 'hex');
 
 interface NativeBinding {
   ecdsaRecover(signature: Uint8Array, recoveryId: number, digest: Uint8Array, compressed: boolean): Uint8Array;
@@ -65,9 +65,8 @@ function recoveryWith(recoverKey: RecoverKey): RecoverAddress {
 
 /** r and s left-padded to 32 bytes each; null when s is not in the lower half. */
 function compactSignature(signature: WireSignature): Uint8Array | null {
-  if (BigInt(signature.s) > HALF_ORDER) return null;
-  const hex = signature.r.slice(2).padStart(64, '0') + signature.s.slice(2).padStart(64, '0');
-  return Uint8Array.from(Buffer.from(hex, 'hex'));
+  const compact = Buffer.from(signature.r.slice(2).padStart(64, '0') + signature.s.slice(2).padStart(64, '0'), 'hex');
+  return compact.compare(HALF_ORDER, 0, 32, 32, 64) > 0 ? null : compact;
 }
 
 const native = loadNative();

@@ -30,19 +30,26 @@ export async function readJsonBody(request: IncomingMessage): Promise<unknown> {
   }
 }
 
-async function readBytes(request: IncomingMessage): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  try {
-    for await (const chunk of request as AsyncIterable<Buffer>) {
+/** By events and not by iterating: the latter takes as long as the rest of a small request. */
+function readBytes(request: IncomingMessage): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let length = 0;
+    request.on('data', (chunk: Buffer) => {
       length += chunk.length;
       // What is too long is read on and dropped, so that the client gets its answer; far beyond that it is cut off.
       if (length > DRAIN_BYTES) request.destroy();
       else if (length <= MAX_BODY_BYTES) chunks.push(chunk);
-    }
-  } catch {
-    throw new BodyError(400, 'The request body ended early');
-  }
-  if (length > MAX_BODY_BYTES) throw new BodyError(413, `The request body is longer than ${MAX_BODY_BYTES} bytes`);
-  return Buffer.concat(chunks, length);
+    });
+    request.on('end', () => {
+      if (length > MAX_BODY_BYTES) reject(tooLong());
+      else resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, length));
+    });
+    // After the end these come too late to say anything.
+    request.on('error', () => reject(endedEarly()));
+    request.on('close', () => request.readableEnded || reject(endedEarly()));
+  });
 }
+
+const endedEarly = (): BodyError => new BodyError(400, 'The request body ended early');
+const tooLong = (): BodyError => new BodyError(413, `The request body is longer than ${MAX_BODY_BYTES} bytes`);

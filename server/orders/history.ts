@@ -1,3 +1,5 @@
+import { openedOrder } from '../../core/book.js';
+import type { Book } from '../../core/book.js';
 import type { Address, CloseReason, Market, OpenOrder, OrderFill, OrderLogRow } from '../../core/types.js';
 import { MAX_CLOSED_ORDERS } from './limits.js';
 
@@ -13,7 +15,8 @@ export interface KnownOrder {
 
 /** What became of orders: every open one, and the latest closed ones of each maker. */
 export interface OrderHistory {
-  apply: (row: OrderLogRow) => void;
+  /** `book` has applied the row already; orders that are as they were opened are shared with it. */
+  apply: (row: OrderLogRow, book?: Pick<Book, 'order'>) => void;
   applyFills: (fills: readonly OrderFill[]) => void;
   order: (oid: number) => KnownOrder | undefined;
   /** Every order of the maker that is still known, in no fixed order. */
@@ -49,18 +52,21 @@ export function createHistory(markets: readonly Market[], maxClosed: number = MA
   const keyOf = (maker: Address, cloid: string): string => `${maker}:${cloid}`;
 
   function open(order: OpenOrder): void {
-    const filledUnits = early.get(order.oid) ?? 0n;
-    early.delete(order.oid);
+    const filledUnits = early.get(order.oid);
     lastOid = Math.max(lastOid, order.oid);
-    const entry: Tracked = { order: { ...order, filledUnits }, close: null, done: false };
+    if (filledUnits !== undefined) early.delete(order.oid);
+    const opened = filledUnits === undefined ? order : { ...order, filledUnits };
+    const entry: Tracked = { order: opened, close: null, done: false };
     tracked.set(order.oid, entry);
-    const opened = openOf.get(order.maker) ?? new Set<number>();
-    openOf.set(order.maker, opened.add(order.oid));
+    const own = openOf.get(order.maker);
+    if (own === undefined) openOf.set(order.maker, new Set([order.oid]));
+    else own.add(order.oid);
     if (order.cloid !== null) byCloid.set(keyOf(order.maker, order.cloid), order.oid);
     if (isFilled(entry)) finish(entry);
   }
 
   function isFilled({ order }: Tracked): boolean {
+    if (order.filledUnits === 0n) return order.sizeLots < 1n;
     const lotUnits = markets[order.market]?.lotUnits ?? 1n;
     return order.sizeLots * lotUnits - order.filledUnits < lotUnits;
   }
@@ -95,11 +101,10 @@ export function createHistory(markets: readonly Market[], maxClosed: number = MA
   }
 
   return {
-    apply(row) {
+    apply(row, book) {
       for (const effect of row.effects) {
         if (effect.type === 'open') {
-          const { type: _type, ...order } = effect;
-          open({ ...order, maker: row.maker, filledUnits: 0n, placedMs: row.timeMs });
+          open(openedOrder(row, effect, book));
           continue;
         }
         if (effect.type !== 'close' && effect.type !== 'reduce') continue;

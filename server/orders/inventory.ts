@@ -12,17 +12,16 @@ export interface Inventory {
 
 /** An empty inventory. */
 export function createInventory(): Inventory {
-  let available = new Map<string, bigint>();
-  let accounts = new Set<string>();
-  const keyOf = (account: string, token: string): string => `${account}:${token}`;
+  let available = new Map<string, Map<string, bigint>>();
   return {
     replace(rows) {
-      available = new Map(
-        rows.map((row) => [keyOf(row.account, row.token), maxBig(row.balanceUnits - row.reservedUnits, 0n)]),
-      );
-      accounts = new Set(rows.map((row) => row.account));
+      available = new Map();
+      for (const { account, token, balanceUnits, reservedUnits } of rows) {
+        const tokens = available.get(account) ?? new Map<string, bigint>();
+        available.set(account, tokens.set(token, maxBig(balanceUnits - reservedUnits, 0n)));
+      }
     },
-    available: (maker, token) => available.get(keyOf(maker, token)) ?? 0n,
-    has: (account) => accounts.has(account),
+    available: (maker, token) => available.get(maker)?.get(token) ?? 0n,
+    has: (account) => available.has(account),
   };
 }

@@ -62,7 +62,7 @@ function refuseOrder(
   if (draft.openCount() >= MAX_OPEN_ORDERS) return REFUSALS.tooManyOpenOrders(asset);
   if (order.cloid !== null && draft.orderByCloid(order.cloid) !== undefined) return REFUSALS.duplicateCloid(asset);
   if (crosses(order, draft)) return REFUSALS.postOnly(bboText(market, draft), asset);
-  const { token, units } = orderPayment(market, { ...order, oid: 0, maker, filledUnits: 0n, placedMs: 0 });
+  const { token, units } = orderPayment(market, order);
   const exceeds = draft.exposureUnits(token) + units > view.available(maker, token);
   return exceeds ? REFUSALS.inventory(asset) : null;
 }

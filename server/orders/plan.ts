@@ -54,7 +54,8 @@ export function createPlanner(deps: PlannerDeps): (entry: Entry) => Plan<Exchang
 
   function append(row: Omit<OrderLogRow, 'orderSeq'>): OrderLogRow {
     const { book, agents } = state.planned();
-    const full = { orderSeq: book.lastOrderSeq() + 1, ...row };
+    const { timeMs, maker, signer, nonce, kind, effects } = row;
+    const full: OrderLogRow = { orderSeq: book.lastOrderSeq() + 1, timeMs, maker, signer, nonce, kind, effects };
     book.apply(full);
     agents.apply(full);
     return full;
@@ -62,7 +63,9 @@ export function createPlanner(deps: PlannerDeps): (entry: Entry) => Plan<Exchang
 
   function planDue(nowMs: number): OrderLogRow[] {
     const { book } = state.planned();
-    const due = [...book.armed()].filter(([, timeMs]) => timeMs <= nowMs);
+    const due: [Address, number][] = [];
+    // Asked before every entry, and nearly always there is none.
+    for (const armed of book.armed()) if (armed[1] <= nowMs) due.push(armed);
     return due.map(([maker, timeMs]) =>
       append({
         timeMs: nowMs,

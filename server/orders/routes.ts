@@ -15,17 +15,22 @@ const SHAPE_TEXT = 'Failed to deserialize the JSON body into the target type';
 export function ordersRoutes(deps: InfoDeps): Router {
   const router = new Router();
   const exchange = exchangeHandler(deps.gateway);
-  router.post('/exchange', (ctx) => answer(ctx, (body) => exchange(body, { socket: ctx.req.socket, address: ctx.ip })));
-  router.post('/info', (ctx) => answer(ctx, (body) => answerInfo(body, deps)));
+  router.post('/exchange', (ctx) =>
+    // Replies of the exchange hold no bigint, so the plain serialiser does.
+    answer(ctx, async (body) => JSON.stringify(await exchange(body, { socket: ctx.req.socket, address: ctx.ip }))),
+  );
+  router.post('/info', (ctx) => answer(ctx, async (body) => stringify(await answerInfo(body, deps))));
   return router;
 }
 
-/** Writes the reply as JSON, a bare string or null included; refusals of the request itself are plain text. */
-async function answer(ctx: RouterContext, serve: (body: unknown) => Promise<unknown>): Promise<void> {
+const JSON_TYPE = 'application/json; charset=utf-8';
+
+/** Answers with the JSON text, a bare string or null included; refusals of the request itself are plain text. */
+async function answer(ctx: RouterContext, serve: (body: unknown) => Promise<string>): Promise<void> {
   try {
-    const reply = stringify(await serve(await readJsonBody(ctx.req)));
+    const reply = await serve(await readJsonBody(ctx.req));
     ctx.status = 200;
-    ctx.type = 'application/json';
+    ctx.set('Content-Type', JSON_TYPE);
     ctx.body = reply;
   } catch (error) {
     if (error instanceof RateLimitedError) {

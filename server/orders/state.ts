@@ -107,12 +107,14 @@ function createState(): GatewayState {
       generation = applied;
     }
     inventory.replace(news.balances);
+    const changes: OrderChange[] = [];
+    pushChanges(changes, touched, null);
     events.emit({
       type: 'generations',
       from,
       to: generation,
       makers: new Set(fills.map(({ maker }) => maker)),
-      changes: changesOf(touched, null),
+      changes,
       markets: new Set(fills.map(({ market }) => market)),
     });
     return true;
@@ -123,11 +125,11 @@ function createState(): GatewayState {
     return [...new Set(fills.map(({ oid }) => oid))].filter((oid) => history.order(oid)?.state === 'open');
   }
 
-  function changesOf(oids: readonly number[], timeMs: number | null): OrderChange[] {
-    return oids.flatMap((oid) => {
+  function pushChanges(changes: OrderChange[], oids: Iterable<number>, timeMs: number | null): void {
+    for (const oid of oids) {
       const known = history.order(oid);
-      return known === undefined ? [] : [{ known, timeMs }];
-    });
+      if (known !== undefined) changes.push({ known, timeMs });
+    }
   }
 
   function commit(rows: readonly OrderLogRow[]): void {
@@ -135,19 +137,20 @@ function createState(): GatewayState {
     const changes: OrderChange[] = [];
     for (const row of rows) {
       const touched = rowOids(row);
-      committed.book.apply(row);
+      committed.book.apply(row, planned.book);
       committed.agents.apply(row);
-      history.apply(row);
+      history.apply(row, committed.book);
       lastRowMs = Math.max(lastRowMs, row.timeMs);
       if (row.signer !== null) lastAction.set(row.maker, row.timeMs);
-      changes.push(...changesOf(touched, row.timeMs));
+      pushChanges(changes, touched, row.timeMs);
     }
-    const touchedMarkets = new Set(changes.map(({ known }) => known.order.market));
+    const touchedMarkets = new Set<number>();
+    for (const { known } of changes) touchedMarkets.add(known.order.market);
     events.emit({ type: 'rows', rows, changes, markets: touchedMarkets });
   }
 
   /** Orders that a row opens, or that it closes or reduces while they are open, each once. */
-  function rowOids({ effects }: OrderLogRow): number[] {
+  function rowOids({ effects }: OrderLogRow): ReadonlySet<number> {
     const oids = new Set<number>();
     for (const effect of effects) {
       if (effect.type === 'open') oids.add(effect.oid);
@@ -155,7 +158,7 @@ function createState(): GatewayState {
         if (history.order(effect.oid)?.state === 'open') oids.add(effect.oid);
       }
     }
-    return [...oids];
+    return oids;
   }
 
   return {

@@ -318,11 +318,11 @@ describe('order history', () => {
     const rows = [row(1, [open(1), open(2), open(3)]), row(2, [{ type: 'close', oid: 2, reason: 'inventory' }])];
     const fills = [fill(1, 2n), fill(2, 1n)];
     const forwards = createHistory(markets);
-    rows.forEach(forwards.apply);
+    rows.forEach((each) => forwards.apply(each));
     forwards.applyFills(fills);
     const backwards = createHistory(markets);
     backwards.applyFills(fills);
-    rows.forEach(backwards.apply);
+    rows.forEach((each) => backwards.apply(each));
     for (const history of [forwards, backwards]) {
       expect(history.order(1)).to.include({ state: 'filled', stateMs: null });
       expect(history.order(2)).to.include({ state: 'canceled', stateMs: 20 });
