@@ -11,8 +11,8 @@ interface Signer {
 
 const curve = createRequire(import.meta.url)('secp256k1') as Signer;
 /** Makers that the load is spread over, and one that only the cancel-all uses. */
-export const QUOTING = 20;
-export const RESERVED = 20;
+export const QUOTING = 100;
+export const RESERVED = 100;
 const keys = Array.from({ length: QUOTING + 1 }, (_, index) => new Uint8Array(32).fill(index + 1));
 
 export const makers: Address[] = keys.map((key) =>
