@@ -1,7 +1,8 @@
-import type { Middleware } from 'koa';
+import { signatureBackend } from '../core/wire/recover.js';
 import { ENDPOINTS } from '../server/endpoints.js';
 import { createApp } from '../server/app.js';
 import { listen } from '../server/listen.js';
+import type { GatewayFacts, Metrics } from '../server/ops/metrics.js';
 import { openApiRoutes } from '../server/openapi/routes.js';
 import { createGateway, type Gateway } from '../server/orders/engine.js';
 import { explainRoutes } from '../server/orders/explain.js';
@@ -23,7 +24,7 @@ export interface HttpHandle {
   url: string;
   /** Wakes the gateway's follower. */
   onGeneration(): void;
-  facts(): { active: boolean; sockets: number; openOrders: number };
+  facts(): GatewayFacts;
   close(): Promise<void>;
 }
 
@@ -34,8 +35,8 @@ const CHECKPOINT_POLL_MS = 500;
 
 export interface HttpOptions {
   signal: AbortSignal;
-  /** Sees every request with its final status. */
-  observe: Middleware;
+  /** Sees every request with its final status, and every action. */
+  metrics: Pick<Metrics, 'observe' | 'actions'>;
   /** Called when a gasless order was accepted. */
   onSwapOrder(): void;
 }
@@ -44,7 +45,7 @@ export interface HttpOptions {
 export async function startHttp(
   shared: Shared,
   writer: Writer,
-  { signal, observe, onSwapOrder }: HttpOptions,
+  { signal, metrics, onSwapOrder }: HttpOptions,
 ): Promise<HttpHandle> {
   const { config, db, logger } = shared;
   const startedMs = shared.nowMs();
@@ -55,7 +56,7 @@ export async function startHttp(
     pollMs: FOLLOW_INTERVAL_MS,
     referencePrices: config.REFERENCE_PRICES,
   };
-  const gateway = await createGateway({
+  const untimed = await createGateway({
     db,
     writer,
     config: orderConfig,
@@ -63,6 +64,7 @@ export async function startHttp(
     clock: shared.nowMs,
     logger,
   });
+  const gateway = metrics.actions.timed(untimed);
   const running = gateway.run(signal);
   const sessions = createSessions();
   const info = { db, gateway, clock: shared.nowMs, config: orderConfig };
@@ -91,7 +93,7 @@ export async function startHttp(
     unmatched: limits.read,
     logger,
     trustProxy: config.TRUST_PROXY,
-    observe,
+    observe: metrics.observe,
   });
   const server = await listen(app, config.PORT, config.HOST);
   const stream = serveStream({
@@ -109,7 +111,13 @@ export async function startHttp(
     facts() {
       const book = gateway.book();
       const openOrders = book.makersWithOrders().reduce((sum, maker) => sum + book.openOrders(maker).length, 0);
-      return { active: gateway.isActive(), sockets: stream.connections(), openOrders };
+      return {
+        active: gateway.isActive(),
+        sockets: stream.connections(),
+        openOrders,
+        queued: gateway.queued(),
+        signatureBackend,
+      };
     },
     async close() {
       await Promise.all([stream.close(), server.close()]);

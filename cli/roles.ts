@@ -119,8 +119,8 @@ export async function startRoles(config: Config, printLine: (line: string) => vo
     }
     const orderWriter = writers.get('order');
     if (orderWriter !== undefined) {
-      const { observe } = ops.metrics;
-      http = await startHttp(shared, orderWriter, { signal, observe, onSwapOrder: () => executor?.wake() });
+      const { metrics } = ops;
+      http = await startHttp(shared, orderWriter, { signal, metrics, onSwapOrder: () => executor?.wake() });
       listeners.push(http.onGeneration);
     }
     if (config.ROLES.includes('poster')) {

@@ -58,7 +58,7 @@ export interface PosterStatus extends PosterMetrics {
   generation: number;
   /** Why nothing was published in the last round, null when something was or nothing was due. */
   blockedBy: string | null;
-  fees: { spentLastHourWei: bigint; budgetWei: bigint | null };
+  fees: { spentLastHourWei: bigint; budgetWei: bigint | null; lastGasUsed: number | null };
 }
 
 export interface Poster {
@@ -88,6 +88,7 @@ export function createPoster(deps: PosterDeps): Poster {
   let follower = newFollower();
   let operator: OperatorState | undefined;
   let costs: Costs | null = null;
+  let lastGasUsed: number | null = null;
   let cutGeneration = 0;
   let settledGeneration = 0;
   let failedRounds = 0;
@@ -127,6 +128,7 @@ export function createPoster(deps: PosterDeps): Poster {
     await outbox.resume(toSec(head.blockTimestampMs));
     costs ??= await createCosts({ db, writer, rpc: deps.rpc, signer: outbox.signer, nowMs: deps.nowMs });
     for (const cost of await costs.collect()) {
+      if (cost.gasUsed > 0) lastGasUsed = cost.gasUsed;
       meter.counters.transactions[cost.succeeded ? 'landed' : 'reverted'] += 1;
       if (!cost.succeeded) logger.warn({ hash: cost.hash, txKey: cost.txKey }, 'a post was mined and failed');
     }
@@ -248,7 +250,7 @@ export function createPoster(deps: PosterDeps): Poster {
       ...meter.read((market) => markets[market]?.pair ?? String(market)),
       generation: cutGeneration,
       blockedBy,
-      fees: { spentLastHourWei: costs?.spentWei() ?? 0n, budgetWei: deps.budgetWei },
+      fees: { spentLastHourWei: costs?.spentWei() ?? 0n, budgetWei: deps.budgetWei, lastGasUsed },
     };
   }
 

@@ -1,6 +1,7 @@
 import type { Middleware } from 'koa';
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
 import { maxBig, minBig, toSafeInt } from '../../core/amounts.js';
+import { createActionMeter, type ActionMeter } from './action-meter.js';
 
 /** A signer of a keeper. */
 export interface SignerFacts {
@@ -27,6 +28,17 @@ export interface PosterFacts {
   /** Transactions, by what became of them. */
   transactions: Readonly<Record<string, number>>;
   missedBlocks: number;
+  fees: { spentLastHourWei: bigint; budgetWei: bigint | null; lastGasUsed: number | null };
+}
+
+export interface GatewayFacts {
+  active: boolean;
+  sockets: number;
+  openOrders: number;
+  /** Actions that wait for a commit. */
+  queued: number;
+  /** The library that recovers signatures. */
+  signatureBackend: string;
 }
 
 /** What is asked at each scrape. A role that this process does not play answers null, and its metrics are left out. */
@@ -40,7 +52,7 @@ export interface MetricSources {
   operator(): Promise<readonly { token: string; balanceUnits: bigint; floorUnits: bigint; isBelow: boolean }[]>;
   signers(): readonly SignerFacts[];
   poster(): PosterFacts | null;
-  gateway(): { active: boolean; sockets: number; openOrders: number } | null;
+  gateway(): GatewayFacts | null;
   nowMs(): number;
 }
 
@@ -48,6 +60,7 @@ export interface Metrics {
   registry: Registry;
   /** Counts requests and their time, by route and status. */
   observe: Middleware;
+  actions: ActionMeter;
 }
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
@@ -62,7 +75,7 @@ export function createMetrics(sources: MetricSources): Metrics {
   signerGauges(registry, sources);
   posterGauges(registry, sources);
   gatewayGauges(registry, sources);
-  return { registry, observe: requestObserver(registry) };
+  return { registry, observe: requestObserver(registry), actions: createActionMeter(registry) };
 }
 
 type Labels = Record<string, string>;
@@ -177,6 +190,17 @@ function posterGauges(registry: Registry, { poster }: MetricSources): void {
   gauge(registry, ['post_missed_blocks', 'blocks that went by while a post waited to be mined'], () =>
     one(poster()?.missedBlocks),
   );
+  gauge(registry, ['post_gas_used', 'gas of the newest post whose receipt was read'], () =>
+    one(poster()?.fees.lastGasUsed),
+  );
+  gauge(registry, ['post_fees_hour_gwei', 'what posting has cost in the last hour'], () => {
+    const facts = poster();
+    return one(facts && saturated(facts.fees.spentLastHourWei / GWEI));
+  });
+  gauge(registry, ['post_budget_hour_gwei', 'what posting may cost in an hour; absent without a limit'], () => {
+    const budgetWei = poster()?.fees.budgetWei ?? null;
+    return one(budgetWei === null ? null : saturated(budgetWei / GWEI));
+  });
 }
 
 function gatewayGauges(registry: Registry, { gateway }: MetricSources): void {
@@ -186,6 +210,15 @@ function gatewayGauges(registry: Registry, { gateway }: MetricSources): void {
   });
   gauge(registry, ['sockets', 'open WebSocket connections'], () => one(gateway()?.sockets));
   gauge(registry, ['open_orders', 'open orders of all makers'], () => one(gateway()?.openOrders));
+  gauge(registry, ['queued_actions', 'signed actions that wait for a commit'], () => one(gateway()?.queued));
+  gauge(
+    registry,
+    ['signature_backend', '1 for the library that recovers signatures: native, or wasm', 'backend'],
+    () => {
+      const facts = gateway();
+      return facts === null ? [] : [[{ backend: facts.signatureBackend }, 1]];
+    },
+  );
 }
 
 function requestObserver(registry: Registry): Middleware {

@@ -55,6 +55,8 @@ export interface Gateway {
   generation: () => number;
   /** Calls back after each commit and each new generation; returns how to stop. */
   listen: (listener: (event: GatewayEvent) => void) => () => void;
+  /** Actions that wait for a commit. */
+  queued: () => number;
   /** False once another process owns the order log. */
   isActive: () => boolean;
   /** Wakes the follower: a generation has become durable. */
@@ -240,6 +242,7 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
     lastActionMs: state.lastActionMs,
     generation: state.generation,
     listen: state.events.listen,
+    queued: commits.waiting,
     isActive: () => !commits.isLost(),
     onGeneration: () => wake.abort(),
     idle: commits.idle,

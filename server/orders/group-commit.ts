@@ -29,6 +29,8 @@ export interface GroupSteps<E, R> {
 export interface GroupCommit<E, R> {
   /** Resolves after the commit that makes the answer true. Rejects with GatewayUnavailableError. */
   submit: (entry: E) => Promise<R>;
+  /** Entries that no transaction has taken up yet. */
+  waiting: () => number;
   /** True once another process owns the log; nothing is accepted any more. */
   isLost: () => boolean;
   /** Resolves when everything submitted so far has been answered. */
@@ -175,6 +177,7 @@ export function createGroupCommit<E, R>(
 
   return {
     submit,
+    waiting: () => queue.length,
     isLost: () => lost,
     async idle() {
       while (scheduled || queue.length > 0) await tail;

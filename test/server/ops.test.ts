@@ -44,7 +44,7 @@ const SOURCES: MetricSources = {
     },
   ],
   poster: () => null,
-  gateway: () => ({ active: true, sockets: 3, openOrders: 17 }),
+  gateway: () => ({ active: true, sockets: 3, openOrders: 17, queued: 5, signatureBackend: 'wasm' }),
   nowMs: () => NOW_MS,
 };
 
@@ -94,6 +94,10 @@ describe('Metrics and probes', () => {
     expect(values.get('curvebook_outbox_oldest_seconds{role="poster",signer="0xabc"}')).to.equal('3');
     expect(values.get('curvebook_unattributed_units{token="USDC"}')).to.equal('9007199254740991');
     expect(values.get('curvebook_open_orders')).to.equal('17');
+    expect(values.get('curvebook_queued_actions')).to.equal('5');
+    expect(values.get('curvebook_signature_backend{backend="wasm"}')).to.equal('1');
+    expect(values.get('curvebook_sockets')).to.equal('3');
+    expect(values.get('curvebook_outbox_unmined{role="poster",signer="0xabc"}')).to.equal('2');
     expect(values.get('curvebook_operator_units{token="USDC"}')).to.equal('-1');
     expect(values.get('curvebook_operator_below_floor{token="USDC"}')).to.equal('1');
     expect(values.get('curvebook_operator_below_floor{token="WETH"}')).to.equal('0');
@@ -106,6 +110,30 @@ describe('Metrics and probes', () => {
     expect(names.filter((name) => /chain_lag|generation|sockets|gateway|post_/.test(name))).to.deep.equal([]);
     expect(values.has('curvebook_signer_balance_gwei{role="settler",signer="0xdef"}')).to.equal(false);
     expect(values.has('curvebook_signer_low_balance{role="settler",signer="0xdef"}')).to.equal(true);
+  });
+
+  it('reports what posting takes: time, gas and money', async () => {
+    const latency = { pair: 'A-B', orderToSignMs: { p50: 100, p99: 250 }, orderToLandedMs: { p50: null, p99: null } };
+    const poster = {
+      latency: [latency],
+      sent: { full: 4 },
+      transactions: { landed: 3 },
+      missedBlocks: 1,
+      fees: { spentLastHourWei: 1_500n * 10n ** 9n, budgetWei: 10n ** 18n, lastGasUsed: 62_000 },
+    };
+    const url = await start({ poster: () => poster });
+    const values = await scrape(url);
+    expect(values.get('curvebook_post_sign_seconds{pair="A-B",quantile="p99"}')).to.equal('0.25');
+    expect(values.has('curvebook_post_landed_seconds{pair="A-B",quantile="p99"}')).to.equal(false);
+    expect(values.get('curvebook_post_gas_used')).to.equal('62000');
+    expect(values.get('curvebook_post_fees_hour_gwei')).to.equal('1500');
+    expect(values.get('curvebook_post_budget_hour_gwei')).to.equal('1000000000');
+    poster.fees = { ...poster.fees, lastGasUsed: null as never, budgetWei: null as never };
+    const without = await scrape(url);
+    expect([without.has('curvebook_post_gas_used'), without.has('curvebook_post_budget_hour_gwei')]).to.deep.equal([
+      false,
+      false,
+    ]);
   });
 
   it('follows what changes between two scrapes', async () => {
