@@ -7,7 +7,7 @@ import { deploySandbox } from '../../deploy/sandbox.js';
 import { connect } from '../../deploy/transactions.js';
 import { createOutbox } from '../../keepers/chain/outbox.js';
 import { createRpcPool } from '../../keepers/chain/pool.js';
-import { createRpc } from '../../keepers/chain/rpc.js';
+import { createRpc, type Rpc } from '../../keepers/chain/rpc.js';
 import { createSettler, type Settler, type SettlerDeps } from '../../keepers/settler/settler.js';
 import { createPoster, type Poster, type PosterDeps } from '../../keepers/poster/poster.js';
 import { judgeReadiness } from '../../keepers/watcher/status.js';
@@ -116,6 +116,19 @@ async function lastOid(db: Db): Promise<number> {
   return oid;
 }
 
+/** Who sends transactions. */
+export type Sender = 'poster' | 'settler';
+
+/** Where a test can stop a round of a keeper, or keep what it sends. */
+export interface Intercept {
+  /** Called before the keeper reads what it decides on. */
+  look(role: Sender): void;
+  /** Awaited before each of the keeper's write transactions. */
+  write(role: Sender): Promise<void>;
+  /** Instead of giving a signed transaction to the node. */
+  broadcast(role: Sender, raw: Hex): Promise<void>;
+}
+
 /** What a test changes of the poster. */
 export interface KeeperOptions {
   /** Where the poster's node is, if not at the chain itself. */
@@ -124,6 +137,7 @@ export interface KeeperOptions {
   poster?: Partial<PosterDeps>;
   settler?: Partial<SettlerDeps>;
   feeCeilingWei?: bigint;
+  intercept?: Intercept;
   /** Of the poster. */
   nowMs?(): number;
 }
@@ -163,8 +177,28 @@ export async function startKeepers(db: Db, chain: ManualChain, options: KeeperOp
     onGeneration: () => undefined,
     onReversal: () => undefined,
   });
-  const publicationWriter = writers.get('publication')!;
-  const posterRpc = createRpc(options.posterRpcUrl ?? chain.rpcUrl, options.rpcTimeoutMs);
+  const { intercept } = options;
+  // Chain time stands still between two blocks of a manual chain, so only what is not a matter of age counts.
+  const readiness = (role: Sender) => () => {
+    intercept?.look(role);
+    return judgeReadiness({ ...watcher.status(), observedHeadTimestampMs: nowMs() }, nowMs());
+  };
+  const writerOf = (role: Sender, writer: Writer): Writer =>
+    intercept === undefined
+      ? writer
+      : { ...writer, tx: async (work) => intercept.write(role).then(() => writer.tx(work)) };
+  const rpcOf = (role: Sender, rpc: Rpc): Rpc =>
+    intercept === undefined
+      ? rpc
+      : {
+          ...rpc,
+          call: async (method, params) =>
+            method === 'eth_sendRawTransaction'
+              ? intercept.broadcast(role, params[0] as Hex)
+              : rpc.call(method, params),
+        };
+  const publicationWriter = writerOf('poster', writers.get('publication')!);
+  const posterRpc = rpcOf('poster', createRpc(options.posterRpcUrl ?? chain.rpcUrl, options.rpcTimeoutMs));
   const poster = createPoster({
     db,
     writer: publicationWriter,
@@ -182,8 +216,7 @@ export async function startKeepers(db: Db, chain: ManualChain, options: KeeperOp
     curveBook: lower('curveBook'),
     markets,
     snapshots: createSnapshotStore(markets),
-    // Chain time stands still between two blocks of a manual chain, so only what is not a matter of age counts.
-    readiness: () => judgeReadiness({ ...watcher.status(), observedHeadTimestampMs: nowMs() }, nowMs()),
+    readiness: readiness('poster'),
     curveTtlSec: 60,
     touchBeforeSec: 6,
     knots: { maxKnots: 15, enoughMilliBps: 0, wordGainMilliBps: 0 },
@@ -194,9 +227,9 @@ export async function startKeepers(db: Db, chain: ManualChain, options: KeeperOp
     logger,
     ...options.poster,
   });
-  const settlementWriter = writers.get('settlement')!;
+  const settlementWriter = writerOf('settler', writers.get('settlement')!);
   const settlerMarkets: Market[] = [];
-  const settlerRpc = createRpc(chain.rpcUrl);
+  const settlerRpc = rpcOf('settler', createRpc(chain.rpcUrl));
   const settler = createSettler({
     db,
     writer: settlementWriter,
@@ -214,7 +247,7 @@ export async function startKeepers(db: Db, chain: ManualChain, options: KeeperOp
     custodian: lower('custodian'),
     markets: settlerMarkets,
     snapshots: createSnapshotStore(settlerMarkets),
-    readiness: () => judgeReadiness({ ...watcher.status(), observedHeadTimestampMs: nowMs() }, nowMs()),
+    readiness: readiness('settler'),
     pollIntervalMs: 100,
     checkpointIntervalMs: 60_000,
     batchMax: 50,
