@@ -11,7 +11,7 @@ import { createRpc, type Rpc } from '../../keepers/chain/rpc.js';
 import { createSettler, type Settler, type SettlerDeps } from '../../keepers/settler/settler.js';
 import { createPoster, type Poster, type PosterDeps } from '../../keepers/poster/poster.js';
 import { judgeReadiness } from '../../keepers/watcher/status.js';
-import { createWatcher, type Watcher } from '../../keepers/watcher/watcher.js';
+import { createWatcher, type Watcher, type WatcherDeps } from '../../keepers/watcher/watcher.js';
 import { bindDeployment, migrate } from '../../ledger/db.js';
 import { appendOrderRows, lastOrderSeq, readOrderRows } from '../../ledger/order-log.js';
 import { createSnapshotStore } from '../../ledger/snapshots.js';
@@ -135,6 +135,7 @@ export interface KeeperOptions {
   posterRpcUrl?: string;
   rpcTimeoutMs?: number;
   poster?: Partial<PosterDeps>;
+  watcher?: Partial<WatcherDeps>;
   settler?: Partial<SettlerDeps>;
   feeCeilingWei?: bigint;
   intercept?: Intercept;
@@ -176,6 +177,7 @@ export async function startKeepers(db: Db, chain: ManualChain, options: KeeperOp
     logger,
     onGeneration: () => undefined,
     onReversal: () => undefined,
+    ...options.watcher,
   });
   const { intercept } = options;
   // Chain time stands still between two blocks of a manual chain, so only what is not a matter of age counts.

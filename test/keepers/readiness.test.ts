@@ -1,0 +1,168 @@
+/** Each reason why inventory is not safe to quote against, brought about on a real chain and database, and its end. */
+import { expect } from 'chai';
+import { pino } from 'pino';
+import { createRpcPool } from '../../keepers/chain/pool.js';
+import { createRemoteStatus } from '../../keepers/watcher/remote-status.js';
+import { judgeReadiness, type Readiness } from '../../keepers/watcher/status.js';
+import { appendOperatorRow } from '../../ledger/operator-log.js';
+import { custodyOf, GAS } from '../support/custody.js';
+import { forEachDatabase } from '../support/db.js';
+import { forksOf } from '../support/fork.js';
+import { startKeepers, startManualChain, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';
+
+const READY: Readiness = { ready: true, reason: null };
+const logger = pino({ level: 'silent' });
+
+forEachDatabase((name, open) =>
+  describe(`readiness, ${name}`, function () {
+    this.timeout(60_000);
+    let chain: ManualChain;
+    let stack: KeeperStack;
+    /** Of the watcher and of whoever asks it; it stands still unless a test moves it. */
+    let nowMs: number;
+
+    before(async function () {
+      this.timeout(120_000);
+      chain = await startManualChain();
+    });
+
+    after(() => chain?.close());
+
+    beforeEach(async () => {
+      await chain.reset();
+      await chain.mine();
+      nowMs = (await chain.provider.getBlock('latest'))!.timestamp * 1_000;
+      const clock = () => nowMs;
+      const pool = createRpcPool([chain.rpcUrl], { nowMs: clock, logger });
+      stack = await startKeepers(await open(), chain, { watcher: { nowMs: clock, rpc: pool, scanMaxBlocks: 50 } });
+    });
+
+    afterEach(() => stack.stop());
+
+    const readiness = (): Readiness => judgeReadiness(stack.watcher.status(), nowMs);
+    const because = (reason: Readiness['reason']): Readiness => ({ ready: false, reason });
+
+    /** Mines a block of this very moment and scans it. */
+    async function land(): Promise<void> {
+      await chain.provider.send('evm_setNextBlockTimestamp', [Math.floor(nowMs / 1_000) + 1]);
+      await chain.mine();
+      nowMs = (await chain.provider.getBlock('latest'))!.timestamp * 1_000;
+      await stack.watcher.scan();
+    }
+
+    /** One by one: the chain makes up the hashes of blocks that it mines in bulk. */
+    async function mine(blocks: number): Promise<void> {
+      for (let block = 0; block < blocks; block++) await chain.mine();
+    }
+
+    /** As a process of another role sees it, from the database alone. */
+    async function remotely(): Promise<Readiness> {
+      const stopping = new AbortController();
+      const remote = createRemoteStatus({
+        db: stack.db,
+        markets: [],
+        deploymentBlock: chain.manifest.deploymentBlock,
+        pollIntervalMs: 1,
+        logger,
+        onGeneration: () => undefined,
+        onReversal: () => undefined,
+      });
+      const loop = remote.start(stopping.signal);
+      // One step is enough; it has ended when the loop has.
+      stopping.abort();
+      await loop.done;
+      return judgeReadiness(remote.status(), nowMs);
+    }
+
+    it('missing_canonical_state: nothing was ever scanned', async () => {
+      expect(readiness()).to.deep.equal(because('missing_canonical_state'));
+      expect(await remotely()).to.deep.equal(because('missing_canonical_state'));
+      await land();
+      expect(readiness()).to.deep.equal(READY);
+      expect(await remotely()).to.deep.equal(READY);
+    });
+
+    it('startup_catch_up: more than two blocks behind after a scan', async () => {
+      await land();
+      await mine(53);
+      nowMs = (await chain.provider.getBlock('latest'))!.timestamp * 1_000;
+      await stack.watcher.scan();
+      expect(readiness(), '3 blocks are left').to.deep.equal(because('startup_catch_up'));
+      expect(await remotely()).to.deep.equal(because('startup_catch_up'));
+      await stack.watcher.scan();
+      expect(readiness()).to.deep.equal(READY);
+      await mine(52);
+      nowMs = (await chain.provider.getBlock('latest'))!.timestamp * 1_000;
+      await stack.watcher.scan();
+      expect(readiness(), '2 blocks are left').to.deep.equal(READY);
+    });
+
+    it('integrity_halt: the chain has another history, until it is reconciled', async () => {
+      await land();
+      const forks = forksOf(chain, stack);
+      const mark = await forks.mark();
+      // Else the block that is mined instead might be the very same one.
+      const custody = custodyOf(chain, stack);
+      await custody.as('maker1').requestWithdraw(custody.token('WETH'), 1n, GAS);
+      await land();
+      await forks.fork(mark);
+      nowMs = (await chain.provider.getBlock('latest'))!.timestamp * 1_000;
+      await stack.watcher.scan();
+      expect(readiness()).to.deep.equal(because('integrity_halt'));
+      expect(await remotely()).to.deep.equal(because('integrity_halt'));
+      await forks.reconcile();
+      expect(readiness()).to.deep.equal(READY);
+    });
+
+    it('operator_halt: halted on purpose; the ledger goes on following the chain', async () => {
+      await land();
+      await appendOperatorRow(stack.db, { timeMs: 1, kind: 'halt', maker: null, note: 'looking' });
+      await land();
+      expect(readiness()).to.deep.equal(because('operator_halt'));
+      expect(await remotely()).to.deep.equal(because('operator_halt'));
+      expect(stack.watcher.status().nextBlock).to.equal((await chain.provider.getBlockNumber()) + 1);
+      await appendOperatorRow(stack.db, { timeMs: 2, kind: 'resume', maker: null, note: '' });
+      await land();
+      expect(readiness()).to.deep.equal(READY);
+    });
+
+    it('failed_write: the last generation could not be stored, and nothing of it counts', async () => {
+      await land();
+      const custody = custodyOf(chain, stack);
+      const rename = (from: string, to: string) => stack.db.knex.schema.renameTable(from, to);
+      await rename('custody_events', 'lost');
+      await custody.as('maker1').requestWithdraw(custody.token('WETH'), 1n, GAS);
+      const failed = await land().catch((error: unknown) => error);
+      expect(failed).to.be.instanceOf(Error);
+      expect(readiness()).to.deep.equal(because('failed_write'));
+      expect((await custody.standing('maker1', 'WETH')).reserved).to.equal('0');
+      await rename('lost', 'custody_events');
+      await stack.watcher.scan();
+      expect(readiness()).to.deep.equal(READY);
+      expect((await custody.standing('maker1', 'WETH')).reserved).to.equal('0.000000000000000001');
+    });
+
+    it('stale_ledger: no successful scan for more than five seconds', async () => {
+      await land();
+      nowMs += 5_000;
+      expect(readiness(), 'at five seconds').to.deep.equal(READY);
+      nowMs += 1;
+      expect(readiness()).to.deep.equal(because('stale_ledger'));
+      expect(await remotely()).to.deep.equal(because('stale_ledger'));
+      await stack.watcher.scan();
+      expect(readiness(), 'a scan without a new block is one, too').to.deep.equal(READY);
+    });
+
+    it('chain_stalled: scans go well, and the newest block is older than ten seconds', async () => {
+      await land();
+      nowMs += 10_000;
+      await stack.watcher.scan();
+      expect(readiness(), 'at ten seconds').to.deep.equal(READY);
+      nowMs += 1;
+      await stack.watcher.scan();
+      expect(readiness()).to.deep.equal(because('chain_stalled'));
+      await land();
+      expect(readiness()).to.deep.equal(READY);
+    });
+  }),
+);
