@@ -219,13 +219,9 @@ export function loadConfig(
   if (rest.ROLES.includes('settler') && settlerPrivateKey === null) {
     problems.push('SETTLER_PRIVATE_KEY: required for the settler role, the manifest names no settler account');
   }
-  if (posterPrivateKey !== null && posterPrivateKey === settlerPrivateKey) {
-    problems.push(
-      'SETTLER_PRIVATE_KEY: must not be the key of the poster, whose transactions take nonces of their own',
-    );
-  }
   const swap = readSwapConfig(settings.data, manifest, problems);
   const executorPrivateKey = EXECUTOR_PRIVATE_KEY ?? account('executor')?.privateKey ?? null;
+  problems.push(...sharedKeys({ poster: posterPrivateKey, settler: settlerPrivateKey, executor: executorPrivateKey }));
   if (rest.ROLES.includes('executor') && (executorPrivateKey === null || swap === null)) {
     problems.push(
       swap === null
@@ -253,6 +249,18 @@ export function loadConfig(
     executorPrivateKey,
     swap,
   };
+}
+
+/** Each keeper gives its transactions nonces of their own: two that share a key would take each other's. */
+function sharedKeys(keys: Record<'poster' | 'settler' | 'executor', Hex | null>): string[] {
+  const owners = new Map<string, string>();
+  return Object.entries(keys).flatMap(([role, key]) => {
+    if (key === null) return [];
+    const other = owners.get(key.toLowerCase());
+    owners.set(key.toLowerCase(), role);
+    if (other === undefined) return [];
+    return [`${role.toUpperCase()}_PRIVATE_KEY: must not be the key of the ${other}, which takes nonces of its own`];
+  });
 }
 
 function readManifest(path: string, problems: string[]): Manifest | null {
