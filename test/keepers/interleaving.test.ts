@@ -227,7 +227,7 @@ forEachDatabase((name, open) =>
     }
 
     it('never make a maker pay more than it has, whatever comes first', async function () {
-      const { numRuns, seed } = fcOptions(12);
+      const { numRuns, seed } = fcOptions(8);
       this.timeout(60_000 + 5_000 * numRuns);
       const random = seededRandom(seed);
       await chain.reset();

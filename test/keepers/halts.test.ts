@@ -1,0 +1,164 @@
+/** What halts the ledger by itself: tokens that are gone, fills that its books do not explain, and a history that most nodes deny. */
+import { expect } from 'chai';
+import { pino } from 'pino';
+import type { ChainFill, Hex } from '../../core/types.js';
+import { createRpcPool, type RpcPool } from '../../keepers/chain/pool.js';
+import { createRpc, type Rpc } from '../../keepers/chain/rpc.js';
+import { createAttributor } from '../../keepers/watcher/attributor.js';
+import { createProgress } from '../../keepers/watcher/progress.js';
+import { readBalances } from '../../ledger/balances.js';
+import { readHalt } from '../../ledger/halts.js';
+import { createSnapshotStore } from '../../ledger/snapshots.js';
+import { UNATTRIBUTED } from '../../ledger/types.js';
+import { custodyOf, GAS, type Custody } from '../support/custody.js';
+import { forEachDatabase } from '../support/db.js';
+import { startKeepers, startManualChain, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';
+
+const logger = pino({ level: 'silent' });
+const HASH: Hex = `0x${'12'.repeat(32)}`;
+
+forEachDatabase((name, open) =>
+  describe(`halts, ${name}`, function () {
+    this.timeout(60_000);
+    let chain: ManualChain;
+    let stack: KeeperStack;
+    let custody: Custody;
+
+    before(async function () {
+      this.timeout(120_000);
+      chain = await startManualChain();
+    });
+
+    after(() => chain?.close());
+
+    async function start(rpc?: RpcPool): Promise<void> {
+      await chain.reset();
+      stack = await startKeepers(await open(), chain, rpc === undefined ? {} : { watcher: { rpc } });
+      custody = custodyOf(chain, stack);
+      await custody.mined();
+    }
+
+    afterEach(() => stack.stop());
+
+    const haltCode = async (): Promise<string | undefined> => (await readHalt(stack.db.knex))?.code;
+
+    it('a shortfall of one unit in the vault, and not a surplus', async () => {
+      await start();
+      const custodian = chain.manifest.contracts['custodian'];
+      await custody.mined(() => chain.tokenAs('USDC', 'taker1').getFunction('transfer')(custodian, 9n, GAS));
+      expect(await haltCode(), "a surplus is nobody's").to.equal(undefined);
+      const surplus = async (): Promise<bigint[]> =>
+        (await readBalances(stack.db.knex, { account: UNATTRIBUTED })).map(({ balanceUnits }) => balanceUnits);
+      expect(await surplus()).to.deep.equal([9n]);
+      await custody.mined();
+      expect(await surplus(), 'booked once').to.deep.equal([9n]);
+
+      // Only a broken token or custodian could do this.
+      await chain.provider.send('hardhat_impersonateAccount', [custodian]);
+      await chain.provider.send('hardhat_setBalance', [custodian, '0xde0b6b3a7640000']);
+      const usdc = chain.tokenAs('USDC', 'taker1');
+      const data = usdc.interface.encodeFunctionData('transfer', [chain.address('taker1'), 1n]);
+      await chain.provider.send('eth_sendTransaction', [{ from: custodian, to: usdc.target, data, gas: '0x30d40' }]);
+      await custody.mined();
+      expect(await haltCode()).to.equal('shortfall');
+      const scanned = stack.watcher.status().nextBlock;
+      await custody.mined();
+      expect(stack.watcher.status().nextBlock, 'nothing is scanned any more').to.equal(scanned);
+      expect(await stack.poster.round()).to.equal(null);
+    });
+
+    it('a fill that entered its curve elsewhere than the ledger knows, or that took more than was quoted', async () => {
+      await start();
+      await stack.order(chain.address('maker1'), [{ side: 'ask', priceTicks: 300_000n, sizeLots: 10_000n }]);
+      await stack.poster.round();
+      await custody.mined();
+      const [market] = stack.markets;
+      const attributor = createAttributor(chain.manifest.deploymentId, createSnapshotStore(stack.markets));
+      const taker = chain.address('taker1');
+      const fill: ChainFill = {
+        ...{ market: 0, fillSeq: 1, curveSeq: 1, side: 'ask', baseUnits: 10n ** 18n, quoteUnits: 3_000_000_000n },
+        ...{ feeUnits: 0n, inputFeeUnits: 0n, consumedBeforeUnits: 0n, taker, recipient: taker },
+        ...{ blockNumber: 1, blockHash: HASH, txHash: HASH, logIndex: 0, timestampMs: 0 },
+      };
+      const faultsOf = async (change: Partial<ChainFill>) => {
+        const run = attributor.begin(stack.db.knex);
+        const { decomposition } = await run.attribute(market!, { ...fill, ...change });
+        return { codes: run.faults().map(({ code }) => code), decomposition };
+      };
+      expect((await faultsOf({})).codes).to.deep.equal([]);
+      expect((await faultsOf({ consumedBeforeUnits: 1n })).codes).to.deep.equal(['carry_mismatch']);
+      const { codes, decomposition } = await faultsOf({ baseUnits: 10n ** 18n + 7n });
+      expect(codes).to.deep.equal(['missing_depth']);
+      expect(decomposition.missingBaseUnits, 'no maker pays for it').to.equal(7n);
+      expect(decomposition.legs.reduce((sum, leg) => sum + leg.baseUnits, 0n)).to.equal(10n ** 18n);
+      expect((await faultsOf({ curveSeq: 9 })).codes).to.deep.equal(['unexplained_curve']);
+    });
+
+    /** Endpoints of the chain, of which the first `liars` tell another hash of the block at `height`. */
+    function poolOf(count: number, liars: number, height: () => number): RpcPool {
+      const lie = (rpc: Rpc): Rpc => {
+        const spoil = (answer: unknown): unknown => {
+          const block = answer as { number?: Hex } | null;
+          const isThat = typeof block === 'object' && block?.number !== undefined && Number(block.number) === height();
+          return isThat ? { ...block, hash: HASH } : answer;
+        };
+        return {
+          ...rpc,
+          call: async (method, params) => spoil(await rpc.call(method, params)),
+          batch: async (requests) => (await rpc.batch(requests)).map(spoil),
+        };
+      };
+      const endpoints = Array.from({ length: count }, (_, i) => {
+        const rpc = createRpc(chain.rpcUrl);
+        return i < liars ? lie(rpc) : rpc;
+      });
+      const pool = createRpcPool([chain.rpcUrl], { nowMs: () => Date.now(), logger });
+      const [first] = endpoints;
+      return { ...pool, endpoints, call: first!.call, batch: first!.batch };
+    }
+
+    for (const [count, liars, halts] of [
+      [3, 1, false],
+      [3, 2, true],
+      [4, 2, false],
+      [1, 1, true],
+    ] as const) {
+      it(`another history, ${halts ? 'since' : 'not when only'} ${liars} of ${count} endpoints tell it`, async () => {
+        let height = -1;
+        await start(poolOf(count, liars, () => height));
+        const scanned = stack.watcher.status().nextBlock - 1;
+        height = scanned;
+        const failed = await stack.watcher.scan().then(
+          () => null,
+          (error: Error) => error,
+        );
+        expect(await haltCode()).to.equal(halts ? 'canonical_mismatch' : undefined);
+        if (!halts) expect(String(failed)).to.match(/no majority agrees/);
+        height = -1;
+        await chain.mine();
+        await stack.watcher.scan();
+        const followed = stack.watcher.status().nextBlock - 1;
+        expect(followed, 'it goes on unless it halted').to.equal(halts ? scanned : scanned + 1);
+      });
+    }
+  }),
+);
+
+describe('progress of a catch-up', () => {
+  it('tells blocks per second and what is left, once a second, and starts anew with the next one', () => {
+    let nowMs = 0;
+    const progress = createProgress(() => nowMs);
+    const at = (nextBlock: number, catchingUp = true) => progress.line({ nextBlock, head: 1_000, catchingUp });
+    expect(at(1)).to.deep.include({ nextBlock: 1, head: 1_000, blocksLeft: 1_000, blocksPerSec: 0, secondsLeft: null });
+    nowMs = 999;
+    expect(at(100)).to.equal(null);
+    nowMs = 2_000;
+    expect(at(401)).to.deep.include({ blocksLeft: 600, blocksPerSec: 200, secondsLeft: 3 });
+    nowMs = 4_000;
+    expect(at(999, false), 'nothing to catch up with').to.equal(null);
+    nowMs = 10_000;
+    expect(at(901)).to.deep.include({ blocksPerSec: 0, blocksLeft: 100 });
+    nowMs = 11_000;
+    expect(at(951)).to.deep.include({ blocksPerSec: 50, secondsLeft: 1 });
+  });
+});
