@@ -196,7 +196,7 @@ export async function startKeepers(db: Db, chain: ManualChain, options: KeeperOp
           ...rpc,
           call: async (method, params) =>
             method === 'eth_sendRawTransaction'
-              ? intercept.broadcast(role, params[0] as Hex)
+              ? intercept.broadcast(role, params?.[0] as Hex)
               : rpc.call(method, params),
         };
   const publicationWriter = writerOf('poster', writers.get('publication')!);
