@@ -35,6 +35,12 @@ describe('memory of a soak', () => {
     expect(judgeMemory(native).problems[0]).to.match(/^resident memory grew/);
   });
 
+  it('is not judged by fewer samples than it takes', () => {
+    const samples = run(() => 56);
+    expect(judgeMemory(samples.slice(0, 3)).problems).to.deep.equal(["memory can't be judged by 3 samples"]);
+    expect(judgeMemory(samples.slice(0, 4)).problems).to.deep.equal([]);
+  });
+
   it('counts what a process keeps, and not what it dropped', async () => {
     const child = startChild('test/soak/hoarder.ts', [], {}, PROBE_ARGS);
     try {

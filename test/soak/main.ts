@@ -30,7 +30,9 @@ const { values } = parseArgs({
   },
 });
 const MINUTE_MS = 60_000;
-const SAMPLE_MS = 20_000;
+const SAMPLE_MS = 30_000;
+/** A short run is sampled more often, since each quarter of it needs a sample. */
+const LEAST_SAMPLES = 8;
 /** Until a busy server has collected its garbage and said what is left. */
 const ANSWER_TIMEOUT_MS = 10_000;
 const START_TIMEOUT_MS = 60_000;
@@ -73,9 +75,13 @@ async function untilReady(serverUrl: string, maker: string): Promise<void> {
 }
 
 /** A collection stops the server for a while: least harm is done when the cut for the next block is furthest away. */
-async function untilNextBlock(provider: JsonRpcProvider, endMs: number): Promise<void> {
+async function untilNextBlock(provider: JsonRpcProvider, endMs: number): Promise<number> {
   const seen = await provider.getBlockNumber();
-  while (Date.now() < endMs && (await provider.getBlockNumber()) === seen) await delay(20);
+  for (;;) {
+    const number = await provider.getBlockNumber();
+    if (number !== seen || Date.now() >= endMs) return number;
+    await delay(20);
+  }
 }
 
 async function run(): Promise<boolean> {
@@ -105,10 +111,13 @@ async function run(): Promise<boolean> {
   const range: BlockRange = { from: await provider.getBlockNumber(), to: 0 };
   say(`trading in ${marketCount} markets from block ${range.from} on`);
   const samples: MemorySample[] = [];
-  const endMs = Date.now() + Number.parseFloat(values.minutes) * MINUTE_MS;
+  const pausedAfter = new Set<number>();
+  const lengthMs = Number.parseFloat(values.minutes) * MINUTE_MS;
+  const endMs = Date.now() + lengthMs;
+  const sampleMs = Math.min(SAMPLE_MS, lengthMs / LEAST_SAMPLES);
   while (Date.now() < endMs) {
-    await delay(Math.min(SAMPLE_MS, Math.max(0, endMs - Date.now())));
-    await untilNextBlock(provider, endMs);
+    await delay(Math.min(sampleMs, Math.max(0, endMs - Date.now())));
+    pausedAfter.add(await untilNextBlock(provider, endMs));
     if (server.process.exitCode !== null) throw new Error(`the server ended:\n${server.output()}`);
     samples.push(await pressAndMeasure(server, ANSWER_TIMEOUT_MS));
   }
@@ -132,7 +141,10 @@ async function run(): Promise<boolean> {
   const { problems: grown, ...memory } = judgeMemory(samples);
   const result = { minutes: values.minutes, range, blocks, quoted, audit, memory, status: status ?? null };
   const problems = [
-    ...blocks.missed.map((number) => `no post in block ${number}`),
+    ...blocks.missed.map((number) => {
+      const pause = pausedAfter.has(number - 1) ? ', before which the server stopped to be measured' : '';
+      return `no post in block ${number}${pause}`;
+    }),
     ...audit.problems,
     ...(verified ? [] : [`verify failed:\n${verify.output()}`]),
     ...grown,

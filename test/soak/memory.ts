@@ -47,9 +47,11 @@ export async function pressAndMeasure(child: Child, timeoutMs: number): Promise<
   return JSON.parse(line.slice(head.length)) as MemorySample;
 }
 
+const QUARTERS = 4;
+
 /** Medians of the third and the last quarter of the samples: what is loaded, compiled and filled once lies before them. */
 export function growthOf(samplesBytes: readonly number[]): Growth {
-  const quarter = Math.max(1, Math.floor(samplesBytes.length / 4));
+  const quarter = Math.max(1, Math.floor(samplesBytes.length / QUARTERS));
   const median = (part: readonly number[]): number => [...part].sort((a, b) => a - b)[Math.floor(part.length / 2)] ?? 0;
   const lastBytes = median(samplesBytes.slice(-quarter));
   const thirdBytes = median(samplesBytes.slice(-2 * quarter, -quarter));
@@ -70,6 +72,7 @@ export function judgeMemory(samples: readonly MemorySample[]): MemoryReport {
   const live = growthOf(samples.map(({ liveBytes }) => liveBytes));
   const resident = growthOf(samples.map(({ residentBytes }) => residentBytes));
   const problems = [
+    ...(samples.length < QUARTERS ? [`memory can't be judged by ${samples.length} samples`] : []),
     ...tooMuch('live memory', live, MAX_GROWTH.live),
     ...tooMuch('resident memory', resident, MAX_GROWTH.resident),
   ];
