@@ -10,7 +10,7 @@ import type { Address, Hex } from './types.js';
 export const LEAF_ENCODING = ['address', 'address', 'uint256'] as const;
 
 /** Most hashes, and most leaves moved into place, between two chances for others to run. */
-export const SLICE = 1_000;
+export const SLICE = 250;
 
 const HASH_BYTES = 32;
 

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import type { Address, Market } from '../core/types.js';
-import { chunks, fromColumn, insertAll, toColumn } from './columns.js';
+import { chunks, fromColumn, insertAll, toColumn, upsertAll } from './columns.js';
 import { LedgerInvariantError } from './errors.js';
 import { accountKey, fillRef } from './invariants.js';
 import { VAULT, type Account, type BalanceRow, type GenerationWrite, type Queryable } from './types.js';
@@ -140,12 +140,7 @@ export async function storeRows(
     reserved_units: toColumn(row.reservedUnits),
     net_capital_units: toColumn(row.netCapitalUnits),
   }));
-  for (const part of chunks(rows, 200)) {
-    await tx('balances')
-      .insert(part)
-      .onConflict(['account', 'token'])
-      .merge(['generation', 'balance_units', 'reserved_units', 'net_capital_units']);
-  }
+  await upsertAll(tx, 'balances', ['account', 'token'], rows);
 }
 
 /** Keeps the changes of the counters that entries do not explain, one row per account and token. */

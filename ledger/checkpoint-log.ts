@@ -6,6 +6,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import type { Address, Hex } from '../core/types.js';
 import { checkLimit, chunks, fromColumn, insertAll, toColumn } from './columns.js';
+import { eachInSlices } from './slices.js';
 import { UNATTRIBUTED, VAULT, type Account, type CheckpointHead, type CheckpointRow, type Queryable } from './types.js';
 
 interface StoredHead {
@@ -46,14 +47,17 @@ export async function insertCheckpoint(
     ack_fill_seqs: JSON.stringify(head.ackFillSeqs),
   };
   await tx('checkpoints').insert(stored);
-  const rows = changed.map((row) => ({
-    account: row.account,
-    token: row.token,
-    checkpoint_seq: head.checkpointSeq,
-    balance_units: toColumn(row.balanceUnits),
-    reserved_units: toColumn(row.reservedUnits),
-  }));
-  await insertAll(tx, 'checkpoint_rows', rows);
+  for (const part of chunks(changed)) {
+    const rows = part.map((row) => ({
+      account: row.account,
+      token: row.token,
+      checkpoint_seq: head.checkpointSeq,
+      balance_units: toColumn(row.balanceUnits),
+      reserved_units: toColumn(row.reservedUnits),
+    }));
+    await insertAll(tx, 'checkpoint_rows', rows);
+    await nextTurn();
+  }
 }
 
 /** The newest checkpoint, null before the first. */
@@ -102,7 +106,8 @@ export async function readBalancesSince(q: Queryable, generation: number): Promi
  * within `readTx` together with `lastCheckpoint`.
  */
 export async function readCheckpointState(q: Queryable, head: CheckpointHead): Promise<CheckpointRow[]> {
-  const rows = new Map((await readBalancesSince(q, 0)).map((row) => [rowKey(row), row]));
+  const rows = new Map<string, CheckpointRow>();
+  await eachInSlices(await readBalancesSince(q, 0), (row) => void rows.set(rowKey(row), row));
   const since = await readBalancesSince(q, head.generation);
   for (const part of chunks(since, 100)) {
     for (const row of part) {
@@ -116,7 +121,11 @@ export async function readCheckpointState(q: Queryable, head: CheckpointHead): P
     }
     await nextTurn();
   }
-  return [...rows.values()].filter((row) => row.balanceUnits !== 0n);
+  const state: CheckpointRow[] = [];
+  await eachInSlices(rows.values(), (row) => {
+    if (row.balanceUnits !== 0n) state.push(row);
+  });
+  return state;
 }
 
 /** Rows of a table with account and token, page by page in their order, with room for others in between. */

@@ -1,8 +1,9 @@
 /** The rows of a checkpoint in memory, with the tree over them, brought up to date by what changed. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { EMPTY_TREE, SLICE, leafHash, merkleProof, merkleRoot, updateTree, type MerkleTree } from '../core/merkle.js';
+import { EMPTY_TREE, leafHash, merkleProof, merkleRoot, updateTree, type MerkleTree } from '../core/merkle.js';
 import type { Address, Hex } from '../core/types.js';
 import { rowKey } from './checkpoint-log.js';
+import { eachInSlices } from './slices.js';
 import type { CheckpointRow } from './types.js';
 
 /** Rows with a balance other than zero, each of them a leaf. */
@@ -43,25 +44,22 @@ export function createCheckpointState(): CheckpointState {
     const changed: CheckpointRow[] = [];
     const removed: Uint8Array[] = [];
     const added: Uint8Array[] = [];
-    for (const [i, row] of rows.entries()) {
+    await eachInSlices(rows, (row) => {
       const before = find(row);
       const balanceBefore = before?.balanceUnits ?? 0n;
       const same = balanceBefore === row.balanceUnits && (before?.reservedUnits ?? 0n) === row.reservedUnits;
       // Nobody's row: nothing but a request of somebody who has nothing.
-      if (same || (before === undefined && row.balanceUnits === 0n)) continue;
+      if (same || (before === undefined && row.balanceUnits === 0n)) return;
       changed.push(row);
-      if (balanceBefore !== row.balanceUnits) {
-        if (before !== undefined) removed.push(hashOf(before));
-        if (row.balanceUnits !== 0n) added.push(hashOf(row));
-      }
-      if (i % SLICE === SLICE - 1) await nextTurn();
-    }
+      if (balanceBefore === row.balanceUnits) return;
+      if (before !== undefined) removed.push(hashOf(before));
+      if (row.balanceUnits !== 0n) added.push(hashOf(row));
+    });
     const next = await run(updateTree(tree, removed, added));
-    for (const [i, row] of changed.entries()) {
+    await eachInSlices(changed, (row) => {
       size += (row.balanceUnits === 0n ? 0 : 1) - (find(row) === undefined ? 0 : 1);
       put(row);
-      if (i % SLICE === SLICE - 1) await nextTurn();
-    }
+    });
     tree = next;
     return changed;
   }

@@ -2,7 +2,7 @@
 import type { Knex } from 'knex';
 import { NO_CLAIM, addSaturating, type LaterRequests } from '../core/claims.js';
 import type { Address, Hex } from '../core/types.js';
-import { checkLimit, chunks, fromColumn, insertAll, toColumn } from './columns.js';
+import { checkLimit, chunks, fromColumn, insertAll, toColumn, upsertAll } from './columns.js';
 import { groupBy } from './group.js';
 import type { ClaimRow, CustodyEvent, CustodyKind, GenerationWrite, Queryable } from './types.js';
 
@@ -36,7 +36,7 @@ export async function storeClaims(
     pending_since_block: claim.pendingSinceBlock,
     generation,
   }));
-  for (const part of chunks(rows, 100)) await tx('claims').insert(part).onConflict(['maker', 'token']).merge();
+  await upsertAll(tx, 'claims', ['maker', 'token'], rows);
   await insertAll(tx, 'claim_changes', rows);
 }
 
@@ -183,18 +183,20 @@ export interface TakerFee {
 
 /** Adds the taker fees of a generation, inside a transaction of the ledger log's writer. */
 export async function insertTakerFees(tx: Knex.Transaction, { generation, entries }: GenerationWrite): Promise<void> {
-  const credited = groupBy(
-    entries.filter(({ kind }) => kind === 'takerFee'),
-    ({ account, token }) => `${account}:${token}`,
-  );
-  for (const fees of credited.values()) {
-    const { account, token } = fees[0]!;
-    const before = (await tx('taker_fees').where({ taker: account, token }).first()) as StoredFee | undefined;
-    const start = before === undefined ? 0n : fromColumn(before.accrued_units);
-    const accrued = fees.reduce((sum, { amountUnits }) => sum + amountUnits, start);
-    const row: StoredFee = { taker: account, token, accrued_units: toColumn(accrued), generation };
-    await tx('taker_fees').insert(row).onConflict(['taker', 'token']).merge();
+  const fees = entries.filter(({ kind }) => kind === 'takerFee');
+  if (fees.length === 0) return;
+  const accrued = new Map<string, bigint>();
+  for (const part of chunks([...new Set(fees.map(({ account }) => account))])) {
+    const rows = (await tx('taker_fees').whereIn('taker', part).select()) as StoredFee[];
+    for (const row of rows) accrued.set(`${row.taker}:${row.token}`, fromColumn(row.accrued_units));
   }
+  const credited = groupBy(fees, ({ account, token }) => `${account}:${token}`);
+  const rows = [...credited].map(([key, credits]): StoredFee => {
+    const { account: taker, token } = credits[0]!;
+    const units = credits.reduce((sum, { amountUnits }) => sum + amountUnits, accrued.get(key) ?? 0n);
+    return { taker, token, accrued_units: toColumn(units), generation };
+  });
+  await upsertAll(tx, 'taker_fees', ['taker', 'token'], rows);
 }
 
 /** Takers that were ever credited a fee, by taker and token, with their ledger balances. */

@@ -4,8 +4,11 @@ import type { Knex } from 'knex';
 
 /** An amount: exact text on SQLite, whose numbers lose digits beyond 2^53, and numeric(78,0), wide enough for uint256, on PostgreSQL. */
 export function amount(db: Knex, table: Knex.CreateTableBuilder, name: string): Knex.ColumnBuilder {
-  const sqlite = /sqlite/.test(String((db.client as { driverName: string }).driverName));
-  return table.specificType(name, sqlite ? 'text' : 'numeric(78,0)');
+  return table.specificType(name, isSqlite(db) ? 'text' : 'numeric(78,0)');
+}
+
+function isSqlite(db: Knex): boolean {
+  return /sqlite/.test(String((db.client as { driverName: string }).driverName));
 }
 
 const COLUMN_LIMIT = 10n ** 78n;
@@ -29,11 +32,50 @@ export function fromColumn(value: unknown): bigint {
 /** Both databases bound the number of bindings of one statement; SQLite also holds the event loop while one runs. */
 const ROWS_PER_INSERT = 200;
 
-/** Inserts any number of rows, in order, a bounded number per statement. */
-export async function insertAll(tx: Knex.Transaction, table: string, rows: readonly object[]): Promise<void> {
+/**
+ * Inserts any number of rows, in order, a bounded number per statement. All of them have the columns of the first one; names of
+ * tables and columns are ours and are written into the statement as they are.
+ */
+export async function insertAll<T extends object>(
+  tx: Knex.Transaction,
+  table: string,
+  rows: readonly T[],
+): Promise<void> {
+  await insertParts(tx, { table, conflict: '' }, rows);
+}
+
+/**
+ * Inserts rows as `insertAll` does, no two with the same key; where the table has a row with a key, the new row takes its place.
+ */
+export async function upsertAll<T extends object>(
+  tx: Knex.Transaction,
+  table: string,
+  key: readonly (keyof T & string)[],
+  rows: readonly T[],
+): Promise<void> {
+  const [first] = rows;
+  if (first === undefined) return;
+  const others = Object.keys(first).filter((column) => !(key as readonly string[]).includes(column));
+  const changes = others.map((column) => `"${column}" = excluded."${column}"`).join(', ');
+  await insertParts(tx, { table, conflict: ` on conflict (${quoted(key)}) do update set ${changes}` }, rows);
+}
+
+interface Insert {
+  table: string;
+  /** What follows the values. */
+  conflict: string;
+}
+
+async function insertParts(tx: Knex.Transaction, insert: Insert, rows: readonly object[]): Promise<void> {
+  const [first] = rows;
+  if (first === undefined) return;
+  const columns = Object.keys(first);
   for (let start = 0; start < rows.length; start += ROWS_PER_INSERT) {
     if (start > 0) await nextTurn();
-    await tx(table).insert(rows.slice(start, start + ROWS_PER_INSERT));
+    const part = rows.slice(start, start + ROWS_PER_INSERT);
+    const cells = part.map((row) => cellsOf(insert.table, columns, row));
+    if (isSqlite(tx)) await tx.raw(valuesText(insert, columns, part.length), cells.flat());
+    else await tx.raw(recordsText(insert, columns), JSON.stringify(part));
   }
 }
 
@@ -53,6 +95,32 @@ export async function insertValues(
     const values = part.map(() => row).join(', ');
     await tx.raw(`insert into ${table} (${columns.join(', ')}) values ${values}`, part.flat());
   }
+}
+
+const quoted = (columns: readonly string[]): string => columns.map((column) => `"${column}"`).join(', ');
+
+/** SQLite is quickest with the values bound one by one, to a statement whose text it has seen before. */
+function valuesText({ table, conflict }: Insert, columns: readonly string[], rowCount: number): string {
+  const row = `(${columns.map(() => '?').join(', ')})`;
+  return `insert into "${table}" (${quoted(columns)}) values ${Array(rowCount).fill(row).join(', ')}${conflict}`;
+}
+
+/** PostgreSQL is quickest with all rows in one binding, read with the types of the table. */
+function recordsText({ table, conflict }: Insert, columns: readonly string[]): string {
+  const list = quoted(columns);
+  return `insert into "${table}" (${list}) select ${list} from json_populate_recordset(null::"${table}", ?)${conflict}`;
+}
+
+/** A row without a column, or with another one, is a mistake that must not end as a null. */
+function cellsOf(table: string, columns: readonly string[], row: object): Knex.Value[] {
+  const cells = columns.map((column) => (row as Record<string, Knex.Value | undefined>)[column]);
+  const misfit = columns.find((_, i) => cells[i] === undefined);
+  if (misfit !== undefined || Object.keys(row).length !== columns.length) {
+    throw new RangeError(
+      `a row of ${table} has other columns than the first one: ${misfit ?? Object.keys(row).join()}`,
+    );
+  }
+  return cells as Knex.Value[];
 }
 
 /** Parts of a list, each short enough for the bindings of one statement. */

@@ -102,20 +102,36 @@ function checkParts({ fill, decomposition, orderFills }: AttributedFill): void {
   if (operatorGainUnits !== (fill.side === 'ask' ? residualUnits : -residualUnits)) {
     violated('fill_quote', `the operator's gain on ${name} is not its residual`);
   }
-  const parts = legs.flatMap((leg) => leg.orders.map((order) => partKey({ ...leg, ...order })));
-  const named = orderFills.map((part) => {
-    if (part.market !== fill.market || part.side !== fill.side)
-      violated('fill_parts', `${name} fills order ${part.oid} elsewhere`);
-    return partKey(part);
-  });
-  const unbalanced = legs.some((leg) => total(leg.orders, (order) => order.baseUnits) !== leg.baseUnits);
-  if (unbalanced || parts.sort().join() !== named.sort().join()) {
-    violated('fill_parts', `the orders of ${name} are not those of its legs`);
-  }
+  checkOrderFills(name, fill, legs, orderFills);
 }
 
-function partKey(part: Pick<OrderFill, 'oid' | 'maker' | 'priceTicks' | 'baseUnits'>): string {
-  return `${part.maker}:${part.priceTicks}:${part.oid}:${part.baseUnits}`;
+/** The parts of orders are those of the legs, in their order, and each leg is the sum of its parts. */
+function checkOrderFills(
+  name: string,
+  fill: AttributedFill['fill'],
+  legs: AttributedFill['decomposition']['legs'],
+  orderFills: AttributedFill['orderFills'],
+): void {
+  let next = 0;
+  for (const leg of legs) {
+    let left = leg.baseUnits;
+    for (const { oid, baseUnits } of leg.orders) {
+      const part = orderFills[next++];
+      if (part !== undefined && (part.market !== fill.market || part.side !== fill.side)) {
+        violated('fill_parts', `${name} fills order ${part.oid} elsewhere`);
+      }
+      if (part === undefined || part.oid !== oid || part.baseUnits !== baseUnits || !isOfLeg(part, leg)) {
+        violated('fill_parts', `the orders of ${name} are not those of its legs`);
+      }
+      left -= baseUnits;
+    }
+    if (left !== 0n) violated('fill_parts', `the orders of ${name} do not add up to its legs`);
+  }
+  if (next !== orderFills.length) violated('fill_parts', `${name} fills orders that no leg of it names`);
+}
+
+function isOfLeg(part: OrderFill, leg: AttributedFill['decomposition']['legs'][number]): boolean {
+  return part.maker === leg.maker && part.priceTicks === leg.priceTicks;
 }
 
 /** Ref of a fill's postings. */

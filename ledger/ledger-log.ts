@@ -45,14 +45,11 @@ export async function commitGeneration(
   const markets = await readMarkets(tx);
   checkListed(write.listed, markets.length);
   markets.push(...write.listed);
-  const before = new Map((await readProgress(tx)).map((one) => [one.market, one]));
-  const progress = checkFills(write.fills, markets, before);
+  const progress = checkFills(write.fills, markets, await readProgressBefore(tx, write));
   checkEntries(write, markets, operator);
-  const reversals = await readReversals(tx);
   const refs = await nameRefs(
     tx,
     write.entries.map((entry) => entry.ref),
-    reversals.length,
   );
   const touched = await loadTouched(tx, write);
   const starts = applyToBalances(touched, write, markets, operator);
@@ -218,6 +215,17 @@ export async function readProgress(q: Queryable): Promise<MarketProgress[]> {
     .orderBy('market_progress.market')
     .select<StoredProgress[]>('market_progress.*');
   return rows.map(toProgress);
+}
+
+/** Counters of the markets that have a fill in a generation, as they are before it; a market without an earlier fill is missing. */
+async function readProgressBefore(q: Queryable, { fills }: GenerationWrite): Promise<Map<number, MarketProgress>> {
+  const before = new Map<number, MarketProgress>();
+  for (const market of new Set(fills.map(({ fill }) => fill.market))) {
+    const newest = q('market_progress').where({ market }).orderBy('generation', 'desc');
+    const row = (await newest.first()) as StoredProgress | undefined;
+    if (row !== undefined) before.set(market, toProgress(row));
+  }
+  return before;
 }
 
 function toProgress(row: StoredProgress): MarketProgress {

@@ -28,20 +28,15 @@ function bookings(ref: string, reversals: number): string[] {
 
 /**
  * The names to store new postings under. Throws LedgerInvariantError `ref_exists` for one that is booked and was not taken back.
- * `reversals` is how many there have been.
  */
-export async function nameRefs(
-  q: Queryable,
-  refs: readonly string[],
-  reversals: number,
-): Promise<ReadonlyMap<string, string>> {
+export async function nameRefs(q: Queryable, refs: readonly string[]): Promise<ReadonlyMap<string, string>> {
   const distinct = [...new Set(refs)];
-  const stored = new Set<string>();
-  const asked = distinct.flatMap((ref) => bookings(ref, reversals)).flatMap((ref) => [ref, reversedRef(ref)]);
-  for (const part of chunks(reversals === 0 ? distinct : asked)) {
-    const rows = await q<{ ref: string }>('entries').whereIn('ref', part).distinct('ref');
-    for (const { ref } of rows) stored.add(ref);
-  }
+  const booked = await storedAmong(q, distinct);
+  // A name is booked first as it is, so what is not stored at all was never booked.
+  if (booked.size === 0) return new Map(distinct.map((ref) => [ref, ref]));
+  const { reversals } = (await q('reversals').count({ reversals: '*' }).first()) as { reversals: number };
+  const asked = [...booked].flatMap((ref) => bookings(ref, reversals)).flatMap((ref) => [ref, reversedRef(ref)]);
+  const stored = await storedAmong(q, asked);
   const names = new Map<string, string>();
   for (const ref of distinct) {
     const free = bookings(ref, reversals).find((one) => !stored.has(one));
@@ -50,4 +45,17 @@ export async function nameRefs(
     names.set(ref, free);
   }
   return names;
+}
+
+/** Which of these names have entries. */
+async function storedAmong(q: Queryable, refs: readonly string[]): Promise<Set<string>> {
+  const stored = new Set<string>();
+  for (const part of chunks(refs)) {
+    const rows = await q<{ ref: string; line: number }>('entries')
+      .whereIn('ref', part)
+      .where({ line: 0 })
+      .select('ref');
+    for (const { ref } of rows) stored.add(ref);
+  }
+  return stored;
 }

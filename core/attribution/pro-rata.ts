@@ -12,10 +12,18 @@ export interface MakerUnits {
  * above zero, and `takeUnits` is at most their sum; so is the result, and nobody gets more than it has.
  */
 export function splitProRata(takeUnits: bigint, has: readonly MakerUnits[]): bigint[] {
-  const totalUnits = has.reduce((sum, { units }) => sum + units, 0n);
-  const shares = has.map(({ units }) => (takeUnits * units) / totalUnits);
-  const remainders = has.map(({ units }) => (takeUnits * units) % totalUnits);
-  let leftUnits = takeUnits - shares.reduce((sum, share) => sum + share, 0n);
+  let totalUnits = 0n;
+  for (const { units } of has) totalUnits += units;
+  const shares: bigint[] = [];
+  const remainders: bigint[] = [];
+  let leftUnits = takeUnits;
+  for (const { units } of has) {
+    const product = takeUnits * units;
+    const share = product / totalUnits;
+    shares.push(share);
+    remainders.push(product - share * totalUnits);
+    leftUnits -= share;
+  }
   if (leftUnits === 0n) return shares;
   // The sort is stable, so equal remainders stay in address order.
   const byRemainder = has.map((_, index) => index).sort((a, b) => compareDescending(remainders[a]!, remainders[b]!));

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { insertCheckpoint, lastCheckpoint, readCheckpointState, rowKey } from '../../ledger/checkpoint-log.js';
+import { insertCheckpoint, lastCheckpoint, readCheckpointState } from '../../ledger/checkpoint-log.js';
 import { createCheckpointState, type CheckpointState } from '../../ledger/checkpoint-state.js';
 import { readTx } from '../../ledger/db.js';
 import type { CheckpointHead, CheckpointRow, Db } from '../../ledger/types.js';
@@ -75,7 +75,7 @@ export function createCheckpointer(db: Db): Checkpointer {
             leafCount: state.size,
             ackFillSeqs: view.ackFillSeqs,
           },
-          changed: changed.sort((a, b) => (rowKey(a) < rowKey(b) ? -1 : 1)),
+          changed,
         };
       }),
     commit: (cut, write) =>

@@ -8,6 +8,7 @@ import { lastCheckpoint, readChangedRows, readCheckpointState } from '../../ledg
 import { createCheckpointState, type CheckpointState } from '../../ledger/checkpoint-state.js';
 import { readTx } from '../../ledger/db.js';
 import { readMarkets } from '../../ledger/ledger-log.js';
+import { eachInSlices } from '../../ledger/slices.js';
 import type { CheckpointHead, CheckpointRow, Db } from '../../ledger/types.js';
 import type { Rendered } from './rendered.js';
 
@@ -131,8 +132,9 @@ async function updateListing(
   tokens: ReadonlyMap<Address, Token>,
   changed: readonly CheckpointRow[],
 ): Promise<void> {
-  const accounts = [...new Set(changed.map((row) => row.account as Address))];
-  for (const [i, account] of accounts.entries()) {
+  const accounts = new Set<Address>();
+  await eachInSlices(changed, (row) => void accounts.add(row.account as Address));
+  await eachInSlices(accounts, (account) => {
     const rows = state.rowsOf(account).sort((a, b) => (a.token < b.token ? -1 : 1));
     const at = firstNotBelow(sorted, account);
     const isListed = sorted[at] === account;
@@ -151,8 +153,7 @@ async function updateListing(
       });
       json.set(account, JSON.stringify({ maker: account, balances }));
     }
-    if (i % SLICE === SLICE - 1) await nextTurn();
-  }
+  });
 }
 
 function firstNotBelow(sorted: readonly Address[], account: Address): number {
