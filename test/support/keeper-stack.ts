@@ -41,6 +41,9 @@ export interface ManualChain {
   close(): Promise<void>;
 }
 
+/** As much of a chain as keepers need. */
+export type KeeperChain = Pick<ManualChain, 'manifest' | 'rpcUrl' | 'address' | 'wallet'>;
+
 /** Starts a chain in this process and deploys the sandbox on it. */
 export async function startManualChain(marketCount = 1, options: { pools?: boolean } = {}): Promise<ManualChain> {
   const running = await startChain({ host: '127.0.0.1', port: 0, blockTimeMs: 60_000 });
@@ -133,6 +136,8 @@ export interface Intercept {
 export interface KeeperOptions {
   /** Where the poster's node is, if not at the chain itself. */
   posterRpcUrl?: string;
+  /** How a node is reached; over HTTP when left out. */
+  connect?(url: string, timeoutMs?: number): Rpc;
   rpcTimeoutMs?: number;
   poster?: Partial<PosterDeps>;
   watcher?: Partial<WatcherDeps>;
@@ -144,8 +149,9 @@ export interface KeeperOptions {
 }
 
 /** Keepers as a process would start them; call it again on the same database for a restart. */
-export async function startKeepers(db: Db, chain: ManualChain, options: KeeperOptions = {}): Promise<KeeperStack> {
+export async function startKeepers(db: Db, chain: KeeperChain, options: KeeperOptions = {}): Promise<KeeperStack> {
   const { manifest } = chain;
+  const connectTo = options.connect ?? createRpc;
   await migrate(db);
   await bindDeployment(db, manifest.deploymentId);
   const writers = new Map<string, Writer>();
@@ -159,7 +165,7 @@ export async function startKeepers(db: Db, chain: ManualChain, options: KeeperOp
   const watcher = await createWatcher({
     db,
     writer: writers.get('ledger')!,
-    rpc: createRpcPool([chain.rpcUrl], { nowMs, logger }),
+    rpc: createRpcPool([chain.rpcUrl], { nowMs, logger, connect: connectTo }),
     contracts: {
       custodian: lower('custodian'),
       curveBook: lower('curveBook'),
@@ -200,7 +206,7 @@ export async function startKeepers(db: Db, chain: ManualChain, options: KeeperOp
               : rpc.call(method, params),
         };
   const publicationWriter = writerOf('poster', writers.get('publication')!);
-  const posterRpc = rpcOf('poster', createRpc(options.posterRpcUrl ?? chain.rpcUrl, options.rpcTimeoutMs));
+  const posterRpc = rpcOf('poster', connectTo(options.posterRpcUrl ?? chain.rpcUrl, options.rpcTimeoutMs));
   const poster = createPoster({
     db,
     writer: publicationWriter,
@@ -231,7 +237,7 @@ export async function startKeepers(db: Db, chain: ManualChain, options: KeeperOp
   });
   const settlementWriter = writerOf('settler', writers.get('settlement')!);
   const settlerMarkets: Market[] = [];
-  const settlerRpc = rpcOf('settler', createRpc(chain.rpcUrl));
+  const settlerRpc = rpcOf('settler', connectTo(chain.rpcUrl));
   const settler = createSettler({
     db,
     writer: settlementWriter,

@@ -1,0 +1,337 @@
+/** What the contracts do with a call, in the chain double. */
+import { Interface } from 'ethers';
+import { decodePost, type PostRecord, type WordChanges } from '../../core/curve/post.js';
+import { consumedUnits, trade, type TradeMode } from '../../core/curve/walk.js';
+import { decodeSide, wordsHash, wordsUsed } from '../../core/curve/words.js';
+import type { Address, Hex, Market } from '../../core/types.js';
+import { CurveBook__factory, Custodian__factory, Entrypoint__factory } from '../../typechain-types/index.js';
+
+export interface DoubleWorld {
+  chainId: number;
+  owner: Address;
+  poster: Address;
+  settler: Address;
+  custodian: Address;
+  curveBook: Address;
+  entrypoint: Address;
+  tokens: readonly { address: Address; symbol: string; decimals: number }[];
+  markets: readonly Market[];
+  withdrawDelaySec: number;
+  /** Parts per million of a taker's gross output. */
+  feesPpm: ReadonlyMap<Address, bigint>;
+  /** What everybody's wallet has of each token at the beginning. */
+  wallets: readonly Address[];
+  grantUnits: bigint;
+}
+
+interface Claim {
+  amount: bigint;
+  basis: bigint;
+  readyAtSec: bigint;
+}
+
+interface MarketState {
+  cumAsk: bigint;
+  cumBid: bigint;
+  fillSeq: number;
+  seq: number;
+  deadlineSec: number;
+  snapAsk: bigint;
+  snapBid: bigint;
+  askWords: bigint[];
+  bidWords: bigint[];
+}
+
+export interface DoubleState {
+  /** By `token:holder`. */
+  balances: Map<string, bigint>;
+  /** By `maker:token`. */
+  claims: Map<string, Claim>;
+  /** By token. */
+  totalClaims: Map<string, bigint>;
+  markets: MarketState[];
+  nonces: Map<Address, number>;
+}
+
+export interface DoubleLog {
+  address: Address;
+  topics: Hex[];
+  data: Hex;
+}
+
+interface Call {
+  from: Address;
+  to: Address;
+  data: Hex;
+}
+
+interface At {
+  timestampSec: number;
+  hashOf(height: number): Hex | undefined;
+}
+
+const MARKET: MarketState = {
+  cumAsk: 0n,
+  cumBid: 0n,
+  fillSeq: 0,
+  seq: 0,
+  deadlineSec: 0,
+  snapAsk: 0n,
+  snapBid: 0n,
+  askWords: [],
+  bidWords: [],
+};
+const CUSTODIAN = new Interface(Custodian__factory.abi);
+const CURVE_BOOK = new Interface(CurveBook__factory.abi);
+const ENTRYPOINT = new Interface(Entrypoint__factory.abi);
+const TOKEN = new Interface([
+  'function transfer(address to, uint256 amount) returns (bool)',
+  'event Transfer(address indexed from, address indexed to, uint256 value)',
+]);
+const PPM = 1_000_000n;
+const SNAP_MODULUS = 2n ** 92n;
+
+/** A call reverts. */
+class Revert extends Error {}
+function require(holds: boolean, why: string): asserts holds {
+  if (!holds) throw new Revert(why);
+}
+
+export function newState(world: DoubleWorld): DoubleState {
+  const balances = new Map<string, bigint>();
+  for (const { address } of world.tokens) {
+    for (const wallet of world.wallets) balances.set(`${address}:${wallet}`, world.grantUnits);
+  }
+  const markets = world.markets.map(() => ({ ...MARKET }));
+  return { balances, claims: new Map(), totalClaims: new Map(), markets, nonces: new Map() };
+}
+
+export function cloneState(state: DoubleState): DoubleState {
+  return {
+    balances: new Map(state.balances),
+    claims: new Map(state.claims),
+    totalClaims: new Map(state.totalClaims),
+    markets: state.markets.map((market) => ({ ...market })),
+    nonces: new Map(state.nonces),
+  };
+}
+
+/** Listings, as the deployment leaves them behind. */
+export function listings(world: Pick<DoubleWorld, 'curveBook' | 'markets'>): DoubleLog[] {
+  return world.markets.map(({ id, base, quote, index, lotUnits, tickLotUnits, maxTtlSec }) =>
+    event(CURVE_BOOK, world.curveBook, 'MarketListed', [
+      id,
+      base.address,
+      quote.address,
+      index,
+      lotUnits,
+      tickLotUnits,
+      maxTtlSec,
+    ]),
+  );
+}
+
+/** Carries a call out on `state`. Returns its events, or null when it reverts; the state is then of no use. */
+export function execute(world: DoubleWorld, state: DoubleState, at: At, call: Call): DoubleLog[] | null {
+  const logs: DoubleLog[] = [];
+  const machine = { world, state, at, from: call.from, logs };
+  try {
+    if (call.to === world.custodian) custodian(machine, call.data);
+    else if (call.to === world.curveBook) curveBook(machine, call.data);
+    else if (call.to === world.entrypoint) entrypoint(machine, call.data);
+    else if (world.tokens.some(({ address }) => address === call.to)) token(machine, call.to, call.data);
+    return logs;
+  } catch (error) {
+    if (error instanceof Revert) return null;
+    throw error;
+  }
+}
+
+interface Machine {
+  world: DoubleWorld;
+  state: DoubleState;
+  at: At;
+  from: Address;
+  logs: DoubleLog[];
+}
+
+function event(abi: Interface, address: Address, name: string, values: unknown[]): DoubleLog {
+  const { topics, data } = abi.encodeEventLog(name, values);
+  return { address, topics: topics as Hex[], data: data as Hex };
+}
+
+function parse(abi: Interface, data: Hex): { name: string; args: unknown[] } {
+  const call = abi.parseTransaction({ data });
+  require(call !== null, 'no such function');
+  return { name: call.name, args: [...call.args] as unknown[] };
+}
+
+const lower = (address: unknown): Address => String(address).toLowerCase() as Address;
+
+function move({ state, logs }: Machine, tokenAddress: Address, from: Address, to: Address, units: bigint): void {
+  const [source, target] = [`${tokenAddress}:${from}`, `${tokenAddress}:${to}`];
+  const has = state.balances.get(source) ?? 0n;
+  require(has >= units, 'balance');
+  state.balances.set(source, has - units);
+  state.balances.set(target, (state.balances.get(target) ?? 0n) + units);
+  logs.push(event(TOKEN, tokenAddress, 'Transfer', [from, to, units]));
+}
+
+function token(machine: Machine, address: Address, data: Hex): void {
+  const { name, args } = parse(TOKEN, data);
+  if (name === 'transfer') move(machine, address, machine.from, lower(args[0]), args[1] as bigint);
+}
+
+const available = ({ state, world }: Machine, tokenAddress: Address): bigint => {
+  const held = state.balances.get(`${tokenAddress}:${world.custodian}`) ?? 0n;
+  const claimed = state.totalClaims.get(tokenAddress) ?? 0n;
+  return held > claimed ? held - claimed : 0n;
+};
+
+function custodian(machine: Machine, data: Hex): void {
+  const { name, args } = parse(CUSTODIAN, data);
+  const { state, world, at, from, logs } = machine;
+  const emit = (what: string, values: unknown[]) => logs.push(event(CUSTODIAN, world.custodian, what, values));
+  if (name === 'deposit') {
+    const [tokenAddress, units] = [lower(args[0]), args[1] as bigint];
+    require(units > 0n, 'ZeroAmount');
+    move(machine, tokenAddress, from, world.custodian, units);
+    emit('Deposited', [from, tokenAddress, units]);
+  } else if (name === 'requestWithdraw') {
+    require((args[1] as bigint) > 0n, 'ZeroAmount');
+    emit('WithdrawRequested', [from, args[0], args[1]]);
+  } else if (name === 'executeWithdraw') {
+    const tokenAddress = lower(args[0]);
+    const claim = state.claims.get(`${from}:${tokenAddress}`);
+    require(claim !== undefined && claim.amount > 0n, 'NoClaim');
+    require(BigInt(at.timestampSec) >= claim.readyAtSec, 'ClaimNotReady');
+    state.claims.set(`${from}:${tokenAddress}`, { amount: 0n, basis: claim.basis + 1n, readyAtSec: 0n });
+    state.totalClaims.set(tokenAddress, (state.totalClaims.get(tokenAddress) ?? 0n) - claim.amount);
+    move(machine, tokenAddress, world.custodian, from, claim.amount);
+    emit('WithdrawExecuted', [from, tokenAddress, claim.amount]);
+  } else if (name === 'settleWithdrawBatch') {
+    require(from === world.settler, 'NotPoster');
+    for (const one of args[0] as [string, string, bigint, bigint][]) settleOne(machine, one, emit);
+  } else throw new Error(`the chain double knows no ${name}`);
+}
+
+function settleOne(
+  machine: Machine,
+  [maker, tokenText, amount, basis]: [string, string, bigint, bigint],
+  emit: (name: string, values: unknown[]) => void,
+): void {
+  const { state, at, world } = machine;
+  const tokenAddress = lower(tokenText);
+  const key = `${lower(maker)}:${tokenAddress}`;
+  const claim = state.claims.get(key) ?? { amount: 0n, basis: 0n, readyAtSec: 0n };
+  if (amount > claim.amount) {
+    const refusal =
+      basis !== claim.basis
+        ? 'StaleBasis'
+        : amount - claim.amount > available(machine, tokenAddress)
+          ? 'InsufficientLiquidity'
+          : null;
+    if (refusal !== null) {
+      return emit('SettlementSkipped', [maker, tokenAddress, amount, basis, CUSTODIAN.getError(refusal)!.selector]);
+    }
+  }
+  let next = claim;
+  if (amount !== claim.amount) {
+    const readyAtSec = amount > claim.amount ? BigInt(at.timestampSec + world.withdrawDelaySec) : claim.readyAtSec;
+    next = { amount, basis: claim.basis + 1n, readyAtSec: amount === 0n ? 0n : readyAtSec };
+    state.claims.set(key, next);
+    const total = (state.totalClaims.get(tokenAddress) ?? 0n) + amount - claim.amount;
+    state.totalClaims.set(tokenAddress, total);
+  }
+  emit('WithdrawSettled', [maker, tokenAddress, amount, basis, next.readyAtSec]);
+}
+
+function curveBook({ world, state, at, from, logs }: Machine, data: Hex): void {
+  const { name, args } = parse(CURVE_BOOK, data);
+  require(from === world.poster, 'NotPoster');
+  const { block, records } = decodePost(args[0] as Hex);
+  require(at.hashOf(block.number)?.slice(0, 26) === block.hash, 'OrphanedBlock');
+  require(name === 'postBatch' || records.length === 1, 'MalformedPost');
+  for (const record of records) {
+    const live = state.markets[world.markets.findIndex(({ id }) => id === record.marketId)]!;
+    const emit = (what: string, values: unknown[]) => logs.push(event(CURVE_BOOK, world.curveBook, what, values));
+    const stale = record.seq <= live.seq || (record.kind !== 'full' && record.baseSeq !== live.seq);
+    if (stale) {
+      require(name === 'postBatch', 'StaleSeq');
+      emit('PostSkipped', [record.marketId, record.seq, live.seq]);
+      continue;
+    }
+    require(record.kind === 'full' || at.timestampSec < live.deadlineSec, 'CurveExpired');
+    const ttlSec = record.deadlineSec - at.timestampSec;
+    require(ttlSec >= 1 && ttlSec <= 60, 'DeadlineOutOfRange');
+    goLive(live, record, emit);
+  }
+}
+
+function goLive(live: MarketState, record: PostRecord, emit: (name: string, values: unknown[]) => void): void {
+  const { marketId, seq, deadlineSec } = record;
+  if (record.kind === 'touch') {
+    emit('CurveTouched', [marketId, seq, live.seq, deadlineSec]);
+    Object.assign(live, { seq, deadlineSec });
+    return;
+  }
+  const askWords = record.kind === 'full' ? [...record.askWords] : amended(live.askWords, record.askChanges);
+  const bidWords = record.kind === 'full' ? [...record.bidWords] : amended(live.bidWords, record.bidChanges);
+  const [snapAsk, snapBid] = [record.snapAskUnits % SNAP_MODULUS, record.snapBidUnits % SNAP_MODULUS];
+  Object.assign(live, { seq, deadlineSec, snapAsk, snapBid, askWords, bidWords });
+  emit('CurvePosted', [marketId, seq, deadlineSec, snapAsk, snapBid, wordsHash(askWords, bidWords)]);
+}
+
+function amended(before: readonly bigint[], changes: WordChanges): bigint[] {
+  const first = changes[0] ?? before[0] ?? 0n;
+  return Array.from({ length: wordsUsed(first) }, (_, i) => changes[i] ?? before[i]!);
+}
+
+function entrypoint(machine: Machine, data: Hex): void {
+  const { name, args } = parse(ENTRYPOINT, data);
+  const { world, state, at, from, logs } = machine;
+  const [tokenIn, tokenOut, amount, limit] = [lower(args[0]), lower(args[1]), args[2] as bigint, args[3] as bigint];
+  const recipient = lower(args[4]);
+  const exactOut = name === 'swapExactOutput';
+  const index = world.markets.findIndex(({ base, quote }) =>
+    [base.address, quote.address].every((one) => one === tokenIn || one === tokenOut),
+  );
+  const [market, live] = [world.markets[index]!, state.markets[index]!];
+  require(at.timestampSec < live.deadlineSec, 'CurveExpired');
+  const isBuy = tokenOut === market.base.address;
+  const ratePpm = world.feesPpm.get(from) ?? 0n;
+  const gross = exactOut && ratePpm > 0n && amount > 0n ? ((amount - 1n) * PPM) / (PPM - ratePpm) + 1n : amount;
+  const mode: TradeMode = isBuy ? (exactOut ? 'buyExactOut' : 'buyExactIn') : exactOut ? 'sellExactOut' : 'sellExactIn';
+  const consumed = {
+    askUnits: consumedUnits(live.cumAsk, live.snapAsk),
+    bidUnits: consumedUnits(live.cumBid, live.snapBid),
+  };
+  const sides = { asks: decodeSide(market, 'ask', live.askWords), bids: decodeSide(market, 'bid', live.bidWords) };
+  const result = trade(market, sides, consumed, mode, gross);
+  require(result !== null, 'InsufficientDepth');
+  const { baseUnits, quoteUnits } = result;
+  live.fillSeq += 1;
+  if (isBuy) live.cumAsk += baseUnits;
+  else live.cumBid += baseUnits;
+  const [amountIn, grossOut] = isBuy ? [quoteUnits, baseUnits] : [baseUnits, quoteUnits];
+  const fee = exactOut ? grossOut - amount : (grossOut * ratePpm) / PPM;
+  require(exactOut ? amountIn <= limit : grossOut - fee >= limit, 'limit');
+  move(machine, tokenIn, from, world.custodian, amountIn);
+  require(grossOut <= available(machine, tokenOut), 'InsufficientLiquidity');
+  move(machine, tokenOut, world.custodian, recipient, grossOut - fee);
+  logs.push(
+    event(ENTRYPOINT, world.entrypoint, 'Swap', [
+      market.id,
+      from,
+      recipient,
+      live.fillSeq,
+      live.seq,
+      isBuy,
+      baseUnits,
+      quoteUnits,
+      fee,
+      0n,
+      isBuy ? consumed.askUnits : consumed.bidUnits,
+    ]),
+  );
+}

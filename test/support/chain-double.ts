@@ -1,0 +1,270 @@
+/**
+ * A chain in memory with a small model of the tokens, Custodian, CurveBook and Entrypoint: the same calls, events, refusals and state as
+ * theirs as far as makers, takers, poster and settler use them, behind the JSON-RPC methods that keepers call. It mines on command,
+ * takes blocks back to a snapshot, and then grows otherwise.
+ */
+import { Interface, Transaction } from 'ethers';
+import { keccakText } from '../../core/hash.js';
+import type { Address, Hex } from '../../core/types.js';
+import { bloomBits } from '../../keepers/chain/bloom.js';
+import { RpcResponseError, toQuantity, type Rpc } from '../../keepers/chain/rpc.js';
+import {
+  cloneState,
+  execute,
+  newState,
+  type DoubleLog,
+  type DoubleState,
+  type DoubleWorld,
+} from './chain-double-contracts.js';
+
+interface Pending {
+  hash: Hex;
+  from: Address;
+  nonce: number;
+  to: Address;
+  data: Hex;
+  maxFeeWei: bigint;
+}
+
+interface Block {
+  number: number;
+  hash: Hex;
+  parentHash: Hex;
+  timestampSec: number;
+  bloom: Hex;
+  transactions: { tx: Pending; logs: object[]; succeeded: boolean }[];
+  state: DoubleState;
+}
+
+const BASE_FEE_WEI = 1_000_000_000n;
+const GAS_USED = 100_000n;
+
+/** A fresh chain. `genesis` are events of its first block, in which everything is deployed and listed. */
+export function createChainDouble(world: DoubleWorld, genesis: readonly DoubleLog[]): Rpc {
+  const blocks: Block[] = [];
+  const saved = new Map<string, { height: number; pending: Pending[] }>();
+  let pending: Pending[] = [];
+  let forks = 0;
+  let offsetSec = 0;
+  let sent = 0;
+
+  const head = (): Block => blocks[blocks.length - 1]!;
+  const blockAt = (tag: string | undefined): Block | undefined =>
+    tag === 'latest' || tag === undefined ? head() : blocks[Number.parseInt(tag, 16)];
+
+  function append(transactions: Pending[], first: readonly DoubleLog[] = []): void {
+    const number = blocks.length;
+    const parentHash = blocks.at(-1)?.hash ?? keccakText('before');
+    const timestampSec = (blocks.at(-1)?.timestampSec ?? Math.floor(Date.now() / 1_000)) + 2 + offsetSec;
+    offsetSec = 0;
+    let state = blocks.length === 0 ? newState(world) : cloneState(head().state);
+    const hash = keccakText(
+      `${parentHash} ${number} ${timestampSec} ${forks} ${transactions.map((tx) => tx.hash).join()}`,
+    );
+    const done: Block['transactions'] = [];
+    let logIndex = 0;
+    const raw = (log: DoubleLog, txHash: Hex): object => ({
+      ...log,
+      blockNumber: toQuantity(number),
+      blockHash: hash,
+      transactionHash: txHash,
+      logIndex: toQuantity(logIndex++),
+    });
+    const at = { timestampSec, hashOf: (height: number) => (number - height > 256 ? undefined : blocks[height]?.hash) };
+    if (first.length > 0) {
+      const tx = {
+        hash: keccakText('genesis'),
+        from: world.owner,
+        nonce: 0,
+        to: world.curveBook,
+        data: '0x' as const,
+        maxFeeWei: 0n,
+      };
+      done.push({ tx, logs: first.map((log) => raw(log, tx.hash)), succeeded: true });
+    }
+    for (const tx of transactions) {
+      const tried = cloneState(state);
+      const logs = execute(world, tried, at, tx);
+      if (logs !== null) state = tried;
+      state.nonces.set(tx.from, tx.nonce + 1);
+      done.push({ tx, logs: (logs ?? []).map((log) => raw(log, tx.hash)), succeeded: logs !== null });
+    }
+    blocks.push({
+      number,
+      hash,
+      parentHash,
+      timestampSec,
+      bloom: bloomOf(done.flatMap(({ logs }) => logs)),
+      transactions: done,
+      state,
+    });
+  }
+
+  /** Everything that can be mined: per sender from its nonce on, without gaps. */
+  function mine(): void {
+    const next = new Map(head().state.nonces);
+    const mined: Pending[] = [];
+    for (let found = true; found;) {
+      found = false;
+      for (const tx of pending) {
+        if (mined.includes(tx) || tx.nonce !== (next.get(tx.from) ?? 0)) continue;
+        mined.push(tx);
+        next.set(tx.from, tx.nonce + 1);
+        found = true;
+      }
+    }
+    pending = pending.filter((tx) => !mined.includes(tx) && tx.nonce >= (next.get(tx.from) ?? 0));
+    append(mined);
+  }
+
+  function accept(tx: Pending, method: string): Hex {
+    const refuse = (message: string) => new RpcResponseError(method, -32_000, message, undefined);
+    if (tx.nonce < (head().state.nonces.get(tx.from) ?? 0)) throw refuse('nonce too low');
+    const known = pending.find((one) => one.from === tx.from && one.nonce === tx.nonce);
+    if (known?.hash === tx.hash) throw refuse('already known');
+    if (known !== undefined && tx.maxFeeWei * 100n < known.maxFeeWei * 110n)
+      throw refuse('replacement transaction underpriced');
+    pending = [...pending.filter((one) => one !== known), tx];
+    return tx.hash;
+  }
+
+  function headerOf(block: Block | undefined): object | null {
+    if (block === undefined) return null;
+    return {
+      number: toQuantity(block.number),
+      hash: block.hash,
+      parentHash: block.parentHash,
+      timestamp: toQuantity(block.timestampSec),
+      logsBloom: block.bloom,
+      transactions: block.transactions.map(({ tx }) => tx.hash),
+      baseFeePerGas: toQuantity(BASE_FEE_WEI),
+    };
+  }
+
+  const receiptOf = (block: Block, { tx, logs, succeeded }: Block['transactions'][number]): object => ({
+    blockNumber: toQuantity(block.number),
+    blockHash: block.hash,
+    transactionHash: tx.hash,
+    status: succeeded ? '0x1' : '0x0',
+    gasUsed: toQuantity(GAS_USED),
+    effectiveGasPrice: toQuantity(BASE_FEE_WEI),
+    logs,
+  });
+
+  function logsIn(filter: { fromBlock: string; toBlock: string; address: readonly string[] }): object[] {
+    const [from, to] = [Number.parseInt(filter.fromBlock, 16), Number.parseInt(filter.toBlock, 16)];
+    const wanted = new Set(filter.address.map((address) => address.toLowerCase()));
+    return blocks
+      .slice(from, to + 1)
+      .flatMap(({ transactions }) => transactions.flatMap(({ logs }) => logs))
+      .filter((log) => wanted.has((log as DoubleLog).address));
+  }
+
+  function callContract({ to, data }: { to: string; data: string }, { state }: Block): Hex {
+    const token = world.tokens.find(({ address }) => address === to);
+    const answer = token === undefined ? undefined : tokenAnswer(token, state, data);
+    if (answer === undefined) throw new RpcResponseError('eth_call', -32_000, `no such view: ${to} ${data}`, undefined);
+    return answer;
+  }
+
+  function perform(method: string, params: unknown[]): unknown {
+    switch (method) {
+      case 'eth_chainId':
+        return toQuantity(world.chainId);
+      case 'eth_blockNumber':
+        return toQuantity(head().number);
+      case 'eth_getBlockByNumber':
+        return headerOf(blockAt(params[0] as string));
+      case 'eth_getLogs':
+        return logsIn(params[0] as Parameters<typeof logsIn>[0]);
+      case 'eth_getBlockReceipts': {
+        const block = blocks.find(({ hash }) => hash === params[0]);
+        return block === undefined ? null : block.transactions.map((one) => receiptOf(block, one));
+      }
+      case 'eth_getTransactionReceipt': {
+        const block = blocks.find(({ transactions }) => transactions.some(({ tx }) => tx.hash === params[0]));
+        const one = block?.transactions.find(({ tx }) => tx.hash === params[0]);
+        return block === undefined || one === undefined ? null : receiptOf(block, one);
+      }
+      case 'eth_call':
+        return callContract(params[0] as { to: string; data: string }, blockAt(params[1] as string | undefined)!);
+      case 'eth_getBalance':
+        return toQuantity(10n ** 20n);
+      case 'eth_getTransactionCount':
+        return toQuantity(blockAt(params[1] as string | undefined)!.state.nonces.get(params[0] as Address) ?? 0);
+      case 'eth_sendTransaction': {
+        const { from, to, data } = params[0] as { from: Address; to: Address; data: Hex };
+        const waiting = pending.filter((tx) => tx.from === from).length;
+        const nonce = (head().state.nonces.get(from) ?? 0) + waiting;
+        return accept(
+          { hash: keccakText(`tx ${sent++}`), from, nonce, to, data, maxFeeWei: 2n * BASE_FEE_WEI },
+          method,
+        );
+      }
+      case 'eth_sendRawTransaction': {
+        const tx = Transaction.from(params[0] as Hex);
+        const [from, to] = [tx.from!.toLowerCase() as Address, tx.to!.toLowerCase() as Address];
+        const hash = tx.hash as Hex;
+        return accept(
+          { hash, from, nonce: tx.nonce, to, data: tx.data as Hex, maxFeeWei: tx.maxFeePerGas ?? 0n },
+          method,
+        );
+      }
+      case 'evm_mine':
+        return mine();
+      case 'evm_increaseTime':
+        offsetSec += Number(params[0]);
+        return null;
+      case 'evm_snapshot': {
+        const id = toQuantity(saved.size + 1);
+        saved.set(id, { height: blocks.length, pending: [...pending] });
+        return id;
+      }
+      case 'evm_revert': {
+        const to = saved.get(String(params[0]))!;
+        blocks.length = to.height;
+        pending = [...to.pending];
+        forks += 1;
+        return true;
+      }
+      default:
+        throw new RpcResponseError(method, -32_601, `no such method: ${method}`, undefined);
+    }
+  }
+
+  append([]);
+  append([], genesis);
+  return {
+    url: 'double:',
+    call: async (method, params = []) => perform(method, params),
+    batch: async (requests) => requests.map(({ method, params }) => perform(method, params)),
+  };
+}
+
+const ERC20 = new Interface([
+  'function symbol() view returns (string)',
+  'function decimals() view returns (uint8)',
+  'function balanceOf(address) view returns (uint256)',
+]);
+
+function tokenAnswer(token: DoubleWorld['tokens'][number], state: DoubleState, data: string): Hex | undefined {
+  const call = ERC20.parseTransaction({ data });
+  if (call === null) return undefined;
+  const [holder] = call.args as unknown as [string];
+  const results = {
+    symbol: () => token.symbol,
+    decimals: () => token.decimals,
+    balanceOf: () => state.balances.get(`${token.address}:${holder.toLowerCase()}`) ?? 0n,
+  };
+  return ERC20.encodeFunctionResult(call.name, [results[call.name as keyof typeof results]()]) as Hex;
+}
+
+function bloomOf(logs: readonly object[]): Hex {
+  const bytes = new Uint8Array(256);
+  for (const { address, topics } of logs as DoubleLog[]) {
+    for (const value of [address, ...topics]) {
+      for (const bit of bloomBits(value)) bytes[255 - (bit >> 3)]! |= 1 << (bit & 7);
+    }
+  }
+  return `0x${Buffer.from(bytes).toString('hex')}`;
+}
