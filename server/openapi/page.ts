@@ -28,7 +28,7 @@ export function documentPage(document: OpenApiDocument): string {
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>${escape(info.title)}</title><style>${STYLE}</style></head>
-<body><h1>${escape(info.title)}</h1><p>Version ${escape(info.version)} · <a href="/openapi.json">openapi.json</a></p>
+<body><h1>${escape(info.title)}</h1><p>Version ${escape(info.version)} · <a href="/openapi.json">openapi.json</a> · <a href="/asyncapi.json">asyncapi.json</a> (/ws)</p>
 <p>${escape(info.description)}</p>
 ${sections.join('\n')}
 <section><h2>Shapes</h2>${schemas.join('')}</section></body></html>

@@ -1,5 +1,5 @@
 import { WireError } from '../../core/wire/errors.js';
-import { asObject, asText, asUint } from '../../core/wire/shape.js';
+import { asObject, asText } from '../../core/wire/shape.js';
 import type { Gateway } from '../orders/engine.js';
 import { answerInfo } from '../orders/info/registry.js';
 import type { InfoDeps } from '../orders/info/types.js';
@@ -10,6 +10,7 @@ import type { BookFeed } from './books.js';
 import { acknowledgement, errorFrame, PONG, postFrame } from './frames.js';
 import type { StreamLimits } from './limits.js';
 import type { Outbox } from './outbox.js';
+import { postIdSchema } from './schemas.js';
 import type { Sessions } from './sessions.js';
 import { readSubscription } from './subscription.js';
 import type { Subscription } from './subscription.js';
@@ -103,12 +104,8 @@ export function createConnection(deps: ConnectionDeps, outbox: Outbox, address: 
   }
 
   function post(message: Readonly<Record<string, unknown>>, text: string): void {
-    let id: number;
-    try {
-      id = asUint(message.id, 'id');
-    } catch {
-      return malformed(text);
-    }
+    const { data: id } = postIdSchema.safeParse(message.id);
+    if (id === undefined) return malformed(text);
     if (pendingPosts >= limits.maxPendingPosts) {
       return outbox.reply(errorFrame(`too many pending post requests id=${id}`));
     }

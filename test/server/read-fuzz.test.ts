@@ -50,7 +50,7 @@ const routes: Route[] = Object.entries(DOCUMENT.paths).flatMap(([path, methods])
   methods.get === undefined ? [] : [{ path, parameters: (methods.get.parameters ?? []) as Parameter[] }],
 );
 /** Served and not described: the document and its page, and what machines ask on a port of their own. */
-const PLAIN = ['/openapi.json', '/docs'];
+const PLAIN = ['/openapi.json', '/asyncapi.json', '/docs'];
 const OPS = ['/metrics', '/live', '/ready'];
 
 /** Values that exist in the world below. */

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { WebSocket } from 'ws';
+import { conformFrame } from './asyncapi.js';
 
 export interface Frame {
   channel: string;
@@ -7,7 +8,7 @@ export interface Frame {
   data: any;
 }
 
-/** A raw client of /ws that keeps everything it received. */
+/** A raw client of /ws that keeps everything it received, and holds each frame against the AsyncAPI document. */
 export interface WsClient {
   readonly socket: WebSocket;
   readonly frames: Frame[];
@@ -32,8 +33,16 @@ export async function connectWs(url: string): Promise<WsClient> {
   const frames: Frame[] = [];
   const taken = new Set<Frame>();
   const arrivals = new EventTarget();
+  /** The first frame that the AsyncAPI document does not describe; whoever takes a frame next gets it as an error. */
+  let strange: Error | undefined;
   socket.on('message', (data: Buffer) => {
-    frames.push(JSON.parse(data.toString()) as Frame);
+    const frame = JSON.parse(data.toString()) as Frame;
+    try {
+      conformFrame(frame);
+    } catch (error) {
+      strange ??= error as Error;
+    }
+    frames.push(frame);
     arrivals.dispatchEvent(new Event('frame'));
   });
   const closed = new Promise<{ code: number; reason: string }>((resolve) => {
@@ -49,6 +58,7 @@ export async function connectWs(url: string): Promise<WsClient> {
   async function take(fits: (frame: Frame) => boolean): Promise<Frame> {
     const deadline = Date.now() + WAIT_MS;
     for (;;) {
+      if (strange !== undefined) throw strange;
       const frame = frames.find((one) => !taken.has(one) && fits(one));
       if (frame !== undefined) {
         taken.add(frame);
@@ -84,6 +94,7 @@ export async function connectWs(url: string): Promise<WsClient> {
     async close() {
       socket.close();
       await closed;
+      if (strange !== undefined) throw strange;
     },
   };
 }
