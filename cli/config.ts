@@ -60,6 +60,9 @@ export const settingsSchema = z.object({
   SETTLE_INTERVAL_MS: integer(20, 60_000, 1_000).describe('pause between two rounds of settling withdrawals'),
   SETTLE_BATCH_MAX: integer(1, 200, 50).describe('most settlements in one transaction'),
   EMPTY_SETTLEMENTS_PER_HOUR: integer(0, 100_000, 60).describe('most settlements per hour that raise no claim'),
+  RETENTION_HOURS: integer(1, 87_600, 72).describe(
+    'age from which rows of the order log are folded, once no curve that may still be executed was cut from them',
+  ),
   CHECKPOINT_INTERVAL_SEC: integer(1, 3_600, 60).describe('time from one checkpoint to the next'),
   POLL_INTERVAL_MS: integer(20, 10_000, 500).describe('pause between two scans of the chain'),
   SCAN_MAX_BLOCKS: integer(1, 2_000, 200).describe('most blocks in one scan'),

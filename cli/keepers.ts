@@ -1,9 +1,12 @@
 /** The keepers that send transactions, put together from the configuration. The executor is in swap.ts. */
 import type { Market } from '../core/types.js';
+import { createFolder } from '../keepers/folder.js';
 import type { Loop } from '../keepers/loop.js';
 import { createPoster } from '../keepers/poster/poster.js';
 import { createSettler } from '../keepers/settler/settler.js';
 import { createSnapshotStore } from '../ledger/snapshots.js';
+import type { Writer } from '../ledger/types.js';
+import { MAX_CLOSED_ORDERS } from '../server/orders/limits.js';
 import { keeperOutbox, rpcPool, type Shared } from './shared.js';
 
 /** Posts curves. Throws unless its log and its key are there, which the configuration has checked. */
@@ -38,6 +41,12 @@ export function startPoster(shared: Shared, signal: AbortSignal): Loop {
   });
   shared.keepers.poster = () => poster.status();
   return poster.start(signal);
+}
+
+/** Folds old rows of the order log, beside the gateway that writes it. */
+export function startFolder({ config, logger, nowMs }: Shared, writer: Writer, signal: AbortSignal): Loop {
+  const retentionMs = config.RETENTION_HOURS * 3_600_000;
+  return createFolder({ writer, retentionMs, closedOrders: MAX_CLOSED_ORDERS, nowMs, logger }).start(signal);
 }
 
 /** Settles withdrawals and cuts checkpoints. Throws unless its log and its key are there, which the configuration has checked. */

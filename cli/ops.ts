@@ -6,6 +6,8 @@ import { opsRoutes } from '../server/ops/routes.js';
 import { UNATTRIBUTED } from '../ledger/types.js';
 import { readBalances } from '../ledger/ledger-log.js';
 import { readOperatorStandings } from '../ledger/operator-row.js';
+import { databaseBytes } from '../ledger/storage.js';
+import { readFoldPosition } from '../ledger/fold.js';
 import type { Shared } from './shared.js';
 
 export interface Ops {
@@ -81,6 +83,10 @@ function metricSources(shared: Shared, sources: OpsSources): MetricSources {
         return { role, address: signer, balanceWei, lowBalance, unminedCount, oldestSentMs };
       }),
     poster: () => keepers.poster?.() ?? null,
+    async storage() {
+      const { orderSeq } = await readFoldPosition(db.knex);
+      return { bytes: await databaseBytes(db), foldedOrderSeq: orderSeq };
+    },
     gateway: sources.gateway,
     nowMs,
   };

@@ -11,7 +11,7 @@ import { acquireWriter } from '../ledger/writers.js';
 import type { Config, Role } from './config.js';
 import { fillLine } from './fill-line.js';
 import { startHttp, type HttpHandle } from './http.js';
-import { startPoster, startSettler } from './keepers.js';
+import { startFolder, startPoster, startSettler } from './keepers.js';
 import { startOps, type Ops } from './ops.js';
 import { rpcPool, type Shared } from './shared.js';
 import { startExecutor } from './swap.js';
@@ -122,6 +122,7 @@ export async function startRoles(config: Config, printLine: (line: string) => vo
       const { metrics } = ops;
       http = await startHttp(shared, orderWriter, { signal, metrics, onSwapOrder: () => executor?.wake() });
       listeners.push(http.onGeneration);
+      loops.push(startFolder(shared, orderWriter, signal));
     }
     if (config.ROLES.includes('poster')) {
       const loop = startPoster(shared, signal);

@@ -1,3 +1,4 @@
+import type { FoldedBook } from './book/create-book.js';
 import type { Address, Market, OpenOrder, OrderFill, OrderLogRow, Side } from './types.js';
 
 /** All open orders at one price. `lots` floors each order's remaining size; `orders` counts them. */
@@ -49,6 +50,6 @@ export interface Book {
   clone(): Book;
 }
 
-export type CreateBook = (markets: readonly Market[]) => Book;
+export type CreateBook = (markets: readonly Market[], folded?: FoldedBook) => Book;
 
-export { BookError, createBook, openedOrder } from './book/create-book.js';
+export { BookError, createBook, openedOrder, type FoldedBook } from './book/create-book.js';

@@ -89,6 +89,16 @@ export class LedgerReversedError extends Error {
   }
 }
 
+/** Rows of the order log that are asked for were folded into the book checkpoint; whoever holds an older state starts from that. */
+export class LogFoldedError extends Error {
+  override readonly name = 'LogFoldedError';
+  readonly code = 'LOG_FOLDED';
+
+  constructor(what: string) {
+    super(`${what} lies before what the order log still has row by row`);
+  }
+}
+
 /** SQLSTATE of PostgreSQL or error code of SQLite, empty when the error carries none. */
 export function databaseErrorCode(error: unknown): string {
   const code = (error as { code?: unknown } | null | undefined)?.code;

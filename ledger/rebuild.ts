@@ -4,6 +4,7 @@ import { checkCurve } from '../core/curve/check.js';
 import { COMPRESSION } from '../core/curve/compress.js';
 import { wordChanges, type PostRecord } from '../core/curve/post.js';
 import { decodeSide, VOLUME_MODULUS, wordsHash } from '../core/curve/words.js';
+import { snapshotHash } from '../core/snapshot.js';
 import type { Hex, Market, MarketSnapshot } from '../core/types.js';
 import { readPublication } from './publication-log.js';
 import { SnapshotMismatchError, type SnapshotStore } from './snapshots.js';
@@ -58,6 +59,28 @@ export async function rebuildPublication(
   return { snapshot, record: await recordOf(q, market, publication, fault) };
 }
 
+/**
+ * Checks what can be checked of a publication whose order rows were folded: its words against its book, when that was stored because a
+ * fill hit it, and what it built on. Throws RecordFaultError.
+ */
+export async function checkFoldedPublication(
+  q: Queryable,
+  market: Market,
+  publication: Publication,
+  stored: MarketSnapshot | null,
+): Promise<void> {
+  const fault = (code: RecordFault, message: string) => new RecordFaultError(code, publication, message);
+  if (stored !== null && snapshotHash(stored) !== publication.snapshotHash) {
+    throw fault(
+      'snapshot',
+      `its stored book hashes to ${snapshotHash(stored)}, prepared as ${publication.snapshotHash}`,
+    );
+  }
+  if (stored === null) checkWordsHash(publication, fault);
+  else checkWords(market, stored, publication, fault);
+  await recordOf(q, market, publication, fault);
+}
+
 async function snapshotOf(q: Queryable, snapshots: SnapshotStore, publication: Publication): Promise<MarketSnapshot> {
   try {
     return await snapshots.get(q, publication);
@@ -76,11 +99,15 @@ function checkWords(market: Market, snapshot: MarketSnapshot, publication: Publi
   if (made !== null && made.wordsHash !== hash) {
     throw fault('words', `the book gives words ${made.wordsHash}, recorded are ${hash}`);
   }
-  if (hash !== publication.wordsHash)
-    throw fault('words_hash', `its words hash to ${hash}, not ${publication.wordsHash}`);
+  checkWordsHash(publication, fault);
   const curve = { asks: decodeSide(market, 'ask', askWords), bids: decodeSide(market, 'bid', bidWords) };
   const [violation] = checkCurve(market, snapshot, curve);
   if (violation !== undefined) throw fault('check', `${violation.code}: ${violation.message}`);
+}
+
+function checkWordsHash({ askWords, bidWords, wordsHash: recorded }: Publication, fault: Fault): void {
+  const hash = wordsHash(askWords, bidWords);
+  if (hash !== recorded) throw fault('words_hash', `its words hash to ${hash}, not ${recorded}`);
 }
 
 async function recordOf(q: Queryable, market: Market, publication: Publication, fault: Fault): Promise<PostRecord> {

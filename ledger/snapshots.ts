@@ -1,6 +1,6 @@
 import type { Market, MarketSnapshot } from '../core/types.js';
 import { snapshotHash, snapshotOf } from '../core/snapshot.js';
-import { LedgerReversedError } from './errors.js';
+import { LedgerReversedError, LogFoldedError } from './errors.js';
 import { createFollower, type Follower } from './follower.js';
 import { readSnapshot } from './ledger-log.js';
 import type { Publication, Queryable } from './types.js';
@@ -22,7 +22,10 @@ export class SnapshotMismatchError extends Error {
 export interface SnapshotStore {
   /** Remembers a snapshot that this process has just made, so that it need not be folded again. */
   put(publication: Pick<Publication, 'market' | 'seq' | 'snapshotHash'>, snapshot: MarketSnapshot): void;
-  /** Throws `SnapshotMismatchError` when the logs do not give the prepared hash. */
+  /**
+   * Throws `SnapshotMismatchError` when the logs do not give the prepared hash, and `LogFoldedError` when the rows that it was cut from
+   * were folded, which never happens to one that may still be executed.
+   */
   get(q: Queryable, publication: Publication): Promise<MarketSnapshot>;
   /** Forgets the snapshots of a market below `seq`. */
   forget(market: number, seq: number): void;
@@ -67,7 +70,7 @@ export function createSnapshotStore(markets: readonly Market[], { foldAlways = f
     } catch (error) {
       // A follower that failed half-way is at no cut.
       follower = createFollower(markets);
-      if (!(error instanceof LedgerReversedError)) throw error;
+      if (!(error instanceof LedgerReversedError) && !(error instanceof LogFoldedError)) throw error;
       await follower.advance(q, cut);
     }
     const snapshot = snapshotOf(follower.book, market, follower.progress(market.index), trims, new Set(excluded));

@@ -65,6 +65,7 @@ async function curvebookApp(): Promise<Koa> {
     operator: () => Promise.resolve([]),
     signers: () => [],
     poster: () => null,
+    storage: () => Promise.resolve({ bytes: 0, foldedOrderSeq: 0 }),
     gateway: () => null,
     nowMs: clock,
   });

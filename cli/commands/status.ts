@@ -12,7 +12,9 @@ import { readOperatorStandings } from '../../ledger/operator-row.js';
 import { readOrphans } from '../../ledger/orphans.js';
 import { listOutbox } from '../../ledger/outbox.js';
 import { landedSeq, lastPublicationSeq } from '../../ledger/publication-log.js';
+import { readFoldPosition } from '../../ledger/fold.js';
 import { readReversals } from '../../ledger/reversals.js';
+import { readStorage, type StorageReport } from '../../ledger/storage.js';
 import type { Queryable } from '../../ledger/types.js';
 import type { Config } from '../config.js';
 import { COMMON_OPTIONS, commandConfig, commandRpc, print, withDatabase, type Command } from './command.js';
@@ -21,8 +23,8 @@ import { COMMON_OPTIONS, commandConfig, commandRpc, print, withDatabase, type Co
 export const statusCommand: Command = {
   help: `curvebook status [--rpc <url>] [options]
 
-Says where the ledger stands and why it is not ready, what is halted, which curves are live, what waits, and what the last
-reorganisation of the chain took back from whom.
+Says where the ledger stands and why it is not ready, what is halted, which curves are live, what waits, what the last
+reorganisation of the chain took back from whom, how large the database is and what the last 24 hours added to it.
 
 ${COMMON_OPTIONS}`,
   maxArguments: 0,
@@ -30,11 +32,13 @@ ${COMMON_OPTIONS}`,
     const config = commandConfig(line);
     return withDatabase(config, async (db) => {
       const durable = await readTx(db, (q) => readStatus(q, config));
+      const storage = await readStorage(db, Date.now());
       const head = await readHead(commandRpc(config)).catch((error: unknown) => String(error));
       const chain =
         typeof head === 'string' ? { problem: head } : { head: head.number, timeMs: head.timestampSec * 1_000 };
-      print(io, line, { ...durable, chain }, [
+      print(io, line, { ...durable, storage, chain }, [
         ...describe(durable),
+        ...describeStorage(storage, durable.foldedOrderSeq),
         'problem' in chain ? `chain: ${chain.problem}` : `chain: block ${chain.head}`,
       ]);
       return 0;
@@ -85,6 +89,7 @@ async function readStatus(q: Queryable, config: Config) {
     makers: { approved: approved.size, suspended: suspended.size },
     pendingWithdrawals: await countPendingClaims(q),
     unminedTransactions: unmined.length,
+    foldedOrderSeq: (await readFoldPosition(q)).orderSeq,
     lastReversal: reversal === null ? null : { ...reversal, orphans: await readOrphans(q, reversal.generation) },
   };
 }
@@ -117,3 +122,14 @@ function describe(status: Awaited<ReturnType<typeof readStatus>>): string[] {
         ]),
   ];
 }
+
+function describeStorage({ bytes, shares }: StorageReport, foldedOrderSeq: number): string[] {
+  const added = shares.map(({ name, lastDay, bytesEach }) => `${lastDay} ${name} (${bytesEach} bytes each)`);
+  const perDay = shares.reduce((sum, share) => sum + share.bytesLastDay, 0);
+  return [
+    `database: ${mebibytes(bytes)}; order rows up to ${foldedOrderSeq} are folded`,
+    `the last 24 hours added ${mebibytes(perDay)}: ${added.join(', ')}`,
+  ];
+}
+
+const mebibytes = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(1)} MiB`;

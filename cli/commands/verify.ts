@@ -31,7 +31,7 @@ ${COMMON_OPTIONS}`,
         });
         print(io, line, { ok: true, ...report }, [
           `verified up to generation ${report.generation}, block ${report.blockNumber}: ${report.blocks} blocks, ` +
-            `${report.curves} curves, ${report.fills} fills, ${report.postings} postings, ${report.balances} balances, ` +
+            `${report.curves} curves, ${report.foldedCurves} of them folded, ${report.fills} fills, ${report.postings} postings, ${report.balances} balances, ` +
             `${report.claims} withdrawals, ${report.checkpoints} checkpoints, ${report.reversals} reversals` +
             (report.chainEvents === null ? '; the chain was not asked' : `, ${report.chainEvents} events of the chain`),
         ]);

@@ -25,9 +25,14 @@ export interface Agents {
 
 type AgentEffect = Extract<OrderEffect, { type: 'agent' }>;
 
-/** Creates an empty projection. */
-export function createAgents(): Agents {
-  return createFrom(new Map(), new Set());
+/** Creates an empty projection, or one with these approvals, oldest first, in which all of `everSeen` were agents. */
+export function createAgents(approvals: readonly Agent[] = [], everSeen: Iterable<Address> = []): Agents {
+  const masters = new Map<Address, Map<string, Agent>>();
+  for (const agent of approvals) {
+    const names = masters.get(agent.master) ?? new Map<string, Agent>();
+    masters.set(agent.master, names.set(agent.name, agent));
+  }
+  return createFrom(masters, new Set(everSeen));
 }
 
 function createFrom(masters: ReadonlyMap<Address, ReadonlyMap<string, Agent>>, seen: ReadonlySet<Address>): Agents {

@@ -3,7 +3,7 @@ import type { Address, Market, OpenOrder, OrderEffect, OrderFill, OrderLogRow, S
 import { createMakerOrders, type MakerOrders } from './maker-orders.js';
 import { createNonceSet, type NonceSet } from './nonces.js';
 import { createQuoting } from './quoting.js';
-import { createSchedules, type Schedules } from './schedules.js';
+import { createSchedules, type Schedules, type TriggerDay } from './schedules.js';
 import { createSideBook, remainingLots, type SideBook } from './side-book.js';
 
 /** A log that can't be folded: rows or oids that do not rise, or a market that is not listed. A defect of the feed, not of an order. */
@@ -18,6 +18,18 @@ export class BookError extends Error {
   }
 }
 
+/** What an order log folds to up to one of its rows, fills included up to some generation. Open orders rise by oid. */
+export interface FoldedBook {
+  orderSeq: number;
+  /** Highest oid that was ever opened. */
+  oid: number;
+  orders: Iterable<OpenOrder>;
+  nonces: ReadonlyMap<Address, readonly number[]>;
+  armed: ReadonlyMap<Address, number>;
+  /** Scheduled cancels that came due on each maker's newest UTC day. */
+  triggers: ReadonlyMap<Address, TriggerDay>;
+}
+
 interface Seed {
   orders: Iterable<OpenOrder>;
   early: ReadonlyMap<number, bigint>;
@@ -29,20 +41,21 @@ interface Seed {
 }
 
 /**
- * Creates an empty book. `markets` is read at each use, so markets may be appended to it later.
+ * Creates an empty book, or one that stands where `folded` does. `markets` is read at each use, so markets may be appended to it later.
  * `apply` throws BookError when rows or oids do not rise, or when an order names a market that is not listed.
  * Rows and fills commute: a fill of an oid that is still to come is kept until its order opens, so the book depends only on
  * which rows and fills were applied, not on how they interleaved.
  */
-export function createBook(markets: readonly Market[]): Book {
-  const strays = { fills: 0, closes: 0 };
-  const empty = {
-    orders: [],
-    early: new Map<number, bigint>(),
-    nonces: createNonceSet(),
-    schedules: createSchedules(),
-  };
-  return createFrom(markets, { ...empty, orderSeq: 0, oid: 0, strays });
+export function createBook(markets: readonly Market[], folded?: FoldedBook): Book {
+  return createFrom(markets, {
+    orders: folded?.orders ?? [],
+    early: new Map(),
+    nonces: createNonceSet(folded?.nonces),
+    schedules: createSchedules(folded?.armed, folded?.triggers),
+    orderSeq: folded?.orderSeq ?? 0,
+    oid: folded?.oid ?? 0,
+    strays: { fills: 0, closes: 0 },
+  });
 }
 
 const sideKey = (market: number, side: Side): number => 2 * market + (side === 'ask' ? 0 : 1);

@@ -11,10 +11,12 @@ export interface Schedules {
   armed(): ReadonlyMap<Address, number>;
   /** Triggers of the UTC day that holds `timeMs`; days before the newest that had one are forgotten. */
   triggers(maker: Address, timeMs: number): number;
+  /** The newest UTC day, counted from 1970, on which a scheduled cancel came due, and how many did. */
+  newestDay(maker: Address): Readonly<TriggerDay> | undefined;
   clone(): Schedules;
 }
 
-interface Day {
+export interface TriggerDay {
   day: number;
   count: number;
 }
@@ -24,7 +26,7 @@ const dayOf = (timeMs: number): number => Math.floor(timeMs / DAY_MS);
 /** Creates the set, from copies of what is given. */
 export function createSchedules(
   initial: ReadonlyMap<Address, number> = new Map(),
-  counts: ReadonlyMap<Address, Day> = new Map(),
+  counts: ReadonlyMap<Address, TriggerDay> = new Map(),
 ): Schedules {
   const armed = new Map(initial);
   const days = new Map(counts);
@@ -45,6 +47,7 @@ export function createSchedules(
       const last = days.get(maker);
       return last?.day === dayOf(timeMs) ? last.count : 0;
     },
+    newestDay: (maker) => days.get(maker),
     clone: () => createSchedules(armed, days),
   };
 }

@@ -4,7 +4,8 @@ import type { MarketSnapshot } from '../../core/types.js';
 /** The newest publication of a market, as far as the next one depends on it. */
 export interface LastPublication {
   seq: number;
-  snapshot: MarketSnapshot;
+  /** Null when the rows that it was cut from were folded, which only happens long after its deadline. */
+  snapshot: MarketSnapshot | null;
   deadlineSec: number;
   /** The block that it was cut from. */
   blockNumber: number;
@@ -48,6 +49,7 @@ export function planStep(last: LastPublication | null, next: MarketSnapshot, con
   if (last === null) return empty ? { kind: 'none', reason: 'empty' } : post(false);
 
   const leftSec = last.deadlineSec - head.timestampSec;
+  if (last.snapshot === null) return empty ? { kind: 'none', reason: 'empty' } : post(false);
   const mayBuildOn = last.landed && leftSec >= BUILD_ON_MARGIN_SEC;
   if (snapshotChanged(last.snapshot, next)) return post(mayBuildOn);
   if (empty && (last.landed || leftSec <= 0)) return { kind: 'none', reason: 'empty' };

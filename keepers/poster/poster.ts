@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { KnotPolicy } from '../../core/curve/compress.js';
 import type { Address, Hex, Market } from '../../core/types.js';
 import { makersWithRequestsAfter } from '../../ledger/claims.js';
-import { LedgerReversedError } from '../../ledger/errors.js';
+import { LedgerReversedError, LogFoldedError } from '../../ledger/errors.js';
 import { createFollower, type Follower } from '../../ledger/follower.js';
 import { lastGeneration } from '../../ledger/ledger-log.js';
 import { readOperatorState, type OperatorState } from '../../ledger/operator-log.js';
@@ -167,8 +167,8 @@ export function createPoster(deps: PosterDeps): Poster {
       return await readPosterView({ db, markets, snapshots, follower, operator }, deps.nowMs());
     } catch (error) {
       follower = newFollower();
-      // What the follower held was taken back by a reorganisation; a new one starts from what stands.
-      if (error instanceof LedgerReversedError) return readView();
+      // What the follower held was taken back by a reorganisation, or the rows after it were folded; a new one starts from what stands.
+      if (error instanceof LedgerReversedError || error instanceof LogFoldedError) return readView();
       throw error;
     }
   }

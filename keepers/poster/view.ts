@@ -1,7 +1,8 @@
 import { isArmedWithin, type ArmedMs } from '../../core/cut.js';
 import type { ExecutablePublication } from '../../core/exposure.js';
-import type { Address, Cut, Market } from '../../core/types.js';
+import type { Address, Cut, Market, MarketSnapshot } from '../../core/types.js';
 import { readTx } from '../../ledger/db.js';
+import { LogFoldedError } from '../../ledger/errors.js';
 import { readExecutable } from '../../ledger/executable.js';
 import type { Follower } from '../../ledger/follower.js';
 import { loadLedgerHead, readBalances } from '../../ledger/ledger-log.js';
@@ -90,7 +91,7 @@ async function readMarketView(
     landedSeq: landed,
     last: {
       seq: last.seq,
-      snapshot: await snapshots.get(q, last),
+      snapshot: await lastSnapshot(q, snapshots, last, head),
       deadlineSec: last.deadlineSec,
       blockNumber: last.blockNumber,
       signed: await wasSigned(q, last.txKey),
@@ -99,4 +100,20 @@ async function readMarketView(
     },
     older,
   };
+}
+
+/** The newest publication's book. Of a dead one the rows may be gone; nothing depends on what it was any more. */
+async function lastSnapshot(
+  q: Queryable,
+  snapshots: SnapshotStore,
+  last: Publication,
+  head: GenerationRow,
+): Promise<MarketSnapshot | null> {
+  try {
+    return await snapshots.get(q, last);
+  } catch (error) {
+    const isDead = last.deadlineSec * 1_000 <= head.blockTimestampMs;
+    if (isDead && error instanceof LogFoldedError) return null;
+    throw error;
+  }
 }

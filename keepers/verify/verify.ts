@@ -1,6 +1,7 @@
 import type { Market } from '../../core/types.js';
 import type { Address } from '../../core/types.js';
 import { readTx } from '../../ledger/db.js';
+import { readFoldPosition, type FoldPosition } from '../../ledger/fold.js';
 import { lastGeneration } from '../../ledger/generations.js';
 import { readMarkets } from '../../ledger/markets.js';
 import { readReversals, type ReversalRow } from '../../ledger/reversals.js';
@@ -12,6 +13,7 @@ import { verifyCheckpoints } from './checkpoints.js';
 import { verifyClaims } from './claims.js';
 import { verifyCurves } from './curves.js';
 import { verifyEntries } from './entries.js';
+import { verifyFold } from './fold.js';
 
 /** Something that is stored is not what it should be. The first one ends a verification. */
 export class VerifyError extends Error {
@@ -41,7 +43,11 @@ export interface VerifyReport {
   reversals: number;
   /** Posted curves rebuilt from the logs, and decompositions derived from them. */
   curves: number;
+  /** Of these, the ones whose order rows were folded: only their words and, after a fill, their stored book could be checked. */
+  foldedCurves: number;
   fills: number;
+  /** Orders of the book checkpoint, compared with their fills. */
+  foldedOrders: number;
   postings: number;
   balances: number;
   claims: number;
@@ -68,6 +74,7 @@ export interface Verification extends VerifyDeps {
   head: GenerationRow;
   markets: readonly Market[];
   reversals: readonly ReversalRow[];
+  folded: FoldPosition;
 }
 
 /**
@@ -86,9 +93,11 @@ export async function verifyLedger(deps: VerifyDeps): Promise<VerifyReport> {
       head,
       markets: await readMarkets(q),
       reversals: await readReversals(q),
+      folded: await readFoldPosition(q),
     };
     const blocks = await verifyBlocks(verification);
-    const { curves, fills } = await verifyCurves(verification);
+    const { curves, foldedCurves, fills } = await verifyCurves(verification);
+    const foldedOrders = await verifyFold(verification);
     const { postings, balances } = await verifyEntries(verification);
     const claims = await verifyClaims(verification);
     const checkpoints = await verifyCheckpoints(verification);
@@ -99,7 +108,9 @@ export async function verifyLedger(deps: VerifyDeps): Promise<VerifyReport> {
       blocks,
       reversals: verification.reversals.length,
       curves,
+      foldedCurves,
       fills,
+      foldedOrders,
       postings,
       balances,
       claims,

@@ -5,6 +5,7 @@ import { publicationRecords } from './0004-publications.js';
 import { swaps } from './0005-swaps.js';
 import { reversals } from './0007-reversals.js';
 import { nonceOrder } from './0008-nonce-order.js';
+import { retention } from './0009-retention.js';
 
 /** One step of the schema. A step that was released never changes; later steps alter what it made. */
 export interface Migration {
@@ -22,4 +23,5 @@ export const migrations: readonly Migration[] = [
   swaps,
   reversals,
   nonceOrder,
+  retention,
 ];

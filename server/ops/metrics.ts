@@ -52,6 +52,8 @@ export interface MetricSources {
   operator(): Promise<readonly { token: string; balanceUnits: bigint; floorUnits: bigint; isBelow: boolean }[]>;
   signers(): readonly SignerFacts[];
   poster(): PosterFacts | null;
+  /** Size of the database, and how far the order log is folded. */
+  storage(): Promise<{ bytes: number; foldedOrderSeq: number }>;
   gateway(): GatewayFacts | null;
   nowMs(): number;
 }
@@ -103,7 +105,11 @@ function gauge(
 const one = (value: number | null | undefined): [Labels, number][] =>
   value === null || value === undefined ? [] : [[{}, value]];
 
-function ledgerGauges(registry: Registry, { readiness, ledger, unattributed, nowMs }: MetricSources): void {
+function ledgerGauges(registry: Registry, { readiness, ledger, unattributed, storage, nowMs }: MetricSources): void {
+  gauge(registry, ['database_bytes', 'size of the database'], async () => one((await storage()).bytes));
+  gauge(registry, ['folded_order_row', 'newest row of the order log that is folded'], async () =>
+    one((await storage()).foldedOrderSeq),
+  );
   gauge(registry, ['ready', '1 while inventory is safe to quote against, else 0 with the reason', 'reason'], () => {
     const { ready, reason } = readiness();
     return [[{ reason: reason ?? '' }, ready ? 1 : 0]];

@@ -1,6 +1,7 @@
 import { openedOrder } from '../../core/book.js';
 import type { Book } from '../../core/book.js';
 import type { Address, CloseReason, Market, OpenOrder, OrderFill, OrderLogRow } from '../../core/types.js';
+import type { FoldedOrder } from '../../ledger/fold.js';
 import { MAX_CLOSED_ORDERS } from './limits.js';
 
 /** Where an order stands, in the wire's words. */
@@ -31,6 +32,14 @@ interface Tracked {
   done: boolean;
 }
 
+/** Where a history begins that does not begin with the order log. */
+export interface KnownFrom {
+  /** Rising by oid. */
+  orders: readonly FoldedOrder[];
+  /** Highest oid that was ever opened. */
+  oid: number;
+}
+
 const STATE_OF: Readonly<Record<CloseReason, OrderState>> = {
   canceled: 'canceled',
   scheduledCancel: 'scheduledCancel',
@@ -40,15 +49,19 @@ const STATE_OF: Readonly<Record<CloseReason, OrderState>> = {
   replaced: 'canceled',
 };
 
-/** An empty history. `markets` is read at each use; `maxClosed` bounds the closed orders kept per maker. */
-export function createHistory(markets: readonly Market[], maxClosed: number = MAX_CLOSED_ORDERS): OrderHistory {
+/** A history of nothing, or one that goes on from `from`. `markets` is read at each use; `maxClosed` bounds the closed orders kept per maker. */
+export function createHistory(
+  markets: readonly Market[],
+  maxClosed: number = MAX_CLOSED_ORDERS,
+  from: KnownFrom = { orders: [], oid: 0 },
+): OrderHistory {
   const tracked = new Map<number, Tracked>();
   const byCloid = new Map<string, number>();
   const openOf = new Map<Address, Set<number>>();
   const closedOf = new Map<Address, number[]>();
   /** Fills seen before their order: both logs are folded, in no fixed order between them. */
   const early = new Map<number, bigint>();
-  let lastOid = 0;
+  let lastOid = from.oid;
   const keyOf = (maker: Address, cloid: string): string => `${maker}:${cloid}`;
 
   function open(order: OpenOrder): void {
@@ -56,13 +69,17 @@ export function createHistory(markets: readonly Market[], maxClosed: number = MA
     lastOid = Math.max(lastOid, order.oid);
     if (filledUnits !== undefined) early.delete(order.oid);
     const opened = filledUnits === undefined ? order : { ...order, filledUnits };
-    const entry: Tracked = { order: opened, close: null, done: false };
+    track({ order: opened, close: null, done: false });
+  }
+
+  function track(entry: Tracked): void {
+    const { order } = entry;
     tracked.set(order.oid, entry);
     const own = openOf.get(order.maker);
     if (own === undefined) openOf.set(order.maker, new Set([order.oid]));
     else own.add(order.oid);
     if (order.cloid !== null) byCloid.set(keyOf(order.maker, order.cloid), order.oid);
-    if (isFilled(entry)) finish(entry);
+    if (entry.close !== null || isFilled(entry)) finish(entry);
   }
 
   function isFilled({ order }: Tracked): boolean {
@@ -99,6 +116,16 @@ export function createHistory(markets: readonly Market[], maxClosed: number = MA
       ? { order, state: 'filled', stateMs: null }
       : { order, state: 'open', stateMs: order.placedMs };
   }
+
+  // Orders count as closed in the order in which they were, so that the oldest of them go first.
+  const byClosing = [...from.orders].sort((a, b) => (a.closedMs ?? 0) - (b.closedMs ?? 0) || a.order.oid - b.order.oid);
+  for (const { order, state, closedMs } of byClosing) {
+    const close = state === 'open' || state === 'filled' ? null : { state: STATE_OF[state], ms: closedMs ?? 0 };
+    track({ order, close, done: false });
+  }
+  // A client order id names the newest order that had it.
+  for (const { order } of from.orders)
+    if (order.cloid !== null) byCloid.set(keyOf(order.maker, order.cloid), order.oid);
 
   return {
     apply(row, book) {

@@ -1,9 +1,12 @@
 import { createAgents } from '../../core/book/agents.js';
 import type { Agents } from '../../core/book/agents.js';
 import { createBook } from '../../core/book.js';
-import type { Book } from '../../core/book.js';
+import type { Book, FoldedBook } from '../../core/book.js';
 import type { Address, Market, OrderFill, OrderLogRow } from '../../core/types.js';
 import { readTx } from '../../ledger/db.js';
+import { LogFoldedError } from '../../ledger/errors.js';
+import { readFoldedAccounts, readFoldedBook, readFoldPosition, readKnownOrders } from '../../ledger/fold.js';
+import type { FoldedAccounts, FoldedOrder, FoldPosition } from '../../ledger/fold.js';
 import { readBalances, readGenerationEffects, readMarkets } from '../../ledger/ledger-log.js';
 import { readOrderRows } from '../../ledger/order-log.js';
 import type { BalanceRow, Db, GenerationEffects, Queryable } from '../../ledger/types.js';
@@ -13,6 +16,7 @@ import { createHistory } from './history.js';
 import type { OrderHistory } from './history.js';
 import { createInventory } from './inventory.js';
 import type { Inventory } from './inventory.js';
+import { MAX_CLOSED_ORDERS } from './limits.js';
 
 /** Rows read at a time. */
 const PAGE = 1_000;
@@ -44,9 +48,9 @@ export interface GatewayState {
   follow: (db: Db) => Promise<boolean>;
 }
 
-/** Folds both logs from their beginnings. */
+/** Folds both logs from the book checkpoint on, or from their beginnings while there is none. */
 export async function loadState(db: Db): Promise<GatewayState> {
-  const state = createState();
+  const state = createState(await readTx(db, readStart));
   await state.follow(db);
   await readRows(db, state);
   state.rollback();
@@ -56,10 +60,33 @@ export async function loadState(db: Db): Promise<GatewayState> {
 /** Applies the durable rows of the order log that the state lacks. */
 export async function readRows(db: Db, state: GatewayState): Promise<void> {
   for (;;) {
-    const rows = await readOrderRows(db.knex, { after: state.committed().book.lastOrderSeq(), limit: PAGE });
+    const after = state.committed().book.lastOrderSeq();
+    const rows = await readOrderRows(db.knex, { after, limit: PAGE });
+    // Only the owner of the order log folds it, so this process has seen all that is gone.
+    if (rows[0] !== undefined && rows[0].orderSeq !== after + 1) throw new LogFoldedError(`order row ${after + 1}`);
     state.commit(rows);
     if (rows.length < PAGE) return;
   }
+}
+
+/** Where the state begins: what the folded part of the logs came to. */
+interface Start {
+  markets: Market[];
+  position: FoldPosition;
+  book: FoldedBook;
+  accounts: FoldedAccounts;
+  known: FoldedOrder[];
+}
+
+async function readStart(q: Queryable): Promise<Start> {
+  const position = await readFoldPosition(q);
+  return {
+    markets: await readMarkets(q),
+    position,
+    book: await readFoldedBook(q, position),
+    accounts: await readFoldedAccounts(q),
+    known: await readKnownOrders(q, MAX_CLOSED_ORDERS),
+  };
 }
 
 interface LedgerNews {
@@ -80,16 +107,19 @@ async function readNews(q: Queryable, after: number): Promise<LedgerNews> {
   return { markets: await readMarkets(q), effects, balances: await readBalances(q, {}) };
 }
 
-function createState(): GatewayState {
-  const markets: Market[] = [];
+function createState(start: Start): GatewayState {
+  const { markets, position, accounts } = start;
   const inventory = createInventory();
-  const history = createHistory(markets);
+  const history = createHistory(markets, MAX_CLOSED_ORDERS, { orders: start.known, oid: position.oid });
   const events = createEvents();
-  const lastAction = new Map<Address, number>();
-  const committed: OrderState = { book: createBook(markets), agents: createAgents() };
+  const lastAction = new Map<Address, number>(accounts.lastActionMs);
+  const committed: OrderState = {
+    book: createBook(markets, start.book),
+    agents: createAgents(accounts.agents, accounts.everAgents),
+  };
   let planned = copyOf(committed);
-  let lastRowMs = 0;
-  let generation = 0;
+  let lastRowMs = position.timeMs;
+  let generation = position.generation;
   let following: Promise<boolean> | null = null;
 
   async function follow(db: Db): Promise<boolean> {

@@ -86,6 +86,7 @@ describe('verification of the ledger', () => {
       expect([...new Set(progress.map(({ check }) => check))]).to.deep.equal([
         'blocks',
         'curves',
+        'folded orders',
         'postings',
         'withdrawals',
         'chain',

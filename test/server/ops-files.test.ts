@@ -51,6 +51,7 @@ describe('The files for operators', () => {
       operator: () => Promise.resolve([]),
       signers: () => [],
       poster: () => null,
+      storage: () => Promise.resolve({ bytes: 0, foldedOrderSeq: 0 }),
       gateway: () => null,
       nowMs: () => 0,
     });

@@ -44,6 +44,7 @@ const SOURCES: MetricSources = {
     },
   ],
   poster: () => null,
+  storage: () => Promise.resolve({ bytes: 4_096_000, foldedOrderSeq: 12 }),
   gateway: () => ({ active: true, sockets: 3, openOrders: 17, queued: 5, signatureBackend: 'wasm' }),
   nowMs: () => NOW_MS,
 };
@@ -102,6 +103,8 @@ describe('Metrics and probes', () => {
     expect(values.get('curvebook_operator_below_floor{token="USDC"}')).to.equal('1');
     expect(values.get('curvebook_operator_below_floor{token="WETH"}')).to.equal('0');
     expect(values.get('curvebook_operator_floor_units{token="WETH"}')).to.equal('-9007199254740991');
+    expect(values.get('curvebook_database_bytes')).to.equal('4096000');
+    expect(values.get('curvebook_folded_order_row')).to.equal('12');
   });
 
   it('says nothing about what it does not know', async () => {

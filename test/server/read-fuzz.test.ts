@@ -215,6 +215,7 @@ forEachDatabase((name, open) =>
         operator: () => Promise.resolve([]),
         signers: () => [],
         poster: () => null,
+        storage: () => Promise.resolve({ bytes: 0, foldedOrderSeq: 0 }),
         gateway: () => null,
         nowMs: () => 0,
       });

@@ -1,0 +1,73 @@
+import type { Address, Side } from '../../core/types.js';
+import { remainingLots } from '../../core/book/side-book.js';
+import { fromColumn } from '../../ledger/columns.js';
+import { toFoldedOrder, type StoredOrder } from '../../ledger/fold.js';
+import { groupBy } from '../../ledger/group.js';
+import { VerifyError, same, type Verification } from './verify.js';
+
+const CHECK = 'folded orders';
+const PAGE = 500;
+
+interface StoredPart {
+  oid: number;
+  maker: Address;
+  market: number;
+  side: Side;
+  price_ticks: string;
+  base_units: string;
+  generation: number;
+}
+
+/**
+ * The book checkpoint against the fills: each of its orders is filled by as much as its fills up to the checkpoint's generation say, and
+ * open only while a lot remains; each fill of an order that was folded names one that is kept, at its price. The rest of the log begins
+ * right after it. Returns the number of orders.
+ */
+export async function verifyFold({ q, folded, markets, onProgress }: Verification): Promise<number> {
+  const first = (await q('order_log').min({ seq: 'order_seq' }).first()) as { seq: number | null };
+  if (first.seq !== null) same(CHECK, 'the first row of the order log', first.seq, folded.orderSeq + 1);
+  const total = ((await q('folded_orders').count({ count: '*' }).first()) as { count: number }).count;
+  let done = 0;
+  for (let after = 0; ;) {
+    const rows = (await q('folded_orders')
+      .where('oid', '>', after)
+      .orderBy('oid')
+      .limit(PAGE)
+      .select()) as StoredOrder[];
+    // Also the orders in between: one with a fill must not be missing.
+    const to = rows.length < PAGE ? folded.oid : rows.at(-1)!.oid;
+    const parts = (await q('order_fills')
+      .whereBetween('oid', [after + 1, to])
+      .select()) as StoredPart[];
+    const partsOf = groupBy(parts, (part) => part.oid);
+    for (const row of rows) {
+      checkOrder(row, partsOf.get(row.oid) ?? [], folded.generation);
+      const { order, state } = toFoldedOrder(row);
+      const isLeft = remainingLots(order, markets[order.market]!.lotUnits) >= 1n;
+      same(CHECK, `whether order ${row.oid} is filled`, state === 'filled', !isLeft);
+      partsOf.delete(row.oid);
+    }
+    const [missing] = partsOf.keys();
+    if (missing !== undefined) throw new VerifyError(CHECK, `order ${missing} has a fill and was not kept`);
+    done += rows.length;
+    onProgress({ check: CHECK, done, total });
+    if (rows.length < PAGE) return done;
+    after = to;
+  }
+}
+
+function checkOrder(row: StoredOrder, parts: readonly StoredPart[], generation: number): void {
+  const filled = parts
+    .filter((part) => part.generation <= generation)
+    .reduce((sum, part) => sum + fromColumn(part.base_units), 0n);
+  same(CHECK, `what filled order ${row.oid}`, fromColumn(row.filled_units), filled);
+  for (const part of parts) {
+    const stored = [row.maker, row.market, row.side, row.price_ticks];
+    same(CHECK, `the order behind a fill of ${row.oid}`, stored, [
+      part.maker,
+      part.market,
+      part.side,
+      part.price_ticks,
+    ]);
+  }
+}

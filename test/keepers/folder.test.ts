@@ -1,0 +1,200 @@
+import { expect } from 'chai';
+import { MaxUint256 } from 'ethers';
+import { pino } from 'pino';
+import { createRpc } from '../../keepers/chain/rpc.js';
+import { createRpcPool } from '../../keepers/chain/pool.js';
+import { createFolder } from '../../keepers/folder.js';
+import { VerifyError, verifyLedger, type VerifyReport } from '../../keepers/verify/verify.js';
+import { MAX_REORG_BLOCKS, planReconcile } from '../../keepers/watcher/reconcile.js';
+import { readFoldPosition } from '../../ledger/fold.js';
+import type { FoldStep } from '../../ledger/fold-log.js';
+import { readHalt } from '../../ledger/ledger-log.js';
+import { readOrderRows } from '../../ledger/order-log.js';
+import { fillSeqs, fillWithLegs } from '../../ledger/reads.js';
+import { requestReconcile } from '../../ledger/reconcile-requests.js';
+import type { Db } from '../../ledger/types.js';
+import { acquireWriter } from '../../ledger/writers.js';
+import { forEachDatabase } from '../support/db.js';
+import { startKeepers, startManualChain, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';
+import { verifyDeps } from '../support/verify.js';
+
+const ETHER = 10n ** 18n;
+
+describe('retention of the order log', () => {
+  let chain: ManualChain;
+
+  before(async function () {
+    this.timeout(120_000);
+    chain = await startManualChain();
+  });
+
+  after(() => chain.close());
+
+  forEachDatabase((_name, open) => {
+    let db: Db;
+    let stack: KeeperStack;
+
+    beforeEach(async function () {
+      this.timeout(60_000);
+      await chain.reset();
+      db = await open();
+      stack = await startKeepers(db, chain);
+      await land();
+    });
+
+    afterEach(() => stack.stop());
+
+    async function land(blocks = 1): Promise<void> {
+      for (let block = 0; block < blocks; block += 1) await chain.mine();
+      do await stack.watcher.scan();
+      while (stack.watcher.status().catchingUp && stack.watcher.status().halt === null);
+    }
+
+    async function buy(units: bigint): Promise<void> {
+      const [sell, wanted] = ['USDC', 'WETH'].map((symbol) =>
+        chain.manifest.tokens.find((one) => one.symbol === symbol)!,
+      );
+      const taker = chain.address('taker1');
+      await chain
+        .entrypointAs('taker1')
+        .swapExactOutput(sell!.address, wanted!.address, units, MaxUint256, taker, MaxUint256, {
+          gasLimit: 1_000_000n,
+        });
+    }
+
+    /** A curve with two makers, hit once; then an order is replaced, so that rows lie behind the next curve. */
+    async function trade(priceTicks: bigint): Promise<void> {
+      const [first] = await stack.order(chain.address('maker1'), [{ side: 'ask', priceTicks, sizeLots: 10_000n }]);
+      await stack.order(chain.address('maker2'), [{ side: 'ask', priceTicks, sizeLots: 20_000n }]);
+      await publish();
+      await buy(ETHER / 3n);
+      await land();
+      await stack.order(chain.address('maker1'), [], [first!]);
+    }
+
+    async function publish(): Promise<void> {
+      expect(await stack.poster.round()).not.to.equal(null);
+      await land();
+    }
+
+    /** Until the curves so far are dead at each block that a reorganisation may take back. */
+    async function pass(): Promise<void> {
+      await chain.provider.send('evm_increaseTime', [120]);
+      await land(MAX_REORG_BLOCKS + 6);
+    }
+
+    const verify = (): Promise<VerifyReport> =>
+      verifyLedger({ ...verifyDeps(db, chain), rpc: createRpc(chain.rpcUrl) });
+
+    /** As the gateway's process does it, a day later. Takes the order log over and gives it back. */
+    async function fold(): Promise<FoldStep> {
+      await stack.stop();
+      const writer = await acquireWriter(db, 'order');
+      const folder = createFolder({
+        writer,
+        retentionMs: 3_600_000,
+        closedOrders: 0,
+        nowMs: () => Date.now() + 86_400_000,
+        logger: pino({ level: 'silent' }),
+      });
+      const folded = await folder.fold(new AbortController().signal);
+      expect(await folder.fold(new AbortController().signal), 'a second time').to.deep.equal({
+        orderRows: 0,
+        generations: 0,
+      });
+      await writer.release();
+      stack = await startKeepers(db, chain);
+      await land();
+      return folded;
+    }
+
+    it('folds what no curve needs, and everything goes on as it was', async function () {
+      this.timeout(120_000);
+      await trade(300_000n);
+      expect((await fold()).orderRows, 'within reach of a reorganisation').to.equal(0);
+      await pass();
+      const before = await verify();
+      expect(before).to.include({ curves: 1, foldedCurves: 0, fills: 1, foldedOrders: 0 });
+      const folded = await fold();
+      expect(folded.orderRows).to.be.greaterThan(0);
+      expect(await verify()).to.include({ curves: 1, foldedCurves: 1, fills: 1, foldedOrders: 2 });
+
+      // The book still knows what remains of maker2's order; the newest curve's own rows are gone, and it is dead.
+      await publish();
+      await buy(ETHER / 5n);
+      await land();
+      const parts = await fillWithLegs(db.knex, 0, 2);
+      expect(parts?.orderFills.map(({ maker }) => maker)).to.deep.equal([chain.address('maker2')]);
+      expect(parts?.decomposition.missingBaseUnits).to.equal(0n);
+      expect(await readHalt(db.knex)).to.equal(null);
+      expect(await verify()).to.include({ curves: 2, foldedCurves: 1, fills: 2 });
+    });
+
+    it('leaves whatever a reorganisation may bring back, so that reconciling works as ever', async function () {
+      this.timeout(120_000);
+      await trade(300_000n);
+      await pass();
+      const common = (await chain.provider.send('evm_snapshot', [])) as string;
+      await publish();
+      await buy(ETHER / 7n);
+      await land(10);
+      expect((await fillSeqs(db.knex)).get(0)).to.equal(2);
+      expect((await fold()).orderRows).to.be.greaterThan(0);
+      await chain.provider.send('evm_revert', [common]);
+      await chain.provider.send('evm_increaseTime', [1]);
+      for (let block = 0; block < 14; block += 1) await chain.mine();
+      await stack.watcher.scan();
+      const rpc = createRpcPool([chain.rpcUrl], { nowMs: () => Date.now(), logger: pino({ level: 'silent' }) });
+      const plan = await planReconcile(db, rpc, { deploymentBlock: chain.manifest.deploymentBlock });
+      await requestReconcile(db, { reversal: plan!.reversal, capitalOrigin: false }, 1);
+      do await stack.watcher.scan();
+      while (stack.watcher.status().catchingUp);
+      expect(await readHalt(db.knex)).to.equal(null);
+      expect((await fillSeqs(db.knex)).get(0)).to.equal(1);
+      await stack.stop();
+      stack = await startKeepers(db, chain);
+      await land();
+      await publish();
+      await buy(ETHER / 9n);
+      await land();
+      expect(await verify()).to.include({ fills: 2, reversals: 1 });
+    });
+
+    it('is checked by verify: each change of a folded row is found', async function () {
+      this.timeout(120_000);
+      await trade(300_000n);
+      await pass();
+      await fold();
+      await verify();
+      const found = async (): Promise<string> => {
+        const error: unknown = await verify().catch((reason: unknown) => reason);
+        return error instanceof VerifyError ? error.check : String(error);
+      };
+      const rows = await db.knex('folded_orders').select<{ oid: number; filled_units: string }[]>();
+      const [row] = rows;
+      const where = { oid: row!.oid };
+      const set = (change: object) => db.knex('folded_orders').where(where).update(change);
+      await set({ filled_units: `${BigInt(row!.filled_units) + 1n}` });
+      expect(await found()).to.equal('folded orders');
+      await set({ filled_units: row!.filled_units, state: 'filled' });
+      expect(await found()).to.equal('folded orders');
+      await db.knex('folded_orders').where(where).delete();
+      expect(await found()).to.equal('folded orders');
+      await db.knex('folded_orders').insert(row!);
+      await db.knex('snapshots').update({ payload: db.knex.raw("replace(payload, '300000', '300001')") });
+      expect(await found()).to.equal('curves');
+      await db.knex('snapshots').update({ payload: db.knex.raw("replace(payload, '300001', '300000')") });
+      await verify();
+      const { orderSeq } = await readFoldPosition(db.knex);
+      const [next] = await readOrderRows(db.knex, { after: orderSeq, limit: 1 });
+      await db.knex('order_log').where({ order_seq: next!.orderSeq }).delete();
+      await stack.order(chain.address('maker1'), [{ side: 'bid', priceTicks: 200_000n, sizeLots: 1n }]);
+      await stack.order(chain.address('maker1'), [{ side: 'bid', priceTicks: 200_000n, sizeLots: 1n }]);
+      await db
+        .knex('order_log')
+        .where({ order_seq: orderSeq + 1 })
+        .delete();
+      expect(await found()).to.equal('folded orders');
+    });
+  });
+});

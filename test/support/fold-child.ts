@@ -1,0 +1,24 @@
+/**
+ * A process that folds the order log in steps of a few rows, a line per step, until nothing is left. Arguments: database URL, schema
+ * or "-", order row and generation to fold to.
+ */
+import { openDb } from '../../ledger/db.js';
+import { foldStep } from '../../ledger/fold-log.js';
+import { acquireWriter } from '../../ledger/writers.js';
+
+const [url = '', schema = '-', orderSeq = '0', generation = '0'] = process.argv.slice(2);
+const db = await openDb(url, schema === '-' ? {} : { schema });
+const writer = await acquireWriter(db, 'order', { pollMs: 20 });
+const bounds = {
+  orderSeq: Number.parseInt(orderSeq, 10),
+  generation: Number.parseInt(generation, 10),
+  beforeMs: Number.MAX_SAFE_INTEGER,
+};
+for (;;) {
+  const step = await writer.tx((tx) => foldStep(tx, bounds, { effects: 3, generations: 1, closedOrders: 2_000 }));
+  if (step.orderRows === 0 && step.generations === 0) break;
+  console.log('step');
+}
+await writer.release();
+await db.close();
+console.log('done');
