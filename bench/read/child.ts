@@ -114,8 +114,10 @@ async function load(): Promise<never> {
 if (mode === 'load') await load();
 const app = mode === 'bare' ? bareApp() : await curvebookApp();
 const { port, close, server } = await listen(app, 0, '127.0.0.1');
-// Connections wait while other cases are measured.
+// Connections wait while databases are loaded and other cases are measured.
 server.keepAliveTimeout = 600_000;
+server.headersTimeout = 0;
+server.requestTimeout = 0;
 process.send?.({ port });
 process.on('disconnect', () => {
   void (async () => {

@@ -140,9 +140,9 @@ async function measure(database: 'sqlite' | 'pg'): Promise<Row[]> {
     return serve('serve', url);
   };
   try {
-    const bare = await serve('bare');
     const full = await serveLoaded(FILLS);
     const few = await serveLoaded(FEW_FILLS);
+    const bare = await serve('bare');
     const rows: Row[] = [];
     for (const [i, one] of CASES.entries()) {
       const response = await fetch(`http://127.0.0.1:${full.port}${one.path}`);
