@@ -112,6 +112,20 @@ export async function explainSettlement(
   return row === undefined ? null : fromRow(row);
 }
 
+/**
+ * Keys of the settler's transactions that were computed from generations which a reorganisation took back: the requests that they look at
+ * may be gone. What the operator wants lowered is lowered all the same.
+ */
+export async function reversedSettlementKeys(q: Queryable): Promise<Set<string>> {
+  const rows = await q('settlements as one')
+    .join('reversals as back', (on) => {
+      on.on('one.cut_generation', '>', 'back.kept_generation').on('one.cut_generation', '<', 'back.generation');
+    })
+    .where({ 'one.prepared_by': 'settler' })
+    .distinct<{ tx_key: string }[]>('one.tx_key');
+  return new Set(rows.map((row) => row.tx_key));
+}
+
 /** How many settlements that raise no claim were prepared since `sinceMs`. */
 export async function countEmptySettlements(q: Queryable, sinceMs: number): Promise<number> {
   const row = (await q('settlements')

@@ -60,9 +60,9 @@ export interface Outbox {
   /**
    * Brings unmined transactions forward, once per call: broadcasts the stored bytes again, raises the fee of one that is stuck, puts
    * a transfer to the signer itself in the place of one that is out of date and into a gap, marks mined nonces finished, and takes
-   * that back when the chain dropped them.
+   * that back when the chain dropped them. `withdrawn` names acts that are out of date whatever the time is.
    */
-  resume(headTimestampSec: number): Promise<void>;
+  resume(headTimestampSec: number, withdrawn?: ReadonlySet<string>): Promise<void>;
   status(): OutboxStatus;
 }
 
@@ -175,7 +175,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     return { hash: row.hash, nonce, replaced: replaced !== undefined };
   }
 
-  async function resume(headTimestampSec: number): Promise<void> {
+  async function resume(headTimestampSec: number, withdrawn: ReadonlySet<string>): Promise<void> {
     await readBalance();
     const nonce = await confirmedNonce();
     const unfinished = await readOutbox(db.knex, signer);
@@ -191,19 +191,23 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       await advance(
         at,
         open.filter((row) => row.nonce === at),
-        headTimestampSec,
+        (row) => withdrawn.has(row.txKey) || (row.validUntilSec !== null && row.validUntilSec <= headTimestampSec),
       );
     }
   }
 
   /** Looks after one unmined nonce. */
-  async function advance(nonce: number, rows: readonly OutboxRow[], headTimestampSec: number): Promise<void> {
+  async function advance(
+    nonce: number,
+    rows: readonly OutboxRow[],
+    isOutOfDate: (row: OutboxRow) => boolean,
+  ): Promise<void> {
     const newest = dearest(rows);
     if (newest === undefined) {
       logger.warn({ signer, nonce }, 'filling a gap between nonces');
       return broadcast(await signAndStore(selfTransfer(nonce, 'gap'), nonce, undefined));
     }
-    const outOfDate = newest.validUntilSec !== null && newest.validUntilSec <= headTimestampSec;
+    const outOfDate = isOutOfDate(newest);
     const stuck = deps.nowMs() - newest.sentMs >= stuckMs;
     if (!outOfDate && !stuck) return broadcast(newest);
     try {
@@ -240,7 +244,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   return {
     signer,
     send: (request) => inTurn(() => send(request)),
-    resume: (headTimestampSec) => inTurn(() => resume(headTimestampSec)),
+    resume: (headTimestampSec, withdrawn = new Set()) => inTurn(() => resume(headTimestampSec, withdrawn)),
     status: () => ({ ...status }),
   };
 }

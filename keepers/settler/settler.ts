@@ -15,6 +15,7 @@ import {
   lastSettlementNo,
   noncesOf,
   openSettlements,
+  reversedSettlementKeys,
 } from '../../ledger/settlement-log.js';
 import type { SnapshotStore } from '../../ledger/snapshots.js';
 import type { Db, GenerationRow, Settlement, SettlementOutcome, Writer } from '../../ledger/types.js';
@@ -85,7 +86,7 @@ export function createSettler(deps: SettlerDeps): Settler {
     const nothing: SettleRound = { checkpointSeq: null, settlements: [], txHash: null };
     const head = await lastGeneration(db.knex);
     if (head === null) return nothing;
-    await outbox.resume(Math.floor(head.blockTimestampMs / 1_000));
+    await outbox.resume(Math.floor(head.blockTimestampMs / 1_000), await reversedSettlementKeys(db.knex));
     const open = await closeEnded(head);
     const lowered = await lower(head, open);
     if (lowered !== null) return { ...nothing, ...lowered };
