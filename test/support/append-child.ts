@@ -1,6 +1,7 @@
 /**
  * A process that appends rows to the order log, one transaction each, and gives the log up every few rows.
- * Arguments: database URL, schema or "-", digit of its maker, number of rows; "hold" instead of a number acquires and waits.
+ * Arguments: database URL, schema or "-", digit of its maker, number of rows; "hold" instead of a number acquires and waits. It says
+ * "ready" and begins when the row `go` is in the table `meta`, so that several of them begin together.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Address } from '../../core/types.js';
@@ -23,6 +24,12 @@ async function append(writer: Writer, nonce: number): Promise<void> {
   });
 }
 
+async function begin(): Promise<void> {
+  console.log('ready');
+  while ((await db.knex('meta').where({ key: 'go' }).first('value')) === undefined) await sleep(5);
+}
+
+if (count !== 'hold') await begin();
 let writer = await acquireWriter(db, 'order', { pollMs: 20 });
 console.log('acquired');
 if (count === 'hold') await sleep(60_000);
