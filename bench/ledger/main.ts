@@ -6,6 +6,7 @@
 import { parseArgs } from 'node:util';
 import { holds } from '../gateway/measure.js';
 import type { Row } from '../gateway/measure.js';
+import { measureCatchUp } from './catch-up.js';
 import { measureCheckpoints } from './checkpoint.js';
 import { databases } from './databases.js';
 import { measureHistory } from './history.js';
@@ -20,6 +21,7 @@ const { values } = parseArgs({
 const rows: Row[] = [...(await measureReplay()), ...(await measureIngest())];
 for (const database of databases()) {
   rows.push(...(await measureInserts(database)));
+  rows.push(...(await measureCatchUp(database)));
   rows.push(...(await measureCheckpoints(database)));
   rows.push(...(await measureHistory(database, Number.parseInt(values.fills, 10))));
 }
