@@ -7,7 +7,7 @@ import { createRpc } from '../../keepers/chain/rpc.js';
 import { verifyLedger } from '../../keepers/verify/verify.js';
 import { readHalt } from '../../ledger/halts.js';
 import { readOrphans } from '../../ledger/orphans.js';
-import { fillWithLegs } from '../../ledger/reads.js';
+import { fillSeqs, fillWithLegs } from '../../ledger/reads.js';
 import { readReversals } from '../../ledger/reversals.js';
 import { forEachDatabase } from '../support/db.js';
 import { forksOf } from '../support/fork.js';
@@ -54,9 +54,12 @@ forEachDatabase((name, open) =>
         { side: 'bid', priceTicks: bestBid, sizeLots: 100_000n },
         { side: 'bid', priceTicks: bestBid - 500n, sizeLots: 100_000n },
       ]);
+      resting = oids;
       await post();
       return oids;
     }
+
+    let resting: number[] = [];
 
     async function post(): Promise<void> {
       await stack.keepers.poster.round();
@@ -126,6 +129,7 @@ forEachDatabase((name, open) =>
       expect(order.executedSellAmount).to.equal(cost.toString());
       expect(BigInt(sellAmount)).to.equal((cost * 10_050n) / 10_000n);
       expect(before - (await stack.balanceOf('USDC', taker.address))).to.equal(cost);
+      expect(await operatorBalance('USDC')).to.equal(BigInt(feeAmount));
       await expectSolvent();
     });
 
@@ -202,8 +206,36 @@ forEachDatabase((name, open) =>
         const fill = await fillWithLegs(stack.db.knex, 0, 1);
         expect(fill?.fill.taker).to.equal(taker.address.toLowerCase());
         expect(fill?.fill.inputFeeUnits).to.equal(BigInt(quote.quote.feeAmount));
+        expect(await operatorBalance('WETH')).to.equal(BigInt(quote.quote.feeAmount));
         await expectSolvent();
       });
     }
+
+    it('takes our own curve while it is as good as the tolerance asks, if that is preferred', async () => {
+      /** Whether an order of that preference goes through our curve, and what it was quoted. */
+      async function trade(routingPreference: string): Promise<{ isOwn: boolean; bought: bigint }> {
+        const before = await fillCount();
+        const quote = await stack.quote(taker.address, { sellAmountBeforeFee: wei('1'), routingPreference });
+        const { body } = await stack.submit(quote, taker);
+        await stack.land();
+        expect(await stack.order(body.orderId)).to.include({
+          status: 'filled',
+          executedBuyAmount: quote.quote.buyAmount,
+        });
+        return { isOwn: (await fillCount()) > before, bought: BigInt(quote.quote.buyAmount) };
+      }
+      const fillCount = async (): Promise<number> => (await fillSeqs(stack.db.knex)).get(0) ?? 0;
+
+      // The pool brings about 2,498.6 after its fee; the tolerance is 10 bps, or 2.5 of it.
+      await quoteMarket(249_750n);
+      const [close, best, only] = [await trade('preferService'), await trade('auto'), await trade('onlyService')];
+      expect([close.isOwn, best.isOwn, only.isOwn]).to.deep.equal([true, false, true]);
+      expect(close.bought < best.bought && close.bought * 10_000n >= best.bought * 9_980n).to.equal(true);
+      await stack.keepers.order(maker, [{ side: 'bid', priceTicks: 249_300n, sizeLots: 400_000n }], resting);
+      await post();
+      const [far, still] = [await trade('preferService'), await trade('onlyService')];
+      expect([far.isOwn, still.isOwn]).to.deep.equal([false, true]);
+      await expectSolvent();
+    });
   }),
 );
