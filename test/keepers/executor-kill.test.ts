@@ -16,7 +16,6 @@ const CHILD = 'test/support/executor-child.ts';
 const TIMEOUT_MS = 60_000;
 /** Far beyond what an order takes. */
 const MOST_STEPS = 60;
-const ORDER_MS = 125_000;
 /** A deep run kills at every step on each database; otherwise SQLite takes the odd ones and PostgreSQL the even ones. */
 const deep = process.env.RUNS !== undefined && process.env.RUNS !== '1';
 
@@ -28,6 +27,8 @@ forEachDatabase((name, open) =>
     let taker: Wallet;
     let aheadMs: number;
     let ready: Child | null;
+    /** All that were started; none may outlive its test. */
+    const children: Child[] = [];
 
     before(async () => {
       chain = await startManualChain();
@@ -46,12 +47,16 @@ forEachDatabase((name, open) =>
     });
 
     afterEach(async () => {
-      await ready?.end('SIGKILL');
+      for (const child of children.splice(0)) await child.end('SIGKILL');
       await stack.stop();
     });
 
     /** A process with everything loaded; that takes a second, so the next one is always on its way. */
-    const load = (): Child => startChild(CHILD, []);
+    function load(): Child {
+      const child = startChild(CHILD, []);
+      children.push(child);
+      return child;
+    }
 
     /** Makes the loaded process an executor; on PostgreSQL it waits for its log as long as another one lives. */
     async function start(): Promise<Child> {
@@ -101,9 +106,19 @@ forEachDatabase((name, open) =>
       await stack.keepers.watcher.scan();
     }
 
+    /** Sets the clock of the API, and of executors from then on, to the chain's. */
+    async function followChain(): Promise<void> {
+      const head = (await chain.provider.getBlock('latest'))!;
+      const nextMs = head.timestamp * 1_000 - Date.now();
+      stack.advance(nextMs - aheadMs);
+      aheadMs = nextMs;
+    }
+
     let bids: number[] = [];
 
-    async function quoteMarket(priceTicks = 249_990n): Promise<void> {
+    async function quoteMarket(priceTicks: bigint): Promise<void> {
+      // A process may have taken its time, and nothing is posted by a ledger that is behind.
+      await mineAndScan();
       const order = { side: 'bid' as const, priceTicks, sizeLots: 200_000n };
       bids = await stack.keepers.order(chain.address('maker1'), [order], bids);
       await stack.keepers.poster.round();
@@ -130,13 +145,13 @@ forEachDatabase((name, open) =>
         expect(k).to.be.below(MOST_STEPS);
         const what = `killed before step ${k}`;
         await setClock(executor);
+        // On PostgreSQL the next one waits for the log all the while.
+        let next = name === 'PostgreSQL' ? await start() : null;
         // Quoted at a better price than there will be, without slippage.
         await quoteMarket(250_500n);
         const late = await submit(0);
         await quoteMarket(249_990n);
         const order = await submit(50);
-        // On PostgreSQL the next one waits for the log all the while.
-        let next = name === 'PostgreSQL' ? await start() : null;
         killed = false;
         await tell(executor, `die ${k}`);
         const landTwice = async (): Promise<void> => {
@@ -153,11 +168,16 @@ forEachDatabase((name, open) =>
         };
         await landTwice();
         filled += 1;
-        expect(await stack.order(order.orderId), what).to.include({
+        const done = await stack.order(order.orderId);
+        expect(done, what).to.include({
           status: 'filled',
           executedBuyAmount: order.quote.quote.buyAmount,
           executedSellAmount: order.quote.quote.sellAmount,
         });
+        expect(
+          done.attempts.flatMap(({ txHashes }) => txHashes),
+          what,
+        ).to.deep.equal([done.txHash]);
         expect((await stack.order(late.orderId)).status, what).to.equal('pending');
         await chain.provider.send('evm_setNextBlockTimestamp', [order.quote.quote.validTo + 1]);
         await mineAndScan();
@@ -167,8 +187,7 @@ forEachDatabase((name, open) =>
         expect((await stack.order(order.orderId)).status, what).to.equal('filled');
         expect(await fillsOnChain(), what).to.equal(filled);
         await next?.end('SIGKILL');
-        aheadMs += ORDER_MS;
-        stack.advance(ORDER_MS);
+        await followChain();
       }
       await executor.end('SIGKILL');
       // Each but the last was killed.
