@@ -15,12 +15,12 @@ import { connectClient, type Client } from './client.js';
 import { makerOf, MAKERS, MARKETS, markets } from './world.js';
 
 const FILLS = Number.parseInt(process.argv[process.argv.indexOf('--fills') + 1] ?? '', 10) || 100_000;
-/** The same with a short history, to see what the long one costs. */
-const FEW_FILLS = 1_000;
+/** The same with a short history, to see what the long one costs; it fills the list of each market all the same. */
+const FEW_FILLS = 5_000;
 const ROUNDS = 7;
 const ROUND_MS = 250;
 const BARE_GOAL = 0.6;
-/** What an endpoint may lose with a hundred times as many fills. */
+/** What an endpoint may lose with twenty times as many fills. */
 const HISTORY_GOAL = 0.6;
 
 interface Case {
@@ -60,7 +60,7 @@ interface Row {
   /** Of the bare route, in the same rounds. */
   ratio: number;
   goal: number | null;
-  /** Of the same endpoint with 1,000 fills. */
+  /** Of the same endpoint with 5,000 fills. */
   historyRatio: number;
   holds: boolean;
 }
