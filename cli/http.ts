@@ -41,10 +41,10 @@ export interface HttpOptions {
   onSwapOrder(): void;
 }
 
-/** Starts the gateway and the HTTP server in front of it. */
+/** Starts the gateway and the HTTP server in front of it; without a writer as a standby. */
 export async function startHttp(
   shared: Shared,
-  writer: Writer,
+  writer: Writer | null,
   { signal, metrics, onSwapOrder }: HttpOptions,
 ): Promise<HttpHandle> {
   const { config, db, logger } = shared;

@@ -14,6 +14,7 @@ import { startHttp, type HttpHandle } from './http.js';
 import { startFolder, startPoster, startSettler } from './keepers.js';
 import { startOps, type Ops } from './ops.js';
 import { rpcPool, type Shared } from './shared.js';
+import { serveStandby } from './standby.js';
 import { startExecutor } from './swap.js';
 
 /** The ledger was reconciled with the chain: what roles hold in memory is out of date, and they start again. */
@@ -70,6 +71,13 @@ export async function startRoles(config: Config, printLine: (line: string) => vo
     await db.close();
   }
 
+  async function acquireWriters(roles: readonly Role[]): Promise<void> {
+    for (const role of roles) {
+      const log = LOG_OF[role];
+      if (log !== undefined) writers.set(log, await acquireWriter(db, log, { signal, onLost: fail }));
+    }
+  }
+
   try {
     await migrate(db);
     await bindDeployment(db, config.manifest.deploymentId);
@@ -96,14 +104,17 @@ export async function startRoles(config: Config, printLine: (line: string) => vo
       gateway: () => http?.facts() ?? null,
       failure: () => failure?.message ?? null,
     });
-    for (const role of config.ROLES) {
-      const log = LOG_OF[role];
-      if (log !== undefined) writers.set(log, await acquireWriter(db, log, { signal, onLost: fail }));
+    const acquired = acquireWriters(config.ROLES);
+    const { metrics } = ops;
+    const onReversal = () => fail(new RolesOutdatedError());
+    if (config.ROLES.includes('gateway')) {
+      const port = await serveStandby(shared, acquired, { signal, metrics, onReversal });
+      if (port !== null) shared.config = { ...config, PORT: port };
     }
+    await acquired;
     const listeners: (() => void)[] = [];
     const notify = () => listeners.forEach((listener) => listener());
 
-    const onReversal = () => fail(new RolesOutdatedError());
     const ledger = await startLedger(shared, signal, { notify, onReversal }, (write) => {
       for (const one of write.fills) {
         const market = markets[one.fill.market];
@@ -119,7 +130,6 @@ export async function startRoles(config: Config, printLine: (line: string) => vo
     }
     const orderWriter = writers.get('order');
     if (orderWriter !== undefined) {
-      const { metrics } = ops;
       http = await startHttp(shared, orderWriter, { signal, metrics, onSwapOrder: () => executor?.wake() });
       listeners.push(http.onGeneration);
       loops.push(startFolder(shared, orderWriter, signal));

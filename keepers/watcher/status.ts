@@ -6,7 +6,9 @@ export type NotReadyReason =
   | 'operator_halt'
   | 'failed_write'
   | 'stale_ledger'
-  | 'chain_stalled';
+  | 'chain_stalled'
+  /** Of a process that waits for another one's logs. */
+  | 'standby';
 
 export interface Readiness {
   ready: boolean;

@@ -12,7 +12,8 @@ import type { Queryable } from '../../ledger/types.js';
 import { isRefusedType } from './actions/registry.js';
 import type { GatewayEvent } from './events.js';
 import { createFailureLimit } from './failures.js';
-import { createGroupCommit } from './group-commit.js';
+import { createGroupCommit, createNoCommit, standby } from './group-commit.js';
+import type { GroupSteps } from './group-commit.js';
 import type { KnownOrder } from './history.js';
 import { createPlanner, standingRefusal } from './plan.js';
 import type { Entry } from './plan.js';
@@ -20,7 +21,7 @@ import { RateLimitedError, REFUSALS, refuse } from './refusals.js';
 import { isShort } from './shortage.js';
 import { resolveAccount, resolveSigner } from './signers.js';
 import type { SignerStanding } from './signers.js';
-import { loadState } from './state.js';
+import { loadState, readRows } from './state.js';
 import type { ExchangeReply, GatewayDeps } from './types.js';
 import { verifyApproval, verifyRequest } from './verify.js';
 import type { ConnectionHint } from './verify.js';
@@ -57,7 +58,7 @@ export interface Gateway {
   listen: (listener: (event: GatewayEvent) => void) => () => void;
   /** Actions that wait for a commit. */
   queued: () => number;
-  /** False once another process owns the order log. */
+  /** False while another process owns the order log. */
   isActive: () => boolean;
   /** Wakes the follower: a generation has become durable. */
   onGeneration: () => void;
@@ -70,7 +71,7 @@ export interface Gateway {
 /** Actions that make the book safer; nobody is ever told to send them later. */
 const NEVER_LIMITED: ReadonlySet<string> = new Set(['cancel', 'cancelByCloid', 'scheduleCancel']);
 
-/** Loads the state from the logs and returns a gateway that accepts at once. The caller starts `run`. */
+/** Loads the state from the logs and returns a gateway that accepts at once, unless it is a standby. The caller starts `run`. */
 export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
   const { db, writer, config, logger, clock } = deps;
   const state = await loadState(db);
@@ -89,27 +90,25 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
   });
   const resolve = (signer: Address): SignerStanding => resolveSigner(signer, signerView());
 
-  const commits = createGroupCommit<Entry, ExchangeReply>(
-    writer,
-    {
-      begin: readOperator,
-      plan: createPlanner({ state, operator: () => operator, readiness: deps.readiness, clock }),
-      append: appendOrderRows,
-      readBack: (tx) => readOrderRows(tx, { after: state.committed().book.lastOrderSeq(), limit: 10_000 }),
-      commit: (rows) => {
-        state.commit(rows);
-        // The follower may be asleep beyond a time that was just armed.
-        if (rows.some((row) => row.kind === 'scheduleCancel')) wake.abort();
-      },
-      rollback: state.rollback,
+  const steps: GroupSteps<Entry, ExchangeReply> = {
+    begin: readOperator,
+    plan: createPlanner({ state, operator: () => operator, readiness: deps.readiness, clock }),
+    append: appendOrderRows,
+    readBack: (tx) => readOrderRows(tx, { after: state.committed().book.lastOrderSeq(), limit: 10_000 }),
+    commit: (rows) => {
+      state.commit(rows);
+      // The follower may be asleep beyond a time that was just armed.
+      if (rows.some((row) => row.kind === 'scheduleCancel')) wake.abort();
     },
-    logger,
-  );
+    rollback: state.rollback,
+  };
+  const commits = writer === null ? createNoCommit<Entry, ExchangeReply>() : createGroupCommit(writer, steps, logger);
 
   async function submit(body: unknown, hint: ConnectionHint = {}): Promise<Submitted> {
     const request = readSignedRequest(body);
     const { type } = request.action;
     if (isRefusedType(type)) return refused(REFUSALS.unsupportedAction(type));
+    if (commits.isLost()) throw standby();
     if (!NEVER_LIMITED.has(type)) refuseFailing(hint);
     if (type === 'approveAgent') return submitApproval(request, hint);
     const verified = await verify(request, hint);
@@ -198,7 +197,9 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
   async function step(): Promise<void> {
     await state.follow(db);
     await refreshOperator();
-    if (!commits.isLost()) await closeOrders();
+    // Whoever does not own the order log sees in it what its owner does.
+    if (commits.isLost()) await readRows(db, state);
+    else await closeOrders();
   }
 
   /** Until the next look at the logs: the poll interval, or less when a scheduled cancel comes due before. */

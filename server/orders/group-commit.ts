@@ -186,7 +186,18 @@ export function createGroupCommit<E, R>(
   };
 }
 
-const standby = (): GatewayUnavailableError =>
+/** The group commit of a process that does not own the log. */
+export function createNoCommit<E, R>(): GroupCommit<E, R> {
+  return {
+    submit: () => Promise.reject(standby()),
+    isLost: () => true,
+    waiting: () => 0,
+    idle: () => Promise.resolve(),
+  };
+}
+
+/** Why a process that does not own the log serves no action. */
+export const standby = (): GatewayUnavailableError =>
   new GatewayUnavailableError('standby', 'Another process owns the order log; nothing was stored');
 
 function rowsOf<R>(plans: readonly Plan<R>[]): OrderLogRow[] {

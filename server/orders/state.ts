@@ -62,7 +62,7 @@ export async function readRows(db: Db, state: GatewayState): Promise<void> {
   for (;;) {
     const after = state.committed().book.lastOrderSeq();
     const rows = await readOrderRows(db.knex, { after, limit: PAGE });
-    // Only the owner of the order log folds it, so this process has seen all that is gone.
+    // The owner of the log has seen all that it folds; a standby that has not, because it slept for long, must start again.
     if (rows[0] !== undefined && rows[0].orderSeq !== after + 1) throw new LogFoldedError(`order row ${after + 1}`);
     state.commit(rows);
     if (rows.length < PAGE) return;

@@ -34,8 +34,8 @@ export interface GatewayLogger {
 
 export interface GatewayDeps {
   db: Db;
-  /** The right to append to the order log. */
-  writer: Writer;
+  /** The right to append to the order log; null for a standby, which follows the log of another process and refuses every action. */
+  writer: Writer | null;
   config: GatewayConfig;
   readiness: () => Readiness;
   /** Unix milliseconds. */

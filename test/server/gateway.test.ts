@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { SymbolConverter } from '@nktkas/hyperliquid/utils';
 import { ApiRequestError, HttpTransport } from '@nktkas/hyperliquid';
 import { expect } from 'chai';
@@ -545,6 +546,33 @@ for (const kind of databases) {
       expect(rows.flatMap((row) => row.effects.map((effect) => effect.type === 'open' && effect.oid))).to.deep.equal(
         [...oids].sort((a, b) => a - b),
       );
+    });
+
+    it('serves what another process accepts while on standby, and sends actions away', async () => {
+      await start();
+      const own = await database.open();
+      const standby = await startGateway(own, null);
+      try {
+        const url = `${standby.url}/info`;
+        const ask = async () => (await post(url, { type: 'openOrders', user: addressOf(1) })).json as { oid: number }[];
+        expect(await ask()).to.deep.equal([]);
+        await act(1, orderAction(limit(true, '2500', '1')));
+        const deadlineMs = performance.now() + 20_000;
+        while ((await ask()).length === 0 && performance.now() < deadlineMs) await delay(10);
+        expect((await ask()).map(({ oid }) => oid)).to.deep.equal([1]);
+        const order = signRequest(orderAction(limit(true, '2500', '1')), 1, (nonce += 1));
+        const answer = await post(`${standby.url}/exchange`, order);
+        expect([answer.status, answer.text.split(':')[0]]).to.deep.equal([503, 'standby']);
+        expect(standby.gateway.isActive()).to.equal(false);
+        expect((await post(`${standby.url}/exchange`, { action: 1 })).status).to.equal(422);
+        expect(await readOrderRows(db.knex, { after: 0, limit: 10 })).to.have.length(1);
+        await act(1, { type: 'cancel', cancels: [{ a: 10000, o: 1 }] });
+        while ((await ask()).length > 0 && performance.now() < deadlineMs) await delay(10);
+        expect(await ask()).to.deep.equal([]);
+      } finally {
+        await standby.stop();
+        await own.close();
+      }
     });
 
     it('accepts nothing once another process owns the log', async function () {

@@ -201,17 +201,17 @@ export interface RunningGateway {
   stop: () => Promise<void>;
 }
 
-/** A gateway with its routes on a free port. `wrap` may interfere with its writer. */
+/** A gateway with its routes on a free port. `wrap` may interfere with its writer; null starts a standby, which has none. */
 export async function startGateway(
   db: Db,
-  wrap: (writer: Writer) => Writer = (writer) => writer,
+  wrap: ((writer: Writer) => Writer) | null = (writer) => writer,
   change: Partial<GatewayConfig> = {},
   limits: Partial<StreamLimits> = {},
 ): Promise<RunningGateway> {
   const time: RunningGateway['time'] = { nowMs: null };
   const ready: RunningGateway['ready'] = { reason: null };
   const clock = (): number => time.nowMs?.() ?? Date.now();
-  const writer = await acquireWriter(db, 'order');
+  const writer = wrap === null ? null : wrap(await acquireWriter(db, 'order'));
   const config = {
     sources: ['a', 'b'] as const,
     signatureChainIds: null,
@@ -221,7 +221,7 @@ export async function startGateway(
     ...change,
   };
   const readiness = () => ({ ready: ready.reason === null, reason: ready.reason });
-  const gateway = await createGateway({ db, writer: wrap(writer), config, readiness, clock, logger: silent });
+  const gateway = await createGateway({ db, writer, config, readiness, clock, logger: silent });
   const abort = new AbortController();
   const running = gateway.run(abort.signal);
   const app = new Koa();
@@ -248,7 +248,7 @@ export async function startGateway(
       abort.abort();
       await running;
       await gateway.idle();
-      await writer.release();
+      await writer?.release();
     },
   };
 }

@@ -1,0 +1,110 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect } from 'chai';
+import type { Config } from '../../cli/config.js';
+import type { Shared } from '../../cli/shared.js';
+import { serveStandby } from '../../cli/standby.js';
+import { createMetrics } from '../../server/ops/metrics.js';
+import { migrate, openDb } from '../../ledger/db.js';
+import type { Db } from '../../ledger/types.js';
+import { orderAction, limit } from '../support/gateway-suite.js';
+import { post, seed, signRequest } from '../support/gateway.js';
+
+const contract = `0x${'1'.repeat(40)}`;
+
+/** What serving reads asks of a process; its roles are not started here. */
+function processOf(db: Db, port: number, seen: { url: string | null }): Shared {
+  const manifest = {
+    chainId: 8453,
+    deploymentId: '00aa',
+    deploymentBlock: 1,
+    accounts: [],
+    contracts: { custodian: contract, curveBook: contract, entrypoint: contract, orderSettler: null },
+  };
+  const config = {
+    PORT: port,
+    HOST: '127.0.0.1',
+    ORDER_SOURCES: ['a', 'b'],
+    ORDER_FAILURES_PER_MINUTE: 50,
+    READ_REQUESTS_PER_MINUTE: 1_000,
+    POLL_INTERVAL_MS: 50,
+    REFERENCE_PRICES: {},
+    swap: null,
+    TRUST_PROXY: false,
+    signatureChainIds: null,
+    rpcUrls: ['http://127.0.0.1:9'],
+    manifest,
+  } as unknown as Config;
+  const logger = {
+    info: (fields: { url?: string }) => (seen.url = fields.url ?? seen.url),
+    warn: () => undefined,
+    error: () => undefined,
+  } as unknown as Shared['logger'];
+  const shared = { config, db, logger, markets: [], writers: new Map(), nowMs: () => Date.now() };
+  return { ...shared, keepers: { signers: [], poster: null } } as unknown as Shared;
+}
+
+describe('a process that waits for its logs', () => {
+  const options = () => ({
+    signal: new AbortController().signal,
+    metrics: createMetrics({
+      readiness: () => ({ ready: true, reason: null }),
+      ledger: () => null,
+      unattributed: () => Promise.resolve([]),
+      operator: () => Promise.resolve([]),
+      signers: () => [],
+      poster: () => null,
+      gateway: () => null,
+      storage: () => Promise.resolve({ bytes: 0, foldedOrderSeq: 0 }),
+      nowMs: () => 0,
+    }),
+    onReversal: () => undefined,
+  });
+  let db: Db;
+
+  beforeEach(async () => {
+    db = await openDb('sqlite::memory:');
+    await migrate(db);
+    await seed(db);
+  });
+
+  afterEach(() => db.close());
+
+  it('serves reads until it has them, and then leaves the address free', async () => {
+    const seen: { url: string | null } = { url: null };
+    let acquire: () => void = () => undefined;
+    const acquired = new Promise<void>((resolve) => (acquire = resolve));
+    const serving = serveStandby(processOf(db, 0, seen), acquired, options());
+    const deadlineMs = performance.now() + 20_000;
+    while (seen.url === null && performance.now() < deadlineMs) await new Promise((resolve) => setTimeout(resolve, 20));
+    const { url } = seen;
+    expect((await post(`${url}/info`, { type: 'spotMeta' })).json.universe).to.have.length(2);
+    const answer = await post(`${url}/exchange`, signRequest(orderAction(limit(true, '2500', '1')), 1, Date.now()));
+    expect([answer.status, answer.text.split(':')[0]]).to.deep.equal([503, 'standby']);
+    acquire();
+    const port = await serving;
+    expect(url).to.equal(`http://127.0.0.1:${port}`);
+    const server = createServer().listen(port ?? 0, '127.0.0.1');
+    await once(server, 'listening');
+    server.close();
+  });
+
+  it('serves nothing when the wait is short', async () => {
+    expect(await serveStandby(processOf(db, 0, { url: null }), Promise.resolve(), options())).to.equal(null);
+  });
+
+  it('waits without serving where the holder has the address', async () => {
+    const holder = createServer().listen(0, '127.0.0.1');
+    await once(holder, 'listening');
+    const seen: { url: string | null } = { url: null };
+    const { port } = holder.address() as AddressInfo;
+    const acquired = new Promise<void>((resolve) => setTimeout(resolve, 1_500));
+    try {
+      expect(await serveStandby(processOf(db, port, seen), acquired, options())).to.equal(null);
+      expect(seen.url).to.equal(null);
+    } finally {
+      holder.close();
+    }
+  });
+});
