@@ -4,9 +4,11 @@ pragma solidity ^0.8.28;
 import {UUPSUpgradeable} from "@openzeppelin/contracts/proxy/utils/UUPSUpgradeable.sol";
 import {Ownable2StepUpgradeable} from "@openzeppelin/contracts-upgradeable/access/Ownable2StepUpgradeable.sol";
 import {ICurveBook} from "./interfaces/ICurveBook.sol";
+import {ICustodian} from "./interfaces/ICustodian.sol";
 import {CurveMath} from "./libraries/CurveMath.sol";
 import {MarketIds} from "./libraries/MarketIds.sol";
 import {PostCodec, PostRecord} from "./libraries/PostCodec.sol";
+import {FillRef, FillRefLibrary} from "./types/FillRef.sol";
 import {MarketScale, MarketScaleLibrary} from "./types/MarketScale.sol";
 import {PostWord, PostWordLibrary} from "./types/PostWord.sol";
 import {SideHeadLibrary} from "./types/SideHead.sol";
@@ -45,13 +47,17 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
 
     /// @custom:oz-upgrades-unsafe-allow state-variable-immutable
     address private immutable ENTRYPOINT;
+    /// @custom:oz-upgrades-unsafe-allow state-variable-immutable
+    ICustodian private immutable CUSTODIAN;
 
     /* SETUP */
 
     /// @param entrypoint The only caller of `consume`.
+    /// @param custodian Pays what is sold here.
     /// @custom:oz-upgrades-unsafe-allow constructor
-    constructor(address entrypoint) {
+    constructor(address entrypoint, address custodian) {
         ENTRYPOINT = entrypoint;
+        CUSTODIAN = ICustodian(custodian);
         _disableInitializers();
     }
 
@@ -323,42 +329,35 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
         if (msg.sender != ENTRYPOINT) revert NotEntrypoint(msg.sender);
         (bytes32 market, bool isToken0) = MarketIds.locate(tokenIn, tokenOut);
         Market storage m = _storage().markets[market];
-        PostWord live = m.postWord;
-        // A market that is not listed has no deadline.
-        if (block.timestamp >= live.deadline()) _revertNotLive(market, live.deadline());
-        SwapWord swapWord = m.swapWord;
-        MarketScale scale = swapWord.scale();
-        bool isBuy = scale.isBuy(isToken0);
-        uint256 consumed = live.consumed(isBuy, swapWord);
-        (uint256 baseAmount, uint256 quoteAmount, uint256 available) = CurveMath.tradeStored(
+        // What the fill holds is written as soon as it is known, so that the walk has little to carry.
+        FillRef fill = FillRefLibrary.create(market);
+        SwapWord swapWord;
+        uint256 available;
+        bool isBuy;
+        {
+            PostWord live = m.postWord;
+            // A market that is not listed has no deadline.
+            if (block.timestamp >= live.deadline()) _revertNotLive(market, live.deadline());
+            swapWord = m.swapWord;
+            isBuy = swapWord.scale().isBuy(isToken0);
+            fill.setCurve(live.seq(), isBuy, live.consumed(isBuy, swapWord), swapWord.scale().chargesFees());
+        }
+        uint256 baseAmount;
+        uint256 quoteAmount;
+        (baseAmount, quoteAmount, available) = CurveMath.tradeStored(
             _side(m, isBuy),
             isBuy,
             exactOut,
             amount,
-            consumed,
-            scale.lotUnits(),
-            scale.tickLotUnits()
+            fill.consumedBefore(),
+            swapWord.scale().lotUnits(),
+            swapWord.scale().tickLotUnits()
         );
         if (baseAmount == 0) _revertUnfilled(amount, available);
 
         swapWord = swapWord.take(isBuy, baseAmount);
         m.swapWord = swapWord;
-        (uint256 fillSeq, uint256 curveSeq, bool feesOn) = (swapWord.fillSeq(), live.seq(), scale.chargesFees());
-        // Same as returning a Fill of these values, without a copy of it: a struct of static members is encoded as it lies in memory.
-        assembly ("memory-safe") {
-            let fill := mload(0x40)
-            mstore(fill, fillSeq)
-            mstore(add(fill, 0x20), curveSeq)
-            mstore(add(fill, 0x40), isBuy)
-            mstore(add(fill, 0x60), baseAmount)
-            mstore(add(fill, 0x80), quoteAmount)
-            mstore(add(fill, 0xa0), 0)
-            mstore(add(fill, 0xc0), 0)
-            mstore(add(fill, 0xe0), consumed)
-            mstore(add(fill, 0x100), market)
-            mstore(add(fill, 0x120), feesOn)
-            return(fill, 0x140)
-        }
+        fill.answer(swapWord.fillSeq(), baseAmount, quoteAmount);
     }
 
     /// @inheritdoc ICurveBook
@@ -368,6 +367,26 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
         uint256 amount,
         bool exactOut
     ) external view returns (uint256 amountIn, uint256 amountOut) {
+        return _preview(tokenIn, tokenOut, amount, exactOut);
+    }
+
+    /// @inheritdoc ICurveBook
+    function previewSwap(
+        address tokenIn,
+        address tokenOut,
+        uint256 amount,
+        bool exactOut
+    ) external view returns (uint256 amountIn, uint256 amountOut) {
+        (amountIn, amountOut) = _preview(tokenIn, tokenOut, amount, exactOut);
+        if (amountOut != 0 && amountOut > CUSTODIAN.availableLiquidity(tokenOut)) return (0, 0);
+    }
+
+    function _preview(
+        address tokenIn,
+        address tokenOut,
+        uint256 amount,
+        bool exactOut
+    ) private view returns (uint256 amountIn, uint256 amountOut) {
         (bytes32 market, bool isToken0) = MarketIds.locate(tokenIn, tokenOut);
         Market storage m = _storage().markets[market];
         PostWord live = m.postWord;

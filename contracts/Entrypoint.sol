@@ -132,7 +132,9 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Re
         OrderSwap calldata order,
         bytes calldata payment
     ) external onlySettler nonReentrant returns (uint256 amountIn, uint256 amountOut) {
-        FillRef fill = _consume(order.amount, order.tokenIn, order.tokenOut, order.exactOut);
+        // Each once, since every access of a member checks it anew.
+        (address tokenIn, address tokenOut, address recipient) = (order.tokenIn, order.tokenOut, order.recipient);
+        FillRef fill = _consume(order.amount, tokenIn, tokenOut, order.exactOut);
         (amountIn, amountOut) = (fill.amountIn(), fill.amountOut());
         if (order.exactOut) {
             if (amountIn > order.limit) revert ExcessiveInput(amountIn, order.limit);
@@ -141,9 +143,9 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Re
         }
 
         fill.setInputFee(order.inputFee);
-        _receive(order.tokenIn, amountIn + order.inputFee, payment);
-        _payOut(order.tokenOut, order.recipient, amountOut);
-        _emitSwap(fill, order.taker, order.recipient);
+        _receive(tokenIn, amountIn + order.inputFee, payment);
+        _payOut(tokenOut, recipient, amountOut);
+        _emitSwap(fill, order.taker, recipient);
     }
 
     /// @inheritdoc IEntrypoint
@@ -211,13 +213,42 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Re
 
     /// @dev The settler brings the input, measured like any other.
     function _receive(address token, uint256 amount, bytes calldata payment) private {
-        uint256 held = Tokens.balanceOf(token, address(CUSTODIAN));
-        IOrderPayer(SETTLER).pay(token, amount, payment);
-        uint256 holds = Tokens.balanceOf(token, address(CUSTODIAN));
-        unchecked {
-            uint256 received = holds > held ? holds - held : 0;
-            if (received < amount) revert InsufficientReceived(token, received, amount);
+        (address custodian, address settler, bytes4 selector) = (address(CUSTODIAN), SETTLER, IOrderPayer.pay.selector);
+        uint256 received;
+        bool known;
+        // Same as held = Tokens.balanceOf(token, custodian), IOrderPayer(settler).pay(amount, payment, token), holds =
+        // Tokens.balanceOf(token, custodian) and received = holds > held ? holds - held : 0, with the calls' data in memory that stays free.
+        // The settler is who called, so it has code.
+        assembly ("memory-safe") {
+            let data := mload(0x40)
+            mstore(data, 0x70a08231)
+            mstore(add(data, 0x20), custodian)
+            if iszero(staticcall(gas(), token, add(data, 0x1c), 0x24, 0x00, 0x20)) {
+                returndatacopy(data, 0x00, returndatasize())
+                revert(data, returndatasize())
+            }
+            known := gt(returndatasize(), 0x1f)
+            let held := mload(0x00)
+            mstore(add(data, 0x40), selector)
+            mstore(add(data, 0x44), amount)
+            mstore(add(data, 0x64), 0x60)
+            mstore(add(data, 0x84), token)
+            mstore(add(data, 0xa4), payment.length)
+            calldatacopy(add(data, 0xc4), payment.offset, payment.length)
+            if iszero(call(gas(), settler, 0, add(data, 0x40), add(0x84, payment.length), 0x00, 0x00)) {
+                returndatacopy(data, 0x00, returndatasize())
+                revert(data, returndatasize())
+            }
+            if iszero(staticcall(gas(), token, add(data, 0x1c), 0x24, 0x00, 0x20)) {
+                returndatacopy(data, 0x00, returndatasize())
+                revert(data, returndatasize())
+            }
+            known := and(known, gt(returndatasize(), 0x1f))
+            let holds := mload(0x00)
+            received := mul(gt(holds, held), sub(holds, held))
         }
+        if (!known) revert Tokens.BalanceUnreadable(token);
+        if (received < amount) revert InsufficientReceived(token, received, amount);
     }
 
     /// @dev Whoever saw the approval on its way can submit it first, which must not stop the swap. It then reverts here, and whether the
@@ -235,9 +266,9 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Re
     function _consume(uint256 amount, address tokenIn, address tokenOut, bool exactOut) private returns (FillRef fill) {
         ICurveBook book = CURVE_BOOK;
         bytes4 selector = ICurveBook.consume.selector;
-        bool known;
         // Same as book.consume(amount, tokenIn, tokenOut, exactOut), whose answer stays where it arrives: a struct of static members is
-        // encoded as it lies in memory.
+        // encoded as it lies in memory. An answer of another length comes from another version of the book, or from no code at all. The last
+        // argument is computed first, so returndatasize() is that of this call, here as below.
         assembly ("memory-safe") {
             fill := mload(0x40)
             mstore(0x40, add(fill, 0x140))
@@ -246,20 +277,16 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Re
             mstore(add(fill, 0x24), tokenIn)
             mstore(add(fill, 0x44), tokenOut)
             mstore(add(fill, 0x64), exactOut)
-            if iszero(call(gas(), book, 0, fill, 0x84, fill, 0x140)) {
+            if iszero(and(eq(returndatasize(), 0x140), call(gas(), book, 0, fill, 0x84, fill, 0x140))) {
                 returndatacopy(fill, 0x00, returndatasize())
                 revert(fill, returndatasize())
             }
-            known := eq(returndatasize(), 0x140)
         }
-        // Else the book has no code, or is of another version.
-        assert(known);
     }
 
     function _payOut(address token, address to, uint256 amount) private {
         ICustodian custodian = CUSTODIAN;
         bytes4 selector = ICustodian.payOut.selector;
-        bool known;
         // Same as custodian.payOut(token, to, amount). That it answers proves that there is code.
         assembly ("memory-safe") {
             let data := mload(0x40)
@@ -267,13 +294,11 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Re
             mstore(add(data, 0x04), token)
             mstore(add(data, 0x24), to)
             mstore(add(data, 0x44), amount)
-            if iszero(call(gas(), custodian, 0, data, 0x64, 0x00, 0x00)) {
+            if iszero(and(eq(returndatasize(), 0x20), call(gas(), custodian, 0, data, 0x64, 0x00, 0x00))) {
                 returndatacopy(data, 0x00, returndatasize())
                 revert(data, returndatasize())
             }
-            known := eq(returndatasize(), 0x20)
         }
-        assert(known);
     }
 
     function _emitSwap(FillRef fill, address taker, address recipient) private {
@@ -339,43 +364,22 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Re
         bool exactOut
     ) private view returns (uint256 amountIn, uint256 amountOut) {
         ICurveBook book = CURVE_BOOK;
-        ICustodian custodian = CUSTODIAN;
-        (bytes4 previewSelector, bytes4 liquiditySelector) = (
-            ICurveBook.preview.selector,
-            ICustodian.availableLiquidity.selector
-        );
-        bool known;
-        // Same as (amountIn, amountOut) = book.preview(tokenIn, tokenOut, amount, exactOut), and, if there is an amount,
-        // if (amountOut > custodian.availableLiquidity(tokenOut)) return (0, 0).
+        bytes4 selector = ICurveBook.previewSwap.selector;
+        // Same as (amountIn, amountOut) = book.previewSwap(tokenIn, tokenOut, amount, exactOut).
         assembly ("memory-safe") {
             let data := mload(0x40)
-            mstore(data, previewSelector)
+            mstore(data, selector)
             mstore(add(data, 0x04), tokenIn)
             mstore(add(data, 0x24), tokenOut)
             mstore(add(data, 0x44), amount)
             mstore(add(data, 0x64), exactOut)
-            let done := staticcall(gas(), book, data, 0x84, 0x00, 0x40)
-            known := eq(returndatasize(), 0x40)
-            if and(done, known) {
-                amountIn := mload(0x00)
-                amountOut := mload(0x20)
-                if amountOut {
-                    mstore(data, liquiditySelector)
-                    mstore(add(data, 0x04), tokenOut)
-                    done := staticcall(gas(), custodian, data, 0x24, 0x00, 0x20)
-                    known := eq(returndatasize(), 0x20)
-                    if gt(amountOut, mload(0x00)) {
-                        amountIn := 0
-                        amountOut := 0
-                    }
-                }
-            }
-            if iszero(done) {
+            if iszero(and(eq(returndatasize(), 0x40), staticcall(gas(), book, data, 0x84, 0x00, 0x40))) {
                 returndatacopy(data, 0x00, returndatasize())
                 revert(data, returndatasize())
             }
+            amountIn := mload(0x00)
+            amountOut := mload(0x20)
         }
-        assert(known);
     }
 
     function _storage() private pure returns (EntrypointStorage storage $) {

@@ -73,14 +73,14 @@ contract OrderSettler is IOrderSettler, Ownable2Step, ReentrancyGuardTransient {
 
     /// @inheritdoc IOrderSettler
     function fill(
-        Order calldata order,
+        uint256 feeAmount,
         bool exactOut,
-        uint256 feeAmount
+        Order calldata order
     ) external onlyExecutor nonReentrant returns (uint256 amountIn, uint256 amountOut) {
         if (feeAmount > order.maxAmountIn) revert FeeTooHigh(feeAmount, order.maxAmountIn);
         uint256 tradable = order.maxAmountIn - feeAmount;
         (uint256 amount, uint256 limit) = exactOut ? (order.minAmountOut, tradable) : (tradable, order.minAmountOut);
-        // The order comes back to `pay` as it came in: its place is the first argument, as it is here.
+        // The order comes back to `pay` as it came in: its place is the third argument, as it is here.
         (amountIn, amountOut) = _swap(order, exactOut, amount, limit, feeAmount, msg.data[4:]);
         amountIn += feeAmount;
         _emitFilled(order, amountIn, amountOut, feeAmount, true);
@@ -113,13 +113,13 @@ contract OrderSettler is IOrderSettler, Ownable2Step, ReentrancyGuardTransient {
     /// @inheritdoc IOrderPayer
     /// @dev `payment` is what this contract gave to `swapOrder`: the arguments of `fill`, with the order that Permit2 shall pay by, or nothing
     /// if this contract has pulled the input already. Outside of an order nothing is paid.
-    function pay(address token, uint256 amount, bytes calldata payment) external {
+    function pay(uint256 amount, bytes calldata payment, address token) external {
         if (msg.sender != address(ENTRYPOINT) || !_reentrancyGuardEntered()) revert NotEntrypoint(msg.sender);
         if (payment.length == 0) return IERC20(token).safeTransfer(CUSTODIAN, amount);
         Order calldata order;
-        // Same as abi.decode(payment, (Order, bool, uint256)), of which the first, but left where it is.
+        // Same as abi.decode(payment, (uint256, bool, Order)), of which the third, but left where it is.
         assembly ("memory-safe") {
-            order := add(payment.offset, calldataload(payment.offset))
+            order := add(payment.offset, calldataload(add(payment.offset, 0x40)))
         }
         _pull(order, CUSTODIAN, amount);
     }
@@ -134,20 +134,32 @@ contract OrderSettler is IOrderSettler, Ownable2Step, ReentrancyGuardTransient {
         uint256 inputFee,
         bytes calldata payment
     ) private returns (uint256 amountIn, uint256 amountOut) {
-        return
-            ENTRYPOINT.swapOrder(
-                IEntrypoint.OrderSwap({
-                    tokenIn: order.tokenIn,
-                    tokenOut: order.tokenOut,
-                    taker: order.owner,
-                    recipient: order.recipient,
-                    exactOut: exactOut,
-                    amount: amount,
-                    limit: limit,
-                    inputFee: inputFee
-                }),
-                payment
-            );
+        IEntrypoint entrypoint = ENTRYPOINT;
+        bytes4 selector = IEntrypoint.swapOrder.selector;
+        // Same as entrypoint.swapOrder(OrderSwap(order.tokenIn, order.tokenOut, order.owner, order.recipient, exactOut, amount, limit,
+        // inputFee), payment). The entrypoint checks the addresses as it decodes them.
+        assembly ("memory-safe") {
+            let data := mload(0x40)
+            mstore(data, selector)
+            mstore(add(data, 0x04), calldataload(add(order, 0x20)))
+            mstore(add(data, 0x24), calldataload(add(order, 0xc0)))
+            mstore(add(data, 0x44), calldataload(order))
+            mstore(add(data, 0x64), calldataload(add(order, 0xa0)))
+            mstore(add(data, 0x84), exactOut)
+            mstore(add(data, 0xa4), amount)
+            mstore(add(data, 0xc4), limit)
+            mstore(add(data, 0xe4), inputFee)
+            mstore(add(data, 0x104), 0x120)
+            mstore(add(data, 0x124), payment.length)
+            calldatacopy(add(data, 0x144), payment.offset, payment.length)
+            let done := call(gas(), entrypoint, 0, data, add(0x144, payment.length), 0x00, 0x40)
+            if iszero(and(eq(returndatasize(), 0x40), done)) {
+                returndatacopy(data, 0x00, returndatasize())
+                revert(data, returndatasize())
+            }
+            amountIn := mload(0x00)
+            amountOut := mload(0x20)
+        }
     }
 
     /// @dev Only the whole output is bound to a limit, and the whole input to what was pulled.
@@ -235,17 +247,19 @@ contract OrderSettler is IOrderSettler, Ownable2Step, ReentrancyGuardTransient {
         uint256 feeAmount,
         bool feeInSwap
     ) private {
-        emit OrderFilled(
-            order.owner,
-            order.nonce,
-            order.recipient,
-            order.tokenIn,
-            order.tokenOut,
-            amountIn,
-            amountOut,
-            feeAmount,
-            feeInSwap
-        );
+        bytes32 topic = OrderFilled.selector;
+        // Same as emit OrderFilled(order.owner, order.nonce, order.recipient, order.tokenIn, order.tokenOut, amountIn, amountOut, feeAmount,
+        // feeInSwap). Whatever calls were made before have checked the addresses.
+        assembly ("memory-safe") {
+            let data := mload(0x40)
+            mstore(data, calldataload(add(order, 0x20)))
+            mstore(add(data, 0x20), calldataload(add(order, 0xc0)))
+            mstore(add(data, 0x40), amountIn)
+            mstore(add(data, 0x60), amountOut)
+            mstore(add(data, 0x80), feeAmount)
+            mstore(add(data, 0xa0), feeInSwap)
+            log4(data, 0xc0, topic, calldataload(order), calldataload(add(order, 0x60)), calldataload(add(order, 0xa0)))
+        }
     }
 
     function _isOurs(address account) private view returns (bool) {

@@ -81,7 +81,7 @@ export interface DeploymentPlan {
 export function constructorArgs(name: ProxyName, at: Addresses): unknown[] {
   const args = {
     custodian: [at.entrypoint, at.curveBook, at.orderSettler],
-    curveBook: [at.entrypoint],
+    curveBook: [at.entrypoint, at.custodian],
     entrypoint: [at.curveBook, at.custodian, at.orderSettler],
   };
   return args[name];

@@ -18,7 +18,7 @@ export declare namespace ICurveBook {
     }
 
   export interface CurveBookInterface extends Interface {
-    getFunction(nameOrSignature: "UPGRADE_INTERFACE_VERSION" | "acceptOwnership" | "chargesFees" | "consume" | "curveWords" | "initialize" | "isPoster" | "listMarket" | "marketAt" | "marketCount" | "marketState" | "owner" | "pendingOwner" | "post" | "postBatch" | "preview" | "proxiableUUID" | "renounceOwnership" | "setMaxTtl" | "setPoster" | "setTakerFees" | "transferOwnership" | "upgradeToAndCall"): FunctionFragment;
+    getFunction(nameOrSignature: "UPGRADE_INTERFACE_VERSION" | "acceptOwnership" | "chargesFees" | "consume" | "curveWords" | "initialize" | "isPoster" | "listMarket" | "marketAt" | "marketCount" | "marketState" | "owner" | "pendingOwner" | "post" | "postBatch" | "preview" | "previewSwap" | "proxiableUUID" | "renounceOwnership" | "setMaxTtl" | "setPoster" | "setTakerFees" | "transferOwnership" | "upgradeToAndCall"): FunctionFragment;
 
     getEvent(nameOrSignatureOrTopic: "CurvePosted" | "CurveTouched" | "Initialized" | "MarketListed" | "MaxTtlSet" | "OwnershipTransferStarted" | "OwnershipTransferred" | "PostSkipped" | "PosterSet" | "TakerFeesSet" | "Upgraded"): EventFragment;
 
@@ -38,6 +38,7 @@ encodeFunctionData(functionFragment: 'pendingOwner', values?: undefined): string
 encodeFunctionData(functionFragment: 'post', values: [BytesLike]): string;
 encodeFunctionData(functionFragment: 'postBatch', values: [BytesLike]): string;
 encodeFunctionData(functionFragment: 'preview', values: [AddressLike, AddressLike, BigNumberish, boolean]): string;
+encodeFunctionData(functionFragment: 'previewSwap', values: [AddressLike, AddressLike, BigNumberish, boolean]): string;
 encodeFunctionData(functionFragment: 'proxiableUUID', values?: undefined): string;
 encodeFunctionData(functionFragment: 'renounceOwnership', values?: undefined): string;
 encodeFunctionData(functionFragment: 'setMaxTtl', values: [BytesLike, BigNumberish]): string;
@@ -62,6 +63,7 @@ decodeFunctionResult(functionFragment: 'pendingOwner', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'post', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'postBatch', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'preview', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'previewSwap', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'proxiableUUID', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'renounceOwnership', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'setMaxTtl', data: BytesLike): Result;
@@ -366,6 +368,14 @@ decodeFunctionResult(functionFragment: 'upgradeToAndCall', data: BytesLike): Res
     
 
     
+    previewSwap: TypedContractMethod<
+      [tokenIn: AddressLike, tokenOut: AddressLike, amount: BigNumberish, exactOut: boolean, ],
+      [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
+      'view'
+    >
+    
+
+    
     proxiableUUID: TypedContractMethod<
       [],
       [string],
@@ -500,6 +510,11 @@ getFunction(nameOrSignature: 'postBatch'): TypedContractMethod<
       'nonpayable'
     >;
 getFunction(nameOrSignature: 'preview'): TypedContractMethod<
+      [tokenIn: AddressLike, tokenOut: AddressLike, amount: BigNumberish, exactOut: boolean, ],
+      [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
+      'view'
+    >;
+getFunction(nameOrSignature: 'previewSwap'): TypedContractMethod<
       [tokenIn: AddressLike, tokenOut: AddressLike, amount: BigNumberish, exactOut: boolean, ],
       [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
       'view'

@@ -28,13 +28,13 @@ export declare namespace IOrderSettler {
     getEvent(nameOrSignatureOrTopic: "ExecutorSet" | "OrderFilled" | "OwnershipTransferStarted" | "OwnershipTransferred" | "TargetSet"): EventFragment;
 
     encodeFunctionData(functionFragment: 'acceptOwnership', values?: undefined): string;
-encodeFunctionData(functionFragment: 'fill', values: [IOrderSettler.OrderStruct, boolean, BigNumberish]): string;
+encodeFunctionData(functionFragment: 'fill', values: [BigNumberish, boolean, IOrderSettler.OrderStruct]): string;
 encodeFunctionData(functionFragment: 'fillRoute', values: [IOrderSettler.OrderStruct, IOrderSettler.RouteStruct]): string;
 encodeFunctionData(functionFragment: 'isExecutor', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'isTarget', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'orderWitnessTypehash', values?: undefined): string;
 encodeFunctionData(functionFragment: 'owner', values?: undefined): string;
-encodeFunctionData(functionFragment: 'pay', values: [AddressLike, BigNumberish, BytesLike]): string;
+encodeFunctionData(functionFragment: 'pay', values: [BigNumberish, BytesLike, AddressLike]): string;
 encodeFunctionData(functionFragment: 'pendingOwner', values?: undefined): string;
 encodeFunctionData(functionFragment: 'permit2', values?: undefined): string;
 encodeFunctionData(functionFragment: 'renounceOwnership', values?: undefined): string;
@@ -164,7 +164,7 @@ decodeFunctionResult(functionFragment: 'witnessTypeString', data: BytesLike): Re
 
     
     fill: TypedContractMethod<
-      [order: IOrderSettler.OrderStruct, exactOut: boolean, feeAmount: BigNumberish, ],
+      [feeAmount: BigNumberish, exactOut: boolean, order: IOrderSettler.OrderStruct, ],
       [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
       'nonpayable'
     >
@@ -212,7 +212,7 @@ decodeFunctionResult(functionFragment: 'witnessTypeString', data: BytesLike): Re
 
     
     pay: TypedContractMethod<
-      [token: AddressLike, amount: BigNumberish, payment: BytesLike, ],
+      [amount: BigNumberish, payment: BytesLike, token: AddressLike, ],
       [void],
       'nonpayable'
     >
@@ -283,7 +283,7 @@ decodeFunctionResult(functionFragment: 'witnessTypeString', data: BytesLike): Re
       'nonpayable'
     >;
 getFunction(nameOrSignature: 'fill'): TypedContractMethod<
-      [order: IOrderSettler.OrderStruct, exactOut: boolean, feeAmount: BigNumberish, ],
+      [feeAmount: BigNumberish, exactOut: boolean, order: IOrderSettler.OrderStruct, ],
       [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
       'nonpayable'
     >;
@@ -313,7 +313,7 @@ getFunction(nameOrSignature: 'owner'): TypedContractMethod<
       'view'
     >;
 getFunction(nameOrSignature: 'pay'): TypedContractMethod<
-      [token: AddressLike, amount: BigNumberish, payment: BytesLike, ],
+      [amount: BigNumberish, payment: BytesLike, token: AddressLike, ],
       [void],
       'nonpayable'
     >;

@@ -247,6 +247,7 @@ async function measureQuotes(venue: Venue, meter: Contract): Promise<Row[]> {
     const half = ONE_BASE / 2n;
     const tokens = path(pair, 'sell');
     rows.push(figure(`preview.${pair.id}`, await of(venue.curveBook, 'preview', [...tokens, half, false])));
+    rows.push(figure(`previewSwap.${pair.id}`, await of(venue.curveBook, 'previewSwap', [...tokens, half, false])));
     rows.push(figure(`quote.${pair.id}`, await of(venue.entrypoint, 'quote', [...tokens, half])));
     rows.push(figure(`quoteFor.${pair.id}`, await of(venue.entrypoint, 'quoteFor', [taker, ...tokens, half])));
     const deep = 30n * ONE_BASE + half;

@@ -22,8 +22,10 @@ export const LIMITS: readonly Limit[] = [
   { id: 'gasless.weth.sell', name: 'signed order with a fee, WETH to USDC', limit: 142_000, aim: 135_000 },
   { id: 'gasless.weth.buy', name: 'signed order with a fee, USDC to WETH', limit: 142_000, aim: 135_000 },
   { id: 'preview.weth', name: 'quote of the curve alone', limit: 22_000, aim: 22_000 },
-  { id: 'quote.plain', name: 'quote with free liquidity, plain token out', limit: 38_000, aim: 38_000 },
-  { id: 'quote.weth', name: 'quote with free liquidity, USDC out', limit: 38_000, aim: 38_000 },
+  { id: 'previewSwap.plain', name: 'the same with free liquidity, plain token out', limit: 38_000, aim: 38_000 },
+  { id: 'previewSwap.weth', name: 'the same with free liquidity, USDC out', limit: 38_000, aim: 38_000 },
+  { id: 'quote.plain', name: "the entrypoint's quote, plain token out", limit: 38_000, aim: 38_000 },
+  { id: 'quote.weth', name: "the entrypoint's quote, USDC out", limit: 38_000, aim: 38_000 },
 ];
 
 /** A cost that no way of writing the contracts avoids. */

@@ -113,6 +113,8 @@ const POSTS: readonly [string, string][] = [
 
 const OTHERS: readonly [string, string][] = [
   ['preview.weth', 'the curve alone, asked of CurveBook'],
+  ['previewSwap.weth', 'the same, with the limit of free liquidity, USDC out'],
+  ['previewSwap.plain', 'the same, plain token out'],
   ['quote.weth', 'quote, with the limit of free liquidity, USDC out'],
   ['quote.plain', 'the same, plain token out'],
   ['quoteFor.weth', 'quoteFor, USDC out'],

@@ -177,6 +177,15 @@ interface ICurveBook {
         bool exactOut
     ) external view returns (uint256 amountIn, uint256 amountOut);
 
+    /// @notice As `preview`, and all zero if the vault could not pay `amountOut` now: what the entrypoint quotes, for whoever wants it for less
+    /// gas. Never reverts for the market's sake.
+    function previewSwap(
+        address tokenIn,
+        address tokenOut,
+        uint256 amount,
+        bool exactOut
+    ) external view returns (uint256 amountIn, uint256 amountOut);
+
     /// @notice Whether takers with a fee rate pay it in the market of this pair; false for an unknown one.
     function chargesFees(address tokenIn, address tokenOut) external view returns (bool);
 

@@ -5,5 +5,5 @@ pragma solidity ^0.8.28;
 interface IOrderPayer {
     /// @notice Brings `amount` of `token` into the vault. Entrypoint only, and only within a call of `swapOrder` by the settler.
     /// @param payment As given to `swapOrder`.
-    function pay(address token, uint256 amount, bytes calldata payment) external;
+    function pay(uint256 amount, bytes calldata payment, address token) external;
 }

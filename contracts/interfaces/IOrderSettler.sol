@@ -99,9 +99,9 @@ interface IOrderSettler is IOrderPayer {
     /// @return amountIn What the owner gave, fee included.
     /// @return amountOut What the recipient received.
     function fill(
-        Order calldata order,
+        uint256 feeAmount,
         bool exactOut,
-        uint256 feeAmount
+        Order calldata order
     ) external returns (uint256 amountIn, uint256 amountOut);
 
     /// @notice Fills an order by calls of external contracts, together with the curve or without it. Executors only. What remains of the

@@ -32,37 +32,36 @@ library Tokens {
     /// @return received By how much `to`'s balance rose; zero if it fell.
     function pull(address token, address to, uint256 amount) internal returns (uint256 received) {
         bool known;
-        bool done;
         // Same as held = balanceOf(token, to), IERC20(token).safeTransferFrom(msg.sender, to, amount), holds = balanceOf(token, to) and
         // received = holds > held ? holds - held : 0, with the calls' data side by side in memory that stays free. A token that answers
-        // for a balance has code, so its empty answer to a transfer is a valid one.
+        // for a balance has code, so its empty answer to a transfer is a valid one. Whether all answers are valid is asked at the end,
+        // since a revert undoes whatever came after the first that is not.
         assembly ("memory-safe") {
             let data := mload(0x40)
             mstore(data, 0x70a08231)
             mstore(add(data, 0x20), to)
+            if iszero(staticcall(gas(), token, add(data, 0x1c), 0x24, 0x00, 0x20)) {
+                returndatacopy(data, 0x00, returndatasize())
+                revert(data, returndatasize())
+            }
+            known := gt(returndatasize(), 0x1f)
+            let held := mload(0x00)
             mstore(add(data, 0x40), 0x23b872dd)
             mstore(add(data, 0x60), caller())
             mstore(add(data, 0x80), to)
             mstore(add(data, 0xa0), amount)
-            done := staticcall(gas(), token, add(data, 0x1c), 0x24, 0x00, 0x20)
-            known := gt(returndatasize(), 0x1f)
-            if and(done, known) {
-                let held := mload(0x00)
-                done := call(gas(), token, 0, add(data, 0x5c), 0x64, 0x00, 0x20)
-                if done {
-                    known := or(iszero(returndatasize()), and(gt(returndatasize(), 0x1f), eq(mload(0x00), 1)))
-                    if known {
-                        done := staticcall(gas(), token, add(data, 0x1c), 0x24, 0x00, 0x20)
-                        known := gt(returndatasize(), 0x1f)
-                        let holds := mload(0x00)
-                        received := mul(gt(holds, held), sub(holds, held))
-                    }
-                }
-            }
-            if iszero(done) {
+            if iszero(call(gas(), token, 0, add(data, 0x5c), 0x64, 0x00, 0x20)) {
                 returndatacopy(data, 0x00, returndatasize())
                 revert(data, returndatasize())
             }
+            known := and(known, or(iszero(returndatasize()), and(gt(returndatasize(), 0x1f), eq(mload(0x00), 1))))
+            if iszero(staticcall(gas(), token, add(data, 0x1c), 0x24, 0x00, 0x20)) {
+                returndatacopy(data, 0x00, returndatasize())
+                revert(data, returndatasize())
+            }
+            known := and(known, gt(returndatasize(), 0x1f))
+            let holds := mload(0x00)
+            received := mul(gt(holds, held), sub(holds, held))
         }
         if (!known) revert SafeERC20.SafeERC20FailedOperation(token);
     }

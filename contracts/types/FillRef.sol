@@ -14,6 +14,43 @@ using FillRefLibrary for FillRef global;
 library FillRefLibrary {
     uint256 internal constant BYTES = 0x140;
 
+    /// @dev A fill of `market` in memory that stays free, since whoever creates one only answers with it.
+    function create(bytes32 market_) internal pure returns (FillRef fill) {
+        assembly ("memory-safe") {
+            fill := mload(0x40)
+            mstore(add(fill, 0x100), market_)
+        }
+    }
+
+    /// @dev What is known before the walk.
+    function setCurve(FillRef self, uint256 curveSeq, bool isBuy, uint256 consumed, bool charged) internal pure {
+        assembly ("memory-safe") {
+            mstore(add(self, 0x20), curveSeq)
+            mstore(add(self, 0x40), isBuy)
+            mstore(add(self, 0xe0), consumed)
+            mstore(add(self, 0x120), charged)
+        }
+    }
+
+    /// @dev Ends the call with this fill as its answer, completed by what is known after the walk. A struct of static members is encoded as
+    /// it lies in memory.
+    function answer(FillRef self, uint256 fillSeq, uint256 baseAmount, uint256 quoteAmount) internal pure {
+        assembly ("memory-safe") {
+            mstore(self, fillSeq)
+            mstore(add(self, 0x60), baseAmount)
+            mstore(add(self, 0x80), quoteAmount)
+            mstore(add(self, 0xa0), 0)
+            mstore(add(self, 0xc0), 0)
+            return(self, 0x140)
+        }
+    }
+
+    function consumedBefore(FillRef self) internal pure returns (uint256 units) {
+        assembly ("memory-safe") {
+            units := mload(add(self, 0xe0))
+        }
+    }
+
     /// @return amount What the taker pays: quote units when it buys, else base units.
     function amountIn(FillRef self) internal pure returns (uint256 amount) {
         // Same as fill.isBuy ? fill.quoteAmount : fill.baseAmount.

@@ -28,7 +28,7 @@ export function orderCalldata(
   const isBuy = quote.kind === 'buy';
   const own = parts.find(({ id }) => id === OWN);
   if (own !== undefined && parts.length === 1) {
-    return SETTLER.encodeFunctionData('fill', [signed, isBuy, quote.feeUnits]) as Hex;
+    return SETTLER.encodeFunctionData('fill', [quote.feeUnits, isBuy, signed]) as Hex;
   }
   // What a purchase does not need comes back to the owner, so each call may use what is left over.
   const spare = parts.reduce((rest, part) => rest - part.inUnits, quote.sellUnits - quote.feeUnits);

@@ -18,7 +18,7 @@ export declare namespace ICurveBook {
     }
 
   export interface ICurveBookInterface extends Interface {
-    getFunction(nameOrSignature: "chargesFees" | "consume" | "curveWords" | "isPoster" | "listMarket" | "marketAt" | "marketCount" | "marketState" | "post" | "postBatch" | "preview" | "setMaxTtl" | "setPoster" | "setTakerFees"): FunctionFragment;
+    getFunction(nameOrSignature: "chargesFees" | "consume" | "curveWords" | "isPoster" | "listMarket" | "marketAt" | "marketCount" | "marketState" | "post" | "postBatch" | "preview" | "previewSwap" | "setMaxTtl" | "setPoster" | "setTakerFees"): FunctionFragment;
 
     getEvent(nameOrSignatureOrTopic: "CurvePosted" | "CurveTouched" | "MarketListed" | "MaxTtlSet" | "PostSkipped" | "PosterSet" | "TakerFeesSet"): EventFragment;
 
@@ -33,6 +33,7 @@ encodeFunctionData(functionFragment: 'marketState', values: [BytesLike]): string
 encodeFunctionData(functionFragment: 'post', values: [BytesLike]): string;
 encodeFunctionData(functionFragment: 'postBatch', values: [BytesLike]): string;
 encodeFunctionData(functionFragment: 'preview', values: [AddressLike, AddressLike, BigNumberish, boolean]): string;
+encodeFunctionData(functionFragment: 'previewSwap', values: [AddressLike, AddressLike, BigNumberish, boolean]): string;
 encodeFunctionData(functionFragment: 'setMaxTtl', values: [BytesLike, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'setPoster', values: [AddressLike, boolean]): string;
 encodeFunctionData(functionFragment: 'setTakerFees', values: [BytesLike, boolean]): string;
@@ -48,6 +49,7 @@ decodeFunctionResult(functionFragment: 'marketState', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'post', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'postBatch', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'preview', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'previewSwap', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'setMaxTtl', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'setPoster', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'setTakerFees', data: BytesLike): Result;
@@ -260,6 +262,14 @@ decodeFunctionResult(functionFragment: 'setTakerFees', data: BytesLike): Result;
     
 
     
+    previewSwap: TypedContractMethod<
+      [tokenIn: AddressLike, tokenOut: AddressLike, amount: BigNumberish, exactOut: boolean, ],
+      [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
+      'view'
+    >
+    
+
+    
     setMaxTtl: TypedContractMethod<
       [market: BytesLike, maxTtlSec: BigNumberish, ],
       [void],
@@ -337,6 +347,11 @@ getFunction(nameOrSignature: 'postBatch'): TypedContractMethod<
       'nonpayable'
     >;
 getFunction(nameOrSignature: 'preview'): TypedContractMethod<
+      [tokenIn: AddressLike, tokenOut: AddressLike, amount: BigNumberish, exactOut: boolean, ],
+      [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
+      'view'
+    >;
+getFunction(nameOrSignature: 'previewSwap'): TypedContractMethod<
       [tokenIn: AddressLike, tokenOut: AddressLike, amount: BigNumberish, exactOut: boolean, ],
       [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
       'view'

@@ -10,7 +10,7 @@ import type { TypedContractEvent, TypedDeferredTopicFilter, TypedEventLog, Typed
 
     
 
-    encodeFunctionData(functionFragment: 'pay', values: [AddressLike, BigNumberish, BytesLike]): string;
+    encodeFunctionData(functionFragment: 'pay', values: [BigNumberish, BytesLike, AddressLike]): string;
 
     decodeFunctionResult(functionFragment: 'pay', data: BytesLike): Result;
   }
@@ -52,7 +52,7 @@ import type { TypedContractEvent, TypedDeferredTopicFilter, TypedEventLog, Typed
     
     
     pay: TypedContractMethod<
-      [token: AddressLike, amount: BigNumberish, payment: BytesLike, ],
+      [amount: BigNumberish, payment: BytesLike, token: AddressLike, ],
       [void],
       'nonpayable'
     >
@@ -62,7 +62,7 @@ import type { TypedContractEvent, TypedDeferredTopicFilter, TypedEventLog, Typed
     getFunction<T extends ContractMethod = ContractMethod>(key: string | FunctionFragment): T;
 
     getFunction(nameOrSignature: 'pay'): TypedContractMethod<
-      [token: AddressLike, amount: BigNumberish, payment: BytesLike, ],
+      [amount: BigNumberish, payment: BytesLike, token: AddressLike, ],
       [void],
       'nonpayable'
     >;

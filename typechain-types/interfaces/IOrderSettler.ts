@@ -27,12 +27,12 @@ export declare namespace IOrderSettler {
 
     getEvent(nameOrSignatureOrTopic: "ExecutorSet" | "OrderFilled" | "TargetSet"): EventFragment;
 
-    encodeFunctionData(functionFragment: 'fill', values: [IOrderSettler.OrderStruct, boolean, BigNumberish]): string;
+    encodeFunctionData(functionFragment: 'fill', values: [BigNumberish, boolean, IOrderSettler.OrderStruct]): string;
 encodeFunctionData(functionFragment: 'fillRoute', values: [IOrderSettler.OrderStruct, IOrderSettler.RouteStruct]): string;
 encodeFunctionData(functionFragment: 'isExecutor', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'isTarget', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'orderWitnessTypehash', values?: undefined): string;
-encodeFunctionData(functionFragment: 'pay', values: [AddressLike, BigNumberish, BytesLike]): string;
+encodeFunctionData(functionFragment: 'pay', values: [BigNumberish, BytesLike, AddressLike]): string;
 encodeFunctionData(functionFragment: 'permit2', values?: undefined): string;
 encodeFunctionData(functionFragment: 'setExecutor', values: [AddressLike, boolean]): string;
 encodeFunctionData(functionFragment: 'setTarget', values: [AddressLike, boolean]): string;
@@ -122,7 +122,7 @@ decodeFunctionResult(functionFragment: 'witnessTypeString', data: BytesLike): Re
     
     
     fill: TypedContractMethod<
-      [order: IOrderSettler.OrderStruct, exactOut: boolean, feeAmount: BigNumberish, ],
+      [feeAmount: BigNumberish, exactOut: boolean, order: IOrderSettler.OrderStruct, ],
       [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
       'nonpayable'
     >
@@ -162,7 +162,7 @@ decodeFunctionResult(functionFragment: 'witnessTypeString', data: BytesLike): Re
 
     
     pay: TypedContractMethod<
-      [token: AddressLike, amount: BigNumberish, payment: BytesLike, ],
+      [amount: BigNumberish, payment: BytesLike, token: AddressLike, ],
       [void],
       'nonpayable'
     >
@@ -204,7 +204,7 @@ decodeFunctionResult(functionFragment: 'witnessTypeString', data: BytesLike): Re
     getFunction<T extends ContractMethod = ContractMethod>(key: string | FunctionFragment): T;
 
     getFunction(nameOrSignature: 'fill'): TypedContractMethod<
-      [order: IOrderSettler.OrderStruct, exactOut: boolean, feeAmount: BigNumberish, ],
+      [feeAmount: BigNumberish, exactOut: boolean, order: IOrderSettler.OrderStruct, ],
       [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
       'nonpayable'
     >;
@@ -229,7 +229,7 @@ getFunction(nameOrSignature: 'orderWitnessTypehash'): TypedContractMethod<
       'view'
     >;
 getFunction(nameOrSignature: 'pay'): TypedContractMethod<
-      [token: AddressLike, amount: BigNumberish, payment: BytesLike, ],
+      [amount: BigNumberish, payment: BytesLike, token: AddressLike, ],
       [void],
       'nonpayable'
     >;

@@ -178,7 +178,7 @@ contract HostileTokensTest is Orders {
             IOrderSettler.Order memory order = _sign(_order(address(base), address(_token), 1e18, 0));
             vm.prank(EXECUTOR);
             vm.expectRevert(refusal);
-            settler.fill(order, false, 0);
+            settler.fill(0, false, order);
             assertEq(entrypoint.quote(address(base), address(_token), 1e18), quoted, "nothing was taken");
             assertEq(base.balanceOf(signer), 10 ** 30, "nor paid");
         }
@@ -247,7 +247,7 @@ contract HostileTokensTest is Orders {
         order = _sign(order);
         vm.startPrank(EXECUTOR);
         if (what < 10) {
-            try settler.fill(order, what == 9, fee) {} catch {}
+            try settler.fill(fee, what == 9, order) {} catch {}
         } else {
             IOrderSettler.Route memory route = _route(amountIn, fee);
             uint256 rest = amountIn - fee;

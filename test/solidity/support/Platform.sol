@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.28;
 
-import {ERC1967Proxy} from "@openzeppelin/contracts/proxy/ERC1967/ERC1967Proxy.sol";
 import {IOrderSettler} from "../../../contracts/interfaces/IOrderSettler.sol";
 import {ICurveBook} from "../../../contracts/interfaces/ICurveBook.sol";
 import {IEntrypoint} from "../../../contracts/interfaces/IEntrypoint.sol";
@@ -54,6 +53,10 @@ abstract contract Platform is RandomCurves, Deployer {
         _fund(TAKER, quote, 10 ** 30);
     }
 
+    function _proxy(address implementation, bytes memory initialization) private returns (address) {
+        return deploy("PlatformProxy.sol:PlatformProxy", abi.encode(implementation, initialization));
+    }
+
     /// @dev Implementations are bound to the proxies' addresses, which follow from this contract's nonce.
     function _deploy() private {
         permit2 = new SignatureTransfers();
@@ -63,15 +66,12 @@ abstract contract Platform is RandomCurves, Deployer {
         address entrypointAt = vm.computeCreateAddress(address(this), nonce + 5);
         address settlerAt = vm.computeCreateAddress(address(this), nonce + 6);
         address custodianImpl = deploy("Custodian.sol:Custodian", abi.encode(entrypointAt, bookAt, settlerAt));
-        address bookImpl = deploy("CurveBook.sol:CurveBook", abi.encode(entrypointAt));
+        address bookImpl = deploy("CurveBook.sol:CurveBook", abi.encode(entrypointAt, custodianAt));
         address entrypointImpl = deploy("Entrypoint.sol:Entrypoint", abi.encode(bookAt, custodianAt, settlerAt));
-        custodian = ICustodian(
-            address(new ERC1967Proxy(custodianImpl, abi.encodeCall(ICustodianSetup.initialize, (OWNER, DELAY_SEC))))
-        );
-        book = ICurveBook(address(new ERC1967Proxy(bookImpl, abi.encodeCall(IOwnerSetup.initialize, (OWNER)))));
-        entrypoint = IEntrypoint(
-            address(new ERC1967Proxy(entrypointImpl, abi.encodeCall(IOwnerSetup.initialize, (OWNER))))
-        );
+        bytes memory initialize = abi.encodeCall(IOwnerSetup.initialize, (OWNER));
+        custodian = ICustodian(_proxy(custodianImpl, abi.encodeCall(ICustodianSetup.initialize, (OWNER, DELAY_SEC))));
+        book = ICurveBook(_proxy(bookImpl, initialize));
+        entrypoint = IEntrypoint(_proxy(entrypointImpl, initialize));
         settler = IOrderSettler(
             deploy(
                 "OrderSettler.sol:OrderSettler",
@@ -238,14 +238,19 @@ abstract contract Platform is RandomCurves, Deployer {
         return entrypoint.swapExactOutput(tokenIn, tokenOut, amountOut, type(uint256).max, TAKER, block.timestamp);
     }
 
-    function _quote(bool isBuy, uint256 amountIn) internal view returns (uint256) {
+    /// @dev What the entrypoint quotes is what the book previews, to the unit.
+    function _quote(bool isBuy, uint256 amountIn) internal view returns (uint256 amountOut) {
         (address tokenIn, address tokenOut) = _pair(isBuy);
-        return entrypoint.quote(tokenIn, tokenOut, amountIn);
+        amountOut = entrypoint.quote(tokenIn, tokenOut, amountIn);
+        (, uint256 previewed) = book.previewSwap(tokenIn, tokenOut, amountIn, false);
+        assertEq(previewed, amountOut, "previewSwap, exact input");
     }
 
-    function _quoteExactOutput(bool isBuy, uint256 amountOut) internal view returns (uint256) {
+    function _quoteExactOutput(bool isBuy, uint256 amountOut) internal view returns (uint256 amountIn) {
         (address tokenIn, address tokenOut) = _pair(isBuy);
-        return entrypoint.quoteExactOutput(tokenIn, tokenOut, amountOut);
+        amountIn = entrypoint.quoteExactOutput(tokenIn, tokenOut, amountOut);
+        (uint256 previewed, ) = book.previewSwap(tokenIn, tokenOut, amountOut, true);
+        assertEq(previewed, amountIn, "previewSwap, exact output");
     }
 
     /// @dev Base units of one side that can still be taken: what the market says when asked for more, borne out by quotes.

@@ -5,6 +5,7 @@ import {Ownable, Ownable2Step} from "@openzeppelin/contracts/access/Ownable2Step
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
 import {ICurveBook} from "../../../contracts/interfaces/ICurveBook.sol";
 import {IEntrypoint} from "../../../contracts/interfaces/IEntrypoint.sol";
+import {IOrderPayer} from "../../../contracts/interfaces/IOrderPayer.sol";
 import {IOrderSettler} from "../../../contracts/interfaces/IOrderSettler.sol";
 import {IExchange, Orders} from "../support/Orders.sol";
 import {IMintableToken} from "../support/Interfaces.sol";
@@ -54,7 +55,7 @@ contract OrderSettlerTest is Orders {
         if (fee > slack) {
             vm.expectRevert(abi.encodeWithSelector(IEntrypoint.ExcessiveInput.selector, cost, cost + slack - fee));
         }
-        settler.fill(order, true, fee);
+        settler.fill(fee, true, order);
         if (fee <= slack) _expectChanges(true, cost + fee, cost + fee, 1e18, 1e18);
     }
 
@@ -67,7 +68,7 @@ contract OrderSettlerTest is Orders {
         vm.prank(EXECUTOR);
         if (minimum > quoted)
             vm.expectRevert(abi.encodeWithSelector(IEntrypoint.InsufficientOutput.selector, quoted, minimum));
-        settler.fill(order, false, fee);
+        settler.fill(fee, false, order);
         if (minimum <= quoted) _expectChanges(false, amount, amount, quoted, quoted);
     }
 
@@ -75,10 +76,10 @@ contract OrderSettlerTest is Orders {
         IOrderSettler.Order memory order = _signed(false, 1e18, 0);
         vm.prank(EXECUTOR);
         vm.expectRevert(abi.encodeWithSelector(IOrderSettler.FeeTooHigh.selector, uint256(1e18 + 1), uint256(1e18)));
-        settler.fill(order, false, 1e18 + 1);
+        settler.fill(1e18 + 1, false, order);
         vm.prank(EXECUTOR);
         vm.expectRevert(ICurveBook.ZeroAmount.selector);
-        settler.fill(order, false, 1e18);
+        settler.fill(1e18, false, order);
     }
 
     /// @dev Orders pay no taker fee, whatever their owner pays when it trades by itself.
@@ -100,7 +101,7 @@ contract OrderSettlerTest is Orders {
         _fill(order, false, 0);
         vm.startPrank(EXECUTOR);
         vm.expectRevert(SignatureTransfers.InvalidNonce.selector);
-        settler.fill(order, false, 0);
+        settler.fill(0, false, order);
         vm.expectRevert(SignatureTransfers.InvalidNonce.selector);
         settler.fillRoute(order, _route(1e18, 0));
     }
@@ -118,7 +119,7 @@ contract OrderSettlerTest is Orders {
             vm.startPrank(EXECUTOR);
             // The other way round, the market has its say before Permit2.
             if (i != 6) vm.expectRevert(SignatureTransfers.InvalidSigner.selector);
-            if (i != 6) settler.fill(order, false, 0);
+            if (i != 6) settler.fill(0, false, order);
             vm.expectRevert(SignatureTransfers.InvalidSigner.selector);
             settler.fillRoute(order, _route(1e18, 0));
             vm.stopPrank();
@@ -130,7 +131,7 @@ contract OrderSettlerTest is Orders {
         vm.warp(block.timestamp + 1);
         vm.prank(EXECUTOR);
         vm.expectRevert(abi.encodeWithSelector(SignatureTransfers.SignatureExpired.selector, START));
-        settler.fill(order, false, 0);
+        settler.fill(0, false, order);
     }
 
     function test_TypedData() external view {
@@ -297,7 +298,7 @@ contract OrderSettlerTest is Orders {
             vm.expectRevert(abi.encodeWithSelector(IOrderSettler.ForbiddenRecipient.selector, bad[i]));
             settler.fillRoute(order, _route(1e18, 0));
             vm.expectRevert(abi.encodeWithSelector(IEntrypoint.ForbiddenRecipient.selector, bad[i]));
-            settler.fill(order, false, 0);
+            settler.fill(0, false, order);
             vm.stopPrank();
         }
     }
@@ -333,10 +334,10 @@ contract OrderSettlerTest is Orders {
         settler.setExecutor(address(exchange), true);
         IOrderSettler.Order memory inner = _signed(false, 1e18, 0);
         bytes memory reentered = abi.encodeWithSelector(ReentrancyGuardTransient.ReentrancyGuardReentrantCall.selector);
-        _expectInner(abi.encodeCall(IOrderSettler.fill, (inner, false, 0)), reentered);
+        _expectInner(abi.encodeCall(IOrderSettler.fill, (0, false, inner)), reentered);
         _expectInner(abi.encodeCall(IOrderSettler.fillRoute, (inner, _route(1e18, 0))), reentered);
         _expectInner(
-            abi.encodeWithSignature("pay(address,uint256,bytes)", address(base), 1e18, ""),
+            abi.encodeCall(IOrderPayer.pay, (1e18, "", address(base))),
             abi.encodeWithSelector(IOrderSettler.NotEntrypoint.selector, address(exchange))
         );
     }
@@ -348,7 +349,7 @@ contract OrderSettlerTest is Orders {
         bytes memory denied = abi.encodeWithSelector(IOrderSettler.NotExecutor.selector, OWNER);
         vm.startPrank(OWNER);
         vm.expectRevert(denied);
-        settler.fill(order, false, 0);
+        settler.fill(0, false, order);
         vm.expectRevert(denied);
         settler.fillRoute(order, _route(1e18, 0));
         vm.stopPrank();
@@ -358,10 +359,10 @@ contract OrderSettlerTest is Orders {
         base.mint(address(settler), 1e18);
         vm.prank(STRANGER);
         vm.expectRevert(abi.encodeWithSelector(IOrderSettler.NotEntrypoint.selector, STRANGER));
-        settler.pay(address(base), 1e18, "");
+        settler.pay(1e18, "", address(base));
         vm.prank(address(entrypoint));
         vm.expectRevert(abi.encodeWithSelector(IOrderSettler.NotEntrypoint.selector, address(entrypoint)));
-        settler.pay(address(base), 1e18, "");
+        settler.pay(1e18, "", address(base));
     }
 
     function test_RevertWhen_SwapOrderIsNotCalledByTheSettler() external {

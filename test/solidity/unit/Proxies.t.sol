@@ -164,7 +164,7 @@ contract ProxiesTest is Platform {
         return
             [
                 deploy("Custodian.sol:Custodian", abi.encode(entrypoint, book, settler)),
-                deploy("CurveBook.sol:CurveBook", abi.encode(entrypoint)),
+                deploy("CurveBook.sol:CurveBook", abi.encode(entrypoint, custodian)),
                 deploy("Entrypoint.sol:Entrypoint", abi.encode(book, custodian, settler))
             ];
     }

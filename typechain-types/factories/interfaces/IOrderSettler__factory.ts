@@ -227,6 +227,16 @@
   {
     "inputs": [
       {
+        "internalType": "uint256",
+        "name": "feeAmount",
+        "type": "uint256"
+      },
+      {
+        "internalType": "bool",
+        "name": "exactOut",
+        "type": "bool"
+      },
+      {
         "components": [
           {
             "internalType": "address",
@@ -277,16 +287,6 @@
         "internalType": "struct IOrderSettler.Order",
         "name": "order",
         "type": "tuple"
-      },
-      {
-        "internalType": "bool",
-        "name": "exactOut",
-        "type": "bool"
-      },
-      {
-        "internalType": "uint256",
-        "name": "feeAmount",
-        "type": "uint256"
       }
     ],
     "name": "fill",
@@ -479,11 +479,6 @@
   {
     "inputs": [
       {
-        "internalType": "address",
-        "name": "token",
-        "type": "address"
-      },
-      {
         "internalType": "uint256",
         "name": "amount",
         "type": "uint256"
@@ -492,6 +487,11 @@
         "internalType": "bytes",
         "name": "payment",
         "type": "bytes"
+      },
+      {
+        "internalType": "address",
+        "name": "token",
+        "type": "address"
       }
     ],
     "name": "pay",
