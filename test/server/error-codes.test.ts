@@ -83,8 +83,8 @@ withGateway('every documented code', (suite) => {
       agent_not_found: async () => sent(await approval(1, ethers.ZeroAddress, 'nobody')),
       schedule_too_soon: () => acted({ type: 'scheduleCancel', time: nowMs }),
       schedule_used_up: async () => {
-        // Noon, so that all of it happens on one day.
-        let atMs = Math.floor(nowMs / 86_400_000) * 86_400_000 + 43_200_000;
+        // The next noon, so that all of it happens on one day, and the gateway's time only goes forwards.
+        let atMs = Math.floor((nowMs + 43_200_000) / 86_400_000) * 86_400_000 + 43_200_000;
         time.nowMs = () => atMs;
         for (let count = 0; count < 10; count += 1) {
           await acted({ type: 'scheduleCancel', time: atMs + 5_000 }, { nonce: atMs }, 2);
