@@ -22,6 +22,7 @@ import { API_DESCRIPTION, API_TITLE, VERSION } from './version.js';
 
 export interface HttpHandle {
   url: string;
+  port: number;
   /** Wakes the gateway's follower. */
   onGeneration(): void;
   facts(): GatewayFacts;
@@ -107,6 +108,7 @@ export async function startHttp(
   });
   return {
     url: server.url,
+    port: server.port,
     onGeneration: gateway.onGeneration,
     facts() {
       const book = gateway.book();

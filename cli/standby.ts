@@ -50,7 +50,7 @@ export async function serveStandby(
     await ended;
     stopping.abort();
     await http.close();
-    return Number.parseInt(new URL(http.url).port, 10);
+    return http.port;
   } catch (error) {
     if (!(error instanceof ListenError)) throw error;
     logger.warn({ err: error }, 'on standby without serving reads');

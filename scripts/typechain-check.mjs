@@ -5,8 +5,13 @@ import { ensureCompiled } from './compile.mjs';
 import { projectRoot, say } from './console.mjs';
 import { run, runOrExit } from './process.mjs';
 
-/** Lists come in the order in which the file system names the artifacts, which differs between machines. */
-const linesOf = (text) => text.split('\n').sort().join('\n');
+/** Lists come in the order in which the file system names the artifacts, which differs between machines; the first item is indented. */
+const linesOf = (text) =>
+  text
+    .split('\n')
+    .map((line) => line.trim())
+    .sort()
+    .join('\n');
 
 /** @param {string} file @returns {Promise<boolean>} */
 async function isStale(file) {
