@@ -153,6 +153,7 @@ export default tseslint.config(
           'clearTimeout',
           'clearInterval',
           'fetch',
+          'AbortSignal',
         ].map((name) => [name, 'readonly']),
       ),
     },

@@ -53,7 +53,7 @@ export const settingsSchema = z.object({
     .transform((items) => items.map((item) => item.split('=') as [string, string]))
     .transform((floors) => Object.fromEntries(floors.map(([name, floor]) => [tokenName(name), floor])))
     .describe(
-      "least that the operator's row should have, as <SYMBOL or address>=<amount>,…; an amount may be negative; 0 for others",
+      "least that the operator's row should have, as <SYMBOL or address>=<amount>,…; an amount may be negative; others may owe 1000 of their smallest units, the dust of rounding",
     ),
   POSTER_PRIVATE_KEY: privateKey.optional().describe("signs posts; default: the manifest's poster account"),
   SETTLER_PRIVATE_KEY: privateKey.optional().describe("signs settlements; default: the manifest's settler account"),
@@ -103,7 +103,9 @@ export const settingsSchema = z.object({
     .enum(['true', 'false'])
     .default('false')
     .transform((value) => value === 'true')
-    .describe('take the client address from X-Forwarded-For; only behind a proxy that sets it'),
+    .describe(
+      'take the client address from the end of X-Forwarded-For; only behind a proxy, which sets it or adds to it',
+    ),
   PUBLIC_URL: z.url().optional().describe('base URL as clients see it, for /openapi.json'),
   ORDER_FAILURES_PER_MINUTE: integer(1, 1_000_000, 120).describe(
     'signed requests per minute and IP address that may name nobody before others are refused',

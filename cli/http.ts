@@ -4,6 +4,7 @@ import { createApp } from '../server/app.js';
 import { listen } from '../server/listen.js';
 import type { GatewayFacts, Metrics } from '../server/ops/metrics.js';
 import { openApiRoutes } from '../server/openapi/routes.js';
+import { logActions } from '../server/orders/action-log.js';
 import { createGateway, type Gateway } from '../server/orders/engine.js';
 import { explainRoutes } from '../server/orders/explain.js';
 import { ordersRoutes } from '../server/orders/routes.js';
@@ -40,13 +41,15 @@ export interface HttpOptions {
   metrics: Pick<Metrics, 'observe' | 'actions'>;
   /** Called when a gasless order was accepted. */
   onSwapOrder(): void;
+  /** Called at most once, when what is served can't be brought up to date any more: it must be started anew. */
+  onOutdated(): void;
 }
 
 /** Starts the gateway and the HTTP server in front of it; without a writer as a standby. */
 export async function startHttp(
   shared: Shared,
   writer: Writer | null,
-  { signal, metrics, onSwapOrder }: HttpOptions,
+  { signal, metrics, onSwapOrder, onOutdated }: HttpOptions,
 ): Promise<HttpHandle> {
   const { config, db, logger } = shared;
   const startedMs = shared.nowMs();
@@ -65,8 +68,11 @@ export async function startHttp(
     clock: shared.nowMs,
     logger,
   });
-  const gateway = metrics.actions.timed(untimed);
-  const running = gateway.run(signal);
+  const gateway = logActions(metrics.actions.timed(untimed), logger);
+  const running = gateway.run(signal).catch((error: unknown) => {
+    logger.warn({ err: error }, 'the gateway can not follow the logs any further');
+    onOutdated();
+  });
   const sessions = createSessions();
   const info = { db, gateway, clock: shared.nowMs, config: orderConfig };
   const checkpoints = createCheckpointView({
@@ -76,7 +82,10 @@ export async function startHttp(
     logger,
   });
   const following = checkpoints.run(signal);
-  const swaps = swapRouter(shared, onSwapOrder);
+  const swaps = swapRouter(shared, ({ id: orderId, quoteId, owner }) => {
+    logger.info({ orderId, quoteId, owner }, 'signed order accepted');
+    onSwapOrder();
+  });
   const limits = readLimits(config.READ_REQUESTS_PER_MINUTE);
   const app = createApp({
     routers: [

@@ -8,6 +8,7 @@ import { readBalances } from '../ledger/ledger-log.js';
 import { readOperatorStandings } from '../ledger/operator-row.js';
 import { databaseBytes } from '../ledger/storage.js';
 import { readFoldPosition } from '../ledger/fold.js';
+import type { Address } from '../core/types.js';
 import type { Shared } from './shared.js';
 
 export interface Ops {
@@ -52,6 +53,8 @@ const readinessOf =
 
 function metricSources(shared: Shared, sources: OpsSources): MetricSources {
   const { keepers, markets, db, nowMs } = shared;
+  const symbolOf = (address: Address): string =>
+    markets.flatMap(({ base, quote }) => [base, quote]).find((token) => token.address === address)?.symbol ?? address;
   return {
     readiness: readinessOf(shared, sources),
     ledger() {
@@ -66,11 +69,13 @@ function metricSources(shared: Shared, sources: OpsSources): MetricSources {
         generation: status.durableInventoryRevision,
       };
     },
+    solvency: () =>
+      shared
+        .watcherStatus()
+        .solvency.map(({ token, differenceUnits }) => ({ token: symbolOf(token), differenceUnits })),
     async unattributed() {
-      const tokens = markets.flatMap(({ base, quote }) => [base, quote]);
-      const symbols = new Map(tokens.map(({ address, symbol }) => [address, symbol]));
       const rows = await readBalances(db.knex, { account: UNATTRIBUTED });
-      return rows.map(({ token, balanceUnits }) => ({ token: symbols.get(token) ?? token, units: balanceUnits }));
+      return rows.map(({ token, balanceUnits }) => ({ token: symbolOf(token), units: balanceUnits }));
     },
     async operator() {
       const { operator, OPERATOR_FLOORS } = shared.config;

@@ -5,6 +5,7 @@ import { claimCommand } from './commands/claim.js';
 import type { Command, Io } from './commands/command.js';
 import { haltCommand, resumeCommand } from './commands/halt.js';
 import { makerCommand } from './commands/maker.js';
+import { marketCommand } from './commands/market.js';
 import { outboxCommand } from './commands/outbox.js';
 import { reconcileCommand } from './commands/reconcile.js';
 import { statusCommand } from './commands/status.js';
@@ -15,6 +16,7 @@ import { SERVE_HELP, serveCommand } from './serve.js';
 /** Operator commands by name. */
 export const COMMANDS: Readonly<Record<string, Command>> = {
   maker: makerCommand,
+  market: marketCommand,
   status: statusCommand,
   verify: verifyCommand,
   reconcile: reconcileCommand,

@@ -1,7 +1,7 @@
-import { pino } from 'pino';
 import type { Market } from '../core/types.js';
 import type { Loop } from '../keepers/loop.js';
 import { createRemoteStatus } from '../keepers/watcher/remote-status.js';
+import { narrate } from '../keepers/watcher/narrate.js';
 import { judgeReadiness, type WatcherStatus } from '../keepers/watcher/status.js';
 import { createWatcher } from '../keepers/watcher/watcher.js';
 import { bindDeployment, migrate, openDb } from '../ledger/db.js';
@@ -11,18 +11,19 @@ import { acquireWriter } from '../ledger/writers.js';
 import type { Config, Role } from './config.js';
 import { fillLine } from './fill-line.js';
 import { startHttp, type HttpHandle } from './http.js';
+import { createLogger } from './logger.js';
 import { startFolder, startPoster, startSettler } from './keepers.js';
 import { startOps, type Ops } from './ops.js';
 import { rpcPool, type Shared } from './shared.js';
 import { serveStandby } from './standby.js';
 import { startExecutor } from './swap.js';
 
-/** The ledger was reconciled with the chain: what roles hold in memory is out of date, and they start again. */
+/** The ledger was reconciled with the chain, or rows were folded before they were read: roles start again from what is stored. */
 export class RolesOutdatedError extends Error {
   override readonly name = 'RolesOutdatedError';
 
   constructor() {
-    super('the ledger was reconciled; starting the roles again');
+    super('what the roles hold in memory is out of date; starting them again');
   }
 }
 
@@ -44,13 +45,24 @@ const LOG_OF: Partial<Record<Role, LogName>> = {
   executor: 'swap',
 };
 
+export interface StartOptions {
+  /** Gives the start up, which may wait for logs that another process holds. A set of roles that runs is stopped by `stop`. */
+  signal: AbortSignal;
+  /** Gets one line per fill. */
+  printLine(line: string): void;
+}
+
 /**
- * Starts the configured roles over one database. Each writer role waits until it owns its log. `printLine` gets one line per fill.
+ * Starts the configured roles over one database. Each writer role waits until it owns its log. Resolves with null, and leaves nothing
+ * behind, when it was told to give up before that.
  */
-export async function startRoles(config: Config, printLine: (line: string) => void): Promise<Running> {
-  const logger = pino({ level: config.LOG_LEVEL, base: undefined }, pino.destination({ fd: 2, sync: true }));
+export async function startRoles(
+  config: Config,
+  { signal: interrupt, printLine }: StartOptions,
+): Promise<Running | null> {
+  const logger = createLogger(config.LOG_LEVEL);
   const stopping = new AbortController();
-  const { signal } = stopping;
+  const signal = AbortSignal.any([stopping.signal, interrupt]);
   let fail: (error: Error) => void = () => undefined;
   const failed = new Promise<Error>((resolve) => (fail = resolve));
 
@@ -60,7 +72,13 @@ export async function startRoles(config: Config, printLine: (line: string) => vo
   let http: HttpHandle | null = null;
   let ops: Ops | null = null;
   let failure: Error | null = null;
-  void failed.then((error) => (failure = error));
+  let isStarting = true;
+  void failed.then((error) => {
+    failure = error;
+    logger.error({ err: error }, 'the roles end');
+    // While it waits for one log another one may be lost.
+    if (isStarting) stopping.abort(error);
+  });
 
   async function stop(): Promise<void> {
     stopping.abort();
@@ -105,10 +123,11 @@ export async function startRoles(config: Config, printLine: (line: string) => vo
       failure: () => failure?.message ?? null,
     });
     const acquired = acquireWriters(config.ROLES);
+    acquired.catch(() => undefined);
     const { metrics } = ops;
     const onReversal = () => fail(new RolesOutdatedError());
     if (config.ROLES.includes('gateway')) {
-      const port = await serveStandby(shared, acquired, { signal, metrics, onReversal });
+      const port = await serveStandby(shared, acquired, { signal, metrics });
       if (port !== null) shared.config = { ...config, PORT: port };
     }
     await acquired;
@@ -130,7 +149,12 @@ export async function startRoles(config: Config, printLine: (line: string) => vo
     }
     const orderWriter = writers.get('order');
     if (orderWriter !== undefined) {
-      http = await startHttp(shared, orderWriter, { signal, metrics, onSwapOrder: () => executor?.wake() });
+      http = await startHttp(shared, orderWriter, {
+        signal,
+        metrics,
+        onSwapOrder: () => executor?.wake(),
+        onOutdated: onReversal,
+      });
       listeners.push(http.onGeneration);
       loops.push(startFolder(shared, orderWriter, signal));
     }
@@ -142,8 +166,10 @@ export async function startRoles(config: Config, printLine: (line: string) => vo
     if (config.ROLES.includes('settler')) loops.push(startSettler(shared, signal));
   } catch (error) {
     await stop();
+    if (interrupt.aborted) return null;
     throw error;
   }
+  isStarting = false;
   logger.info({ roles: config.ROLES, url: http?.url, metrics: ops.url, database: db.kind }, 'roles started');
   return { url: http?.url ?? null, stop, failed };
 }
@@ -185,6 +211,7 @@ async function startLedger(
     nowMs: shared.nowMs,
     logger,
     onGeneration(write) {
+      narrate(logger, markets, write);
       onFills(write);
       notify();
     },

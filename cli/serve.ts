@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { readCommandLine } from './arguments.js';
 import { ConfigError, loadConfig } from './config.js';
 import { RolesOutdatedError, startRoles } from './roles.js';
@@ -12,11 +13,12 @@ const EXIT_RESTART = 75;
 
 export const SERVE_HELP = `curvebook serve [options]
 
-Runs the roles of this process until it is interrupted. Every option overrides the setting of the same name in the environment.
+Runs the roles of this process until it is interrupted. Every option overrides the setting of the same name in the environment. Exit
+codes: 0 it was told to stop, 1 a restart won't help, 75 start it again.
 
   --manifest <path>   deployment manifest (MANIFEST)
   --database <url>    sqlite:<path> or postgres://… (DATABASE_URL)
-  --roles <list>      watcher,gateway,poster (ROLES)
+  --roles <list>      of watcher,gateway,poster,settler,executor (ROLES)
   --port <number>     HTTP port (PORT)
   --rpc <url>         JSON-RPC endpoint (RPC_URL)
 `;
@@ -30,18 +32,20 @@ export async function serveCommand(args: readonly string[]): Promise<number> {
       return 0;
     }
     const config = loadConfig(line.overrides);
-    const interrupted = new Promise<null>((resolve) => {
-      for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => resolve(null));
-    });
+    process.once('uncaughtException', endUnexpectedly);
+    const interrupt = new AbortController();
+    const { signal } = interrupt;
+    const interrupted = once(signal, 'abort').then(() => null);
+    for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => interrupt.abort());
     let port = config.PORT;
     for (;;) {
-      const running = await startRoles({ ...config, PORT: port }, (text) => process.stdout.write(`${text}\n`));
+      const running = await startRoles({ ...config, PORT: port }, { signal, printLine });
+      if (running === null) return 0;
       process.stdout.write(`serving ${config.ROLES.join(', ')}${running.url === null ? '' : ` at ${running.url}`}\n`);
       if (running.url !== null) port = toSafeInt(BigInt(new URL(running.url).port));
       const failure = await Promise.race([interrupted, running.failed]);
       await running.stop();
       if (failure === null) return 0;
-      process.stderr.write(`${failure.message}\n`);
       if (!(failure instanceof RolesOutdatedError)) return EXIT_RESTART;
     }
   } catch (error) {
@@ -49,4 +53,12 @@ export async function serveCommand(args: readonly string[]): Promise<number> {
     const permanent = error instanceof ConfigError || error instanceof DatabaseError || error instanceof ListenError;
     return permanent ? EXIT_CONFIGURATION : EXIT_RESTART;
   }
+}
+
+const printLine = (text: string): void => void process.stdout.write(`${text}\n`);
+
+/** By itself Node would end with 1, which says that a restart won't help. What is durable is consistent at every point. */
+function endUnexpectedly(error: unknown): never {
+  process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+  process.exit(EXIT_RESTART);
 }

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { createRemoteStatus } from '../keepers/watcher/remote-status.js';
+import { LogFoldedError } from '../ledger/errors.js';
 import { ListenError } from '../server/listen.js';
 import { startHttp, type HttpOptions } from './http.js';
 import type { Shared } from './shared.js';
@@ -7,29 +8,62 @@ import type { Shared } from './shared.js';
 /** How long a process waits for its logs before it serves reads meanwhile. */
 const PATIENCE_MS = 1_000;
 
+/** How long it waits before it starts again from what is stored. */
+const REBUILD_MS = 100;
+
 export interface StandbyOptions {
   signal: AbortSignal;
   metrics: HttpOptions['metrics'];
-  /** The ledger was reconciled: what is served is out of date. */
-  onReversal(): void;
 }
 
 /**
  * Serves reads while a process waits for logs that another one holds: everything but actions, which get 503 `standby`, and it says
- * of itself that it is not ready. Ends when `acquired` does, so that the address is free for the roles themselves; resolves with the
- * port that was served on, or null when nothing was, because the wait was short or the address is the holder's.
+ * of itself that it is not ready. When the ledger is reconciled, or rows are folded before they were read, it starts again from what
+ * is stored, on the same port; clients of its sockets connect anew. Ends when `acquired` does, so that the address is free for the
+ * roles themselves; resolves with the port that was served on, or null when nothing was, because the wait was short or the address is
+ * the holder's.
  */
 export async function serveStandby(
   shared: Shared,
   acquired: Promise<void>,
-  { signal, metrics, onReversal }: StandbyOptions,
+  { signal, metrics }: StandbyOptions,
 ): Promise<number | null> {
-  const ended = acquired.catch(() => undefined);
-  const isWaiting = await Promise.race([ended.then(() => false), delay(PATIENCE_MS, true)]);
-  if (!isWaiting) return null;
+  const { logger } = shared;
+  let isOver = false;
+  const ended = acquired
+    .catch(() => undefined)
+    .then(() => {
+      isOver = true;
+    });
+  await Promise.race([ended, delay(PATIENCE_MS)]);
+  let port: number | null = null;
+  while (!isOver && !signal.aborted) {
+    try {
+      port = await serveOnce(at(shared, port), ended, { signal, metrics });
+    } catch (error) {
+      if (error instanceof ListenError) {
+        logger.warn({ err: error }, 'on standby without serving reads');
+        await ended;
+        return null;
+      }
+      // Rows were folded between the checkpoint and them.
+      if (!(error instanceof LogFoldedError)) throw error;
+    }
+    if (!isOver) await Promise.race([ended, delay(REBUILD_MS)]);
+  }
+  return port;
+}
+
+const at = (shared: Shared, port: number | null): Shared =>
+  port === null ? shared : { ...shared, config: { ...shared.config, PORT: port } };
+
+/** Serves what is stored now and follows it, until `ended` does or it is out of date; resolves with the port. */
+async function serveOnce(shared: Shared, ended: Promise<void>, { signal, metrics }: StandbyOptions): Promise<number> {
   const { config, db, logger } = shared;
   const stopping = new AbortController();
   const both = AbortSignal.any([signal, stopping.signal]);
+  let onOutdated: () => void = () => undefined;
+  const outdated = new Promise<void>((resolve) => (onOutdated = resolve));
   const remote = createRemoteStatus({
     db,
     markets: [],
@@ -37,24 +71,20 @@ export async function serveStandby(
     pollIntervalMs: config.POLL_INTERVAL_MS,
     logger,
     onGeneration: () => undefined,
-    onReversal,
+    onReversal: onOutdated,
   });
   const loop = remote.start(both);
   try {
     const http = await startHttp(
       { ...shared, watcherStatus: remote.status, readiness: () => ({ ready: false, reason: 'standby' }) },
       null,
-      { signal: both, metrics, onSwapOrder: () => undefined },
+      { signal: both, metrics, onSwapOrder: () => undefined, onOutdated },
     );
     logger.info({ url: http.url }, 'on standby: another process holds a log');
-    await ended;
+    await Promise.race([ended, outdated]);
     stopping.abort();
     await http.close();
     return http.port;
-  } catch (error) {
-    if (!(error instanceof ListenError)) throw error;
-    logger.warn({ err: error }, 'on standby without serving reads');
-    return null;
   } finally {
     stopping.abort();
     await loop.done;

@@ -26,6 +26,9 @@ export const swapSettings = {
     'how much worse than the best route our own may be and still be taken by preferService',
   ),
   SWAP_MAX_SENDS: integer(1, 100, 5).describe('most transactions sent for one order'),
+  SWAP_MAX_GAS: integer(200_000, 30_000_000, 1_000_000).describe(
+    'most gas that an order may take; one that takes more is not sent, and expires',
+  ),
   SWAP_QUOTES_PER_MINUTE: integer(1, 1_000_000, 300).describe('quotes per client address and minute'),
   SWAP_ORDERS_PER_MINUTE: integer(1, 1_000_000, 60).describe('submitted orders per client address and minute'),
   SWAP_READS_PER_MINUTE: integer(1, 1_000_000, 1_200).describe(

@@ -5,11 +5,12 @@ import { createExecutor } from '../keepers/executor/executor.js';
 import type { Loop } from '../keepers/loop.js';
 import { createMarketData, type MarketData } from '../liquidity/market-data.js';
 import { createUniswapV3 } from '../liquidity/uniswap-v3.js';
+import type { SwapDeps } from '../server/swap/deps.js';
 import { swapRoutes } from '../server/swap/routes.js';
 import { keeperOutbox, rpcPool, type Shared } from './shared.js';
 
 /** The swap API, or null for a deployment without a settler. `onOrder` is called when an order was accepted. */
-export function swapRouter(shared: Shared, onOrder: () => void): Router | null {
+export function swapRouter(shared: Shared, onOrder: SwapDeps['onOrder']): Router | null {
   const { config, db } = shared;
   const { swap, manifest } = config;
   if (swap === null) return null;
@@ -66,6 +67,7 @@ export function startExecutor(shared: Shared, signal: AbortSignal): Loop {
     readiness: shared.readiness,
     toleranceBps: config.SWAP_TOLERANCE_BPS,
     maxSends: config.SWAP_MAX_SENDS,
+    maxGas: BigInt(config.SWAP_MAX_GAS),
     pollIntervalMs: config.POLL_INTERVAL_MS,
     nowMs: shared.nowMs,
     logger,

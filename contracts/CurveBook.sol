@@ -224,9 +224,7 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
             uint256 wordsAt = PostCodec.words(curveAt);
             uint256 firstAsk = _storeSide(m.askWords, wordsAt, asks);
             uint256 firstBid = _storeSide(m.bidWords, wordsAt + 32 * asks, bids);
-            if (_basesTouch(firstAsk, firstBid) && _knotsTouch(_words(m.askWords), _words(m.bidWords))) {
-                revert CrossedCurve(record.market());
-            }
+            if (_basesTouch(firstAsk, firstBid)) _requireApart(record, _words(m.askWords), _words(m.bidWords));
             uint256 length = 32 * (asks + bids);
             // Same as keccak256(<the words in the call data>), in memory that stays free.
             assembly ("memory-safe") {
@@ -244,9 +242,7 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
         (uint256 askCount, ) = record.wordCounts(PostCodec.KIND_PARTIAL);
         uint256[] memory asks = _amendSide(m.askWords, PostCodec.words(curveAt), askMask);
         uint256[] memory bids = _amendSide(m.bidWords, PostCodec.words(curveAt) + 32 * askCount, bidMask);
-        if (asks.length != 0 && bids.length != 0 && _basesTouch(asks[0], bids[0]) && _knotsTouch(asks, bids)) {
-            revert CrossedCurve(record.market());
-        }
+        if (asks.length != 0 && bids.length != 0 && _basesTouch(asks[0], bids[0])) _requireApart(record, asks, bids);
         return keccak256(abi.encodePacked(asks, bids));
     }
 
@@ -312,21 +308,32 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
     }
 
     /// @dev Guards that no sequence of swaps on one curve can gain.
-    function _knotsTouch(uint256[] memory asks, uint256[] memory bids) private pure returns (bool) {
+    function _requireApart(PostRecord record, uint256[] memory asks, uint256[] memory bids) private pure {
         uint256 bestAsk = CurveMath.bestSubticks(asks, true);
-        return bestAsk != 0 && bestAsk <= CurveMath.bestSubticks(bids, false);
+        uint256 bestBid = CurveMath.bestSubticks(bids, false);
+        if (bestAsk != 0 && bestAsk <= bestBid) revert CrossedCurve(record.market(), bestAsk, bestBid);
     }
 
     /* TRADES */
 
     /// @inheritdoc ICurveBook
-    function consume(
-        uint256 amount,
-        address tokenIn,
-        address tokenOut,
-        bool exactOut
-    ) external returns (Fill calldata) {
-        if (msg.sender != ENTRYPOINT) revert NotEntrypoint(msg.sender);
+    function consume(Request calldata request) external returns (Fill calldata) {
+        address entrypoint = ENTRYPOINT;
+        bool allowed;
+        uint256 amount;
+        address tokenIn;
+        bool exactOut;
+        address tokenOut;
+        // Same as allowed = msg.sender == ENTRYPOINT and (amount, tokenIn, exactOut, tokenOut) = (request.amount, request.tokenIn,
+        // request.exactOut, request.tokenOut). The entrypoint has checked the addresses as it decoded them.
+        assembly ("memory-safe") {
+            allowed := eq(caller(), entrypoint)
+            amount := calldataload(request)
+            tokenIn := calldataload(add(request, 0x20))
+            exactOut := calldataload(add(request, 0x40))
+            tokenOut := calldataload(add(request, 0x60))
+        }
+        if (!allowed) revert NotEntrypoint(msg.sender);
         (bytes32 market, bool isToken0) = MarketIds.locate(tokenIn, tokenOut);
         Market storage m = _storage().markets[market];
         // What the fill holds is written as soon as it is known, so that the walk has little to carry.
@@ -344,14 +351,15 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
         }
         uint256 baseAmount;
         uint256 quoteAmount;
+        (uint256 lotUnits, uint256 tickLotUnits) = swapWord.scale().units();
         (baseAmount, quoteAmount, available) = CurveMath.tradeStored(
             _side(m, isBuy),
             isBuy,
             exactOut,
             amount,
             fill.consumedBefore(),
-            swapWord.scale().lotUnits(),
-            swapWord.scale().tickLotUnits()
+            lotUnits,
+            tickLotUnits
         );
         if (baseAmount == 0) _revertUnfilled(amount, available);
 
@@ -366,8 +374,8 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
         address tokenOut,
         uint256 amount,
         bool exactOut
-    ) external view returns (uint256 amountIn, uint256 amountOut) {
-        return _preview(tokenIn, tokenOut, amount, exactOut);
+    ) external view returns (uint256, uint256) {
+        _preview(tokenIn, tokenOut, amount, exactOut, false);
     }
 
     /// @inheritdoc ICurveBook
@@ -376,35 +384,64 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
         address tokenOut,
         uint256 amount,
         bool exactOut
-    ) external view returns (uint256 amountIn, uint256 amountOut) {
-        (amountIn, amountOut) = _preview(tokenIn, tokenOut, amount, exactOut);
-        if (amountOut != 0 && amountOut > CUSTODIAN.availableLiquidity(tokenOut)) return (0, 0);
+    ) external view returns (uint256, uint256) {
+        _preview(tokenIn, tokenOut, amount, exactOut, true);
     }
 
-    function _preview(
-        address tokenIn,
-        address tokenOut,
-        uint256 amount,
-        bool exactOut
-    ) private view returns (uint256 amountIn, uint256 amountOut) {
-        (bytes32 market, bool isToken0) = MarketIds.locate(tokenIn, tokenOut);
-        Market storage m = _storage().markets[market];
+    /// @dev Ends the call with (amountIn, amountOut) as its answer.
+    /// @param ofVault Whether the vault must be able to pay.
+    function _preview(address tokenIn, address tokenOut, uint256 amount, bool exactOut, bool ofVault) private view {
+        Market storage m = _storage().markets[MarketIds.idOf(tokenIn, tokenOut)];
         PostWord live = m.postWord;
         // A market that is not listed has no deadline.
-        if (block.timestamp >= live.deadline()) return (0, 0);
+        if (block.timestamp >= live.deadline()) _answer(0, 0);
         SwapWord swapWord = m.swapWord;
-        MarketScale scale = swapWord.scale();
-        bool isBuy = scale.isBuy(isToken0);
+        bool isBuy = swapWord.scale().isBuy(tokenIn < tokenOut);
         (uint256 baseAmount, uint256 quoteAmount, ) = CurveMath.tradeStored(
             _side(m, isBuy),
             isBuy,
             exactOut,
             amount,
             live.consumed(isBuy, swapWord),
-            scale.lotUnits(),
-            scale.tickLotUnits()
+            swapWord.scale().lotUnits(),
+            swapWord.scale().tickLotUnits()
         );
-        return isBuy ? (quoteAmount, baseAmount) : (baseAmount, quoteAmount);
+        (uint256 amountIn, uint256 amountOut) = (baseAmount, quoteAmount);
+        // Same as if (isBuy) (amountIn, amountOut) = (amountOut, amountIn), without a jump.
+        assembly ("memory-safe") {
+            let swapped := mul(xor(amountIn, amountOut), isBuy)
+            amountIn := xor(amountIn, swapped)
+            amountOut := xor(amountOut, swapped)
+        }
+        if (ofVault && amountOut != 0 && amountOut > _availableLiquidity(tokenOut)) _answer(0, 0);
+        _answer(amountIn, amountOut);
+    }
+
+    /// @dev Ends the call.
+    function _answer(uint256 amountIn, uint256 amountOut) private pure {
+        // Same as return (amountIn, amountOut) of the function that was called from outside.
+        assembly ("memory-safe") {
+            mstore(0x00, amountIn)
+            mstore(0x20, amountOut)
+            return(0x00, 0x40)
+        }
+    }
+
+    function _availableLiquidity(address token) private view returns (uint256 units) {
+        ICustodian custodian = CUSTODIAN;
+        uint256 selector = uint32(ICustodian.availableLiquidity.selector);
+        // Same as CUSTODIAN.availableLiquidity(token), in scratch space: 36 bytes from offset 28. The last argument is computed first, so
+        // returndatasize() is that of this call; an answer of another length comes from no custodian.
+        assembly ("memory-safe") {
+            mstore(0x00, selector)
+            mstore(0x20, token)
+            if iszero(and(eq(returndatasize(), 0x20), staticcall(gas(), custodian, 0x1c, 0x24, 0x00, 0x20))) {
+                let reason := mload(0x40)
+                returndatacopy(reason, 0x00, returndatasize())
+                revert(reason, returndatasize())
+            }
+            units := mload(0x00)
+        }
     }
 
     /// @inheritdoc ICurveBook

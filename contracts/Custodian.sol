@@ -14,8 +14,10 @@ import {ClaimWord, ClaimWordLibrary} from "./types/ClaimWord.sol";
 /// @title Custodian
 /// @notice The documentation is in {ICustodian}.
 ///
-/// Every function that moves tokens or claims holds one transient lock. So a token's hook can't finish a swap inside a deposit and have
-/// its payment counted as part of what the deposit brought. Nor can it make a deposit inside a swap, which asks the entrypoint's lock.
+/// Deposits, settlements and executions of claims hold one transient lock, and no swap is paid while it is held. So a token's hook can't finish
+/// a swap inside a deposit and have its payment counted as part of what the deposit brought, nor be paid what an execution is about to take.
+/// While a swap is under way, as the entrypoint's own lock says, nothing is deposited or settled: what comes in may be the swap's payment, and
+/// what swaps may spend may be about to leave. A claim may be executed even then, since claims and holdings fall by the same amount.
 contract Custodian is ICustodian, Ownable2StepUpgradeable, UUPSUpgradeable, ReentrancyGuardTransient {
     using SafeERC20 for IERC20;
 
@@ -74,11 +76,14 @@ contract Custodian is ICustodian, Ownable2StepUpgradeable, UUPSUpgradeable, Reen
 
     /* MAKERS */
 
-    /// @inheritdoc ICustodian
-    function deposit(address token, uint256 amount) external nonReentrant {
-        if (amount == 0) revert ZeroAmount();
-        // Whatever comes in then is a swap's payment, or can be taken for it.
+    modifier outsideSwaps() {
         if (IEntrypoint(ENTRYPOINT).isLocked()) revert SwapUnderWay();
+        _;
+    }
+
+    /// @inheritdoc ICustodian
+    function deposit(address token, uint256 amount) external nonReentrant outsideSwaps {
+        if (amount == 0) revert ZeroAmount();
         uint256 received = Tokens.pull(token, address(this), amount);
         if (received == 0) revert NothingReceived(token);
         emit Deposited(msg.sender, token, received);
@@ -116,7 +121,7 @@ contract Custodian is ICustodian, Ownable2StepUpgradeable, UUPSUpgradeable, Reen
         address token,
         uint256 amount,
         uint256 basis
-    ) external onlyPoster nonReentrant {
+    ) external onlyPoster nonReentrant outsideSwaps {
         ClaimWord current = _storage().claims[maker][token];
         bytes4 refusal = _refusal(current, token, amount, basis);
         if (refusal == StaleBasis.selector) revert StaleBasis(basis, current.basis());
@@ -127,7 +132,7 @@ contract Custodian is ICustodian, Ownable2StepUpgradeable, UUPSUpgradeable, Reen
     }
 
     /// @inheritdoc ICustodian
-    function settleWithdrawBatch(Settlement[] calldata settlements) external onlyPoster nonReentrant {
+    function settleWithdrawBatch(Settlement[] calldata settlements) external onlyPoster nonReentrant outsideSwaps {
         for (uint256 i = 0; i < settlements.length; ++i) {
             Settlement calldata s = settlements[i];
             ClaimWord current = _storage().claims[s.maker][s.token];
@@ -171,37 +176,78 @@ contract Custodian is ICustodian, Ownable2StepUpgradeable, UUPSUpgradeable, Reen
     /* ENTRYPOINT */
 
     /// @inheritdoc ICustodian
-    function payOut(address token, address to, uint256 amount) external nonReentrant returns (uint256 available) {
-        if (msg.sender != ENTRYPOINT) revert NotEntrypoint(msg.sender);
-        if (_isForbidden(to)) revert ForbiddenRecipient(to);
+    function payOut(address token, address to, uint256 amount) external returns (uint256 available) {
+        return _payOut(token, to, amount, 0);
+    }
+
+    /// @inheritdoc ICustodian
+    function payOutWithheld(Payment calldata payment) external returns (uint256 available) {
+        address token;
+        address to;
+        uint256 amount;
+        uint256 withheld;
+        // Same as (token, to, amount, withheld) = (payment.token, payment.to, payment.amount, payment.withheld). The entrypoint has checked
+        // the addresses as it decoded them; nobody else comes beyond the first check.
+        assembly ("memory-safe") {
+            token := calldataload(payment)
+            to := calldataload(add(payment, 0x20))
+            amount := calldataload(add(payment, 0x40))
+            withheld := calldataload(add(payment, 0x60))
+        }
+        available = _payOut(token, to, amount, withheld);
+        // Same as return available.
+        assembly ("memory-safe") {
+            mstore(0x00, available)
+            return(0x00, 0x20)
+        }
+    }
+
+    /// @dev Asks for the lock but does not take it: the caller's own lock keeps out whatever could count on what is leaving.
+    function _payOut(address token, address to, uint256 amount, uint256 withheld) private returns (uint256 available) {
+        if (_isRefused(to)) _refuse(to);
         available = availableLiquidity(token);
-        if (amount > available) revert InsufficientLiquidity(token, amount, available);
+        bool covered;
+        // Same as covered = amount <= available && withheld <= available - amount, without a jump.
+        assembly ("memory-safe") {
+            covered := iszero(or(gt(amount, available), gt(withheld, sub(available, amount))))
+        }
+        if (!covered) revert InsufficientLiquidity(token, amount + withheld, available);
         unchecked {
             available -= amount;
         }
         Tokens.push(token, to, amount);
     }
 
-    /// @dev Tokens sent to nobody, or to one of the platform's own contracts, would be lost or could be taken for something else.
-    function _isForbidden(address to) private view returns (bool forbidden) {
+    /// @dev Whether a payment may not be made now, by this caller, or to this recipient: tokens sent to nobody, or to one of the platform's own
+    /// contracts, would be lost or could be taken for something else.
+    function _isRefused(address to) private view returns (bool refused) {
         (address entrypoint, address curveBook, address settler) = (ENTRYPOINT, CURVE_BOOK, SETTLER);
-        // Same as to == address(0) || to == address(this) || to == ENTRYPOINT || to == CURVE_BOOK || to == SETTLER, without a jump for each.
+        bool entered = _reentrancyGuardEntered();
+        // Same as entered || msg.sender != ENTRYPOINT || to == address(0) || to == address(this) || to == ENTRYPOINT || to == CURVE_BOOK ||
+        // to == SETTLER, without a jump for each.
         assembly ("memory-safe") {
-            forbidden := or(
-                or(iszero(to), eq(to, address())),
+            refused := or(
+                or(or(entered, iszero(eq(caller(), entrypoint))), or(iszero(to), eq(to, address()))),
                 or(eq(to, entrypoint), or(eq(to, curveBook), eq(to, settler)))
             )
         }
     }
 
+    function _refuse(address to) private view {
+        if (_reentrancyGuardEntered()) revert ReentrancyGuardReentrantCall();
+        if (msg.sender != ENTRYPOINT) revert NotEntrypoint(msg.sender);
+        revert ForbiddenRecipient(to);
+    }
+
     /* VIEWS */
 
     /// @inheritdoc ICustodian
-    function availableLiquidity(address token) public view returns (uint256) {
+    function availableLiquidity(address token) public view returns (uint256 units) {
         uint256 held = Tokens.balanceOf(token, address(this));
         uint256 claimed = _storage().totalClaims[token];
-        unchecked {
-            return held > claimed ? held - claimed : 0;
+        // Same as units = held > claimed ? held - claimed : 0, without a jump.
+        assembly ("memory-safe") {
+            units := mul(gt(held, claimed), sub(held, claimed))
         }
     }
 

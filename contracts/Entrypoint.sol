@@ -3,15 +3,16 @@ pragma solidity ^0.8.28;
 
 import {UUPSUpgradeable} from "@openzeppelin/contracts/proxy/utils/UUPSUpgradeable.sol";
 import {IERC20Permit} from "@openzeppelin/contracts/token/ERC20/extensions/IERC20Permit.sol";
-import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
+import {Panic} from "@openzeppelin/contracts/utils/Panic.sol";
 import {Ownable2StepUpgradeable} from "@openzeppelin/contracts-upgradeable/access/Ownable2StepUpgradeable.sol";
 import {ICurveBook} from "./interfaces/ICurveBook.sol";
 import {ICustodian} from "./interfaces/ICustodian.sol";
 import {IEntrypoint} from "./interfaces/IEntrypoint.sol";
-import {IOrderPayer} from "./interfaces/IOrderPayer.sol";
+import {IOrderSettler} from "./interfaces/IOrderSettler.sol";
 import {CurveMath} from "./libraries/CurveMath.sol";
 import {TakerFees} from "./libraries/TakerFees.sol";
 import {Tokens} from "./libraries/Tokens.sol";
+import {TransientLock} from "./libraries/TransientLock.sol";
 import {FillRef} from "./types/FillRef.sol";
 
 /// @title Entrypoint
@@ -19,7 +20,7 @@ import {FillRef} from "./types/FillRef.sol";
 ///
 /// Order within a swap: the curve's counter is written first, then the input is received, then the output paid. So a token's hook that
 /// looks at the market in between sees the depth already taken, and nothing is paid before the vault has what it sold it for.
-contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, ReentrancyGuardTransient {
+contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, TransientLock {
     /* STORAGE */
 
     /// @custom:storage-location erc7201:curvebook.storage.Entrypoint
@@ -33,17 +34,17 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Re
     /// @custom:oz-upgrades-unsafe-allow state-variable-immutable
     ICurveBook private immutable CURVE_BOOK;
     /// @custom:oz-upgrades-unsafe-allow state-variable-immutable
-    ICustodian private immutable CUSTODIAN;
+    address private immutable CUSTODIAN;
     /// @custom:oz-upgrades-unsafe-allow state-variable-immutable
     address private immutable SETTLER;
 
     /* SETUP */
 
-    /// @param settler The only caller of `swapOrder`; zero when there is none.
+    /// @param settler The only caller of `swapWithCallback`; zero when there is none.
     /// @custom:oz-upgrades-unsafe-allow constructor
     constructor(address curveBook, address custodian, address settler) {
         CURVE_BOOK = ICurveBook(curveBook);
-        CUSTODIAN = ICustodian(custodian);
+        CUSTODIAN = custodian;
         SETTLER = settler;
         _disableInitializers();
     }
@@ -66,7 +67,13 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Re
     /* SWAPS */
 
     modifier onlySettler() {
-        if (msg.sender != SETTLER) revert NotSettler(msg.sender);
+        address settler = SETTLER;
+        bool allowed;
+        // Same as allowed = msg.sender == SETTLER, without cleaning what is clean.
+        assembly ("memory-safe") {
+            allowed := eq(caller(), settler)
+        }
+        if (!allowed) revert NotSettler(msg.sender);
         _;
     }
 
@@ -83,7 +90,7 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Re
         uint256 minAmountOut,
         address recipient,
         uint256 deadline
-    ) external before(deadline) nonReentrant returns (uint256 amountOut) {
+    ) external before(deadline) locked returns (uint256 amountOut) {
         return _swap(tokenIn, tokenOut, recipient, amountIn, minAmountOut);
     }
 
@@ -95,7 +102,7 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Re
         uint256 maxAmountIn,
         address recipient,
         uint256 deadline
-    ) external before(deadline) nonReentrant returns (uint256 amountIn) {
+    ) external before(deadline) locked returns (uint256 amountIn) {
         return _swapExactOutput(tokenIn, tokenOut, recipient, amountOut, maxAmountIn);
     }
 
@@ -108,7 +115,7 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Re
         address recipient,
         uint256 deadline,
         Permit calldata permit
-    ) external before(deadline) nonReentrant returns (uint256 amountOut) {
+    ) external before(deadline) locked returns (uint256 amountOut) {
         _tryPermit(tokenIn, permit);
         return _swap(tokenIn, tokenOut, recipient, amountIn, minAmountOut);
     }
@@ -122,36 +129,67 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Re
         address recipient,
         uint256 deadline,
         Permit calldata permit
-    ) external before(deadline) nonReentrant returns (uint256 amountIn) {
+    ) external before(deadline) locked returns (uint256 amountIn) {
         _tryPermit(tokenIn, permit);
         return _swapExactOutput(tokenIn, tokenOut, recipient, amountOut, maxAmountIn);
     }
 
     /// @inheritdoc IEntrypoint
-    function swapOrder(
-        OrderSwap calldata order,
-        bytes calldata payment
-    ) external onlySettler nonReentrant returns (uint256 amountIn, uint256 amountOut) {
-        // Each once, since every access of a member checks it anew.
-        (address tokenIn, address tokenOut, address recipient) = (order.tokenIn, order.tokenOut, order.recipient);
-        FillRef fill = _consume(order.amount, tokenIn, tokenOut, order.exactOut);
-        (amountIn, amountOut) = (fill.amountIn(), fill.amountOut());
-        if (order.exactOut) {
-            if (amountIn > order.limit) revert ExcessiveInput(amountIn, order.limit);
-        } else if (amountOut < order.limit) {
-            revert InsufficientOutput(amountOut, order.limit);
+    function swapWithCallback(
+        OrderSwap calldata request
+    ) external onlySettler locked returns (uint256 amountIn, uint256 amountOut) {
+        IOrderSettler.OrderHead calldata order = request.order;
+        address taker;
+        address tokenIn;
+        address tokenOut;
+        address recipient;
+        bool exactOut;
+        // Same as (taker, tokenIn, recipient, tokenOut) = (order.owner, order.tokenIn, order.recipient, order.tokenOut) and exactOut =
+        // request.exactOut, of which the types are checked at once.
+        assembly ("memory-safe") {
+            taker := calldataload(order)
+            tokenIn := calldataload(add(order, 0x20))
+            recipient := calldataload(add(order, 0xa0))
+            tokenOut := calldataload(add(order, 0xc0))
+            exactOut := calldataload(add(request, 0x60))
+            if or(shr(160, or(or(taker, tokenIn), or(recipient, tokenOut))), shr(1, exactOut)) {
+                revert(0x00, 0x00)
+            }
+        }
+        FillRef fill = _consume(request.amount, tokenIn, tokenOut, exactOut);
+        (amountIn, amountOut) = fill.amounts();
+        uint256 limit = request.limit;
+        bool missed;
+        // Same as missed = exactOut ? amountIn > limit : amountOut < limit, without a jump.
+        assembly ("memory-safe") {
+            missed := or(and(exactOut, gt(amountIn, limit)), gt(lt(amountOut, limit), exactOut))
+        }
+        if (missed) {
+            if (exactOut) revert ExcessiveInput(amountIn, limit);
+            revert InsufficientOutput(amountOut, limit);
         }
 
-        fill.setInputFee(order.inputFee);
-        _receive(tokenIn, amountIn + order.inputFee, payment);
-        _payOut(tokenOut, recipient, amountOut);
-        _emitSwap(fill, order.taker, recipient);
+        uint256 inputFee = request.inputFee;
+        fill.setInputFee(inputFee);
+        uint256 required;
+        unchecked {
+            required = amountIn + inputFee;
+        }
+        if (required < inputFee) Panic.panic(Panic.UNDER_OVERFLOW);
+        _receive(tokenIn, required, order);
+        _payOut(tokenOut, recipient, amountOut, 0);
+        _emitSwap(fill, taker, recipient);
     }
 
     /// @inheritdoc IEntrypoint
-    function collectFee(address token, uint256 amount) external onlySettler nonReentrant {
-        if (CUSTODIAN.isLocked()) revert CustodianLocked();
-        _receive(token, amount, msg.data[:0]);
+    function collectInputFee(IOrderSettler.Delivery calldata delivery) external onlySettler locked {
+        if (ICustodian(CUSTODIAN).isLocked()) revert CustodianLocked();
+        address token = delivery.order.tokenIn;
+        uint256 held = Tokens.balanceOf(token, CUSTODIAN);
+        IOrderSettler(msg.sender).deliver(delivery);
+        uint256 holds = Tokens.balanceOf(token, CUSTODIAN);
+        uint256 received = holds > held ? holds - held : 0;
+        if (received < delivery.amount) revert InsufficientReceived(token, received, delivery.amount);
     }
 
     function _swap(
@@ -200,25 +238,22 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Re
         uint256 amountOut,
         uint256 fee
     ) private {
-        uint256 received = Tokens.pull(tokenIn, address(CUSTODIAN), amountIn);
+        uint256 received = Tokens.pull(tokenIn, CUSTODIAN, amountIn);
         if (received < amountIn) revert InsufficientReceived(tokenIn, received, amountIn);
-        if (fee != 0) {
-            // Without a fee, paying out checks the whole gross output by itself.
-            _requireLiquidity(tokenOut, amountOut + fee);
-            fill.setFee(fee);
-        }
-        _payOut(tokenOut, recipient, amountOut);
+        fill.setFee(fee);
+        _payOut(tokenOut, recipient, amountOut, fee);
         _emitSwap(fill, msg.sender, recipient);
     }
 
-    /// @dev The settler brings the input, measured like any other.
-    function _receive(address token, uint256 amount, bytes calldata payment) private {
-        (address custodian, address settler, bytes4 selector) = (address(CUSTODIAN), SETTLER, IOrderPayer.pay.selector);
+    /// @dev The settler brings the input, measured like any other. It gets its order back as it came: all that follows the request.
+    function _receive(address token, uint256 amount, IOrderSettler.OrderHead calldata order) private {
+        bytes4 selector = IOrderSettler.deliver.selector;
+        address custodian = CUSTODIAN;
         uint256 received;
-        bool known;
-        // Same as held = Tokens.balanceOf(token, custodian), IOrderPayer(settler).pay(amount, payment, token), holds =
-        // Tokens.balanceOf(token, custodian) and received = holds > held ? holds - held : 0, with the calls' data in memory that stays free.
-        // The settler is who called, so it has code.
+        bool unknown;
+        // Same as held = Tokens.balanceOf(token, custodian), IOrderSettler(msg.sender).deliver(Delivery(amount, <the order as it came>)),
+        // holds = Tokens.balanceOf(token, custodian) and received = holds > held ? holds - held : 0, with the calls' data in memory that
+        // stays free. The settler is who called, so it has code.
         assembly ("memory-safe") {
             let data := mload(0x40)
             mstore(data, 0x70a08231)
@@ -227,15 +262,13 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Re
                 returndatacopy(data, 0x00, returndatasize())
                 revert(data, returndatasize())
             }
-            known := gt(returndatasize(), 0x1f)
+            unknown := lt(returndatasize(), 0x20)
             let held := mload(0x00)
+            let size := sub(calldatasize(), order)
             mstore(add(data, 0x40), selector)
             mstore(add(data, 0x44), amount)
-            mstore(add(data, 0x64), 0x60)
-            mstore(add(data, 0x84), token)
-            mstore(add(data, 0xa4), payment.length)
-            calldatacopy(add(data, 0xc4), payment.offset, payment.length)
-            if iszero(call(gas(), settler, 0, add(data, 0x40), add(0x84, payment.length), 0x00, 0x00)) {
+            calldatacopy(add(data, 0x64), order, size)
+            if iszero(call(gas(), caller(), 0, add(data, 0x40), add(size, 0x24), 0x00, 0x00)) {
                 returndatacopy(data, 0x00, returndatasize())
                 revert(data, returndatasize())
             }
@@ -243,11 +276,11 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Re
                 returndatacopy(data, 0x00, returndatasize())
                 revert(data, returndatasize())
             }
-            known := and(known, gt(returndatasize(), 0x1f))
+            unknown := or(unknown, lt(returndatasize(), 0x20))
             let holds := mload(0x00)
             received := mul(gt(holds, held), sub(holds, held))
         }
-        if (!known) revert Tokens.BalanceUnreadable(token);
+        if (unknown) revert Tokens.BalanceUnreadable(token);
         if (received < amount) revert InsufficientReceived(token, received, amount);
     }
 
@@ -266,7 +299,7 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Re
     function _consume(uint256 amount, address tokenIn, address tokenOut, bool exactOut) private returns (FillRef fill) {
         ICurveBook book = CURVE_BOOK;
         bytes4 selector = ICurveBook.consume.selector;
-        // Same as book.consume(amount, tokenIn, tokenOut, exactOut), whose answer stays where it arrives: a struct of static members is
+        // Same as book.consume(Request(amount, tokenIn, exactOut, tokenOut)), whose answer stays where it arrives: a struct of static members is
         // encoded as it lies in memory. An answer of another length comes from another version of the book, or from no code at all. The last
         // argument is computed first, so returndatasize() is that of this call, here as below.
         assembly ("memory-safe") {
@@ -275,8 +308,8 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Re
             mstore(fill, selector)
             mstore(add(fill, 0x04), amount)
             mstore(add(fill, 0x24), tokenIn)
-            mstore(add(fill, 0x44), tokenOut)
-            mstore(add(fill, 0x64), exactOut)
+            mstore(add(fill, 0x44), exactOut)
+            mstore(add(fill, 0x64), tokenOut)
             if iszero(and(eq(returndatasize(), 0x140), call(gas(), book, 0, fill, 0x84, fill, 0x140))) {
                 returndatacopy(fill, 0x00, returndatasize())
                 revert(fill, returndatasize())
@@ -284,17 +317,18 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Re
         }
     }
 
-    function _payOut(address token, address to, uint256 amount) private {
-        ICustodian custodian = CUSTODIAN;
-        bytes4 selector = ICustodian.payOut.selector;
-        // Same as custodian.payOut(token, to, amount). That it answers proves that there is code.
+    function _payOut(address token, address to, uint256 amount, uint256 withheld) private {
+        address custodian = CUSTODIAN;
+        bytes4 selector = ICustodian.payOutWithheld.selector;
+        // Same as custodian.payOutWithheld(Payment(token, to, amount, withheld)). That it answers proves that there is code.
         assembly ("memory-safe") {
             let data := mload(0x40)
             mstore(data, selector)
             mstore(add(data, 0x04), token)
             mstore(add(data, 0x24), to)
             mstore(add(data, 0x44), amount)
-            if iszero(and(eq(returndatasize(), 0x20), call(gas(), custodian, 0, data, 0x64, 0x00, 0x00))) {
+            mstore(add(data, 0x64), withheld)
+            if iszero(and(eq(returndatasize(), 0x20), call(gas(), custodian, 0, data, 0x84, 0x00, 0x00))) {
                 returndatacopy(data, 0x00, returndatasize())
                 revert(data, returndatasize())
             }
@@ -310,17 +344,16 @@ contract Entrypoint is IEntrypoint, Ownable2StepUpgradeable, UUPSUpgradeable, Re
         }
     }
 
-    /// @dev The fee stays in the vault but is sold by makers like the rest, so settled claims must not have to back it.
-    function _requireLiquidity(address token, uint256 gross) private view {
-        uint256 available = CUSTODIAN.availableLiquidity(token);
-        if (gross > available) revert ICustodian.InsufficientLiquidity(token, gross, available);
-    }
-
     /* VIEWS */
 
     /// @inheritdoc IEntrypoint
     function quote(address tokenIn, address tokenOut, uint256 amountIn) external view returns (uint256 amountOut) {
         (, amountOut) = _preview(tokenIn, tokenOut, amountIn, false);
+        // Same as return amountOut.
+        assembly ("memory-safe") {
+            mstore(0x00, amountOut)
+            return(0x00, 0x20)
+        }
     }
 
     /// @inheritdoc IEntrypoint

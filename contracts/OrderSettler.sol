@@ -4,18 +4,17 @@ pragma solidity ^0.8.28;
 import {Ownable, Ownable2Step} from "@openzeppelin/contracts/access/Ownable2Step.sol";
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
-import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
 import {IEntrypoint} from "./interfaces/IEntrypoint.sol";
-import {IOrderPayer} from "./interfaces/IOrderPayer.sol";
 import {IOrderSettler} from "./interfaces/IOrderSettler.sol";
 import {IPermit2} from "./interfaces/IPermit2.sol";
+import {TransientLock} from "./libraries/TransientLock.sol";
 
 /// @title OrderSettler
 /// @notice The documentation is in {IOrderSettler}.
 ///
 /// Nothing here is worth stealing between transactions, which is why arbitrary calls may be made from here and from nowhere else: owners'
 /// allowances are Permit2's, and Permit2 lets this contract spend only by a signature that fixes where the proceeds go.
-contract OrderSettler is IOrderSettler, Ownable2Step, ReentrancyGuardTransient {
+contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
     using SafeERC20 for IERC20;
 
     bytes32 private constant WITNESS_TYPEHASH = keccak256(
@@ -25,9 +24,19 @@ contract OrderSettler is IOrderSettler, Ownable2Step, ReentrancyGuardTransient {
     string private constant WITNESS_TYPE_STRING =
         "OrderWitness witness)OrderWitness(address recipient,address tokenOut,uint256 minAmountOut)"
         "TokenPermissions(address token,uint256 amount)";
+    /// @dev The same word by word.
+    bytes32 private constant WITNESS_TYPE_1 = "OrderWitness witness)OrderWitnes";
+    bytes32 private constant WITNESS_TYPE_2 = "s(address recipient,address toke";
+    bytes32 private constant WITNESS_TYPE_3 = "nOut,uint256 minAmountOut)TokenP";
+    bytes32 private constant WITNESS_TYPE_4 = "ermissions(address token,uint256";
+    bytes32 private constant WITNESS_TYPE_5 = " amount)";
+    /// @dev Of an order without its signature.
+    uint256 private constant HEAD_BYTES = 0x100;
+    /// @dev Of a call of `deliver` with the head of an order alone.
+    uint256 private constant PULLED_CALL_BYTES = 0x24 + HEAD_BYTES;
 
-    IPermit2 private immutable PERMIT2;
-    IEntrypoint private immutable ENTRYPOINT;
+    address private immutable PERMIT2;
+    address private immutable ENTRYPOINT;
     address private immutable CUSTODIAN;
     address private immutable CURVE_BOOK;
 
@@ -41,8 +50,8 @@ contract OrderSettler is IOrderSettler, Ownable2Step, ReentrancyGuardTransient {
         address custodian,
         address curveBook
     ) Ownable(owner) {
-        PERMIT2 = IPermit2(permit2_);
-        ENTRYPOINT = IEntrypoint(entrypoint);
+        PERMIT2 = permit2_;
+        ENTRYPOINT = entrypoint;
         CUSTODIAN = custodian;
         CURVE_BOOK = curveBook;
     }
@@ -57,7 +66,7 @@ contract OrderSettler is IOrderSettler, Ownable2Step, ReentrancyGuardTransient {
 
     /// @inheritdoc IOrderSettler
     function setTarget(address target, bool allowed) external onlyOwner {
-        if (allowed && (target == address(PERMIT2) || _isOurs(target) || target.code.length == 0)) {
+        if (allowed && (target == PERMIT2 || _isOurs(target) || target.code.length == 0)) {
             revert ForbiddenTarget(target);
         }
         _targets[target] = allowed;
@@ -71,18 +80,32 @@ contract OrderSettler is IOrderSettler, Ownable2Step, ReentrancyGuardTransient {
         _;
     }
 
+    modifier feeFits(uint256 feeAmount, uint256 maximum) {
+        if (feeAmount > maximum) revert FeeTooHigh(feeAmount, maximum);
+        _;
+    }
+
     /// @inheritdoc IOrderSettler
-    function fill(
+    function fillOnCurve(
         uint256 feeAmount,
-        bool exactOut,
         Order calldata order
-    ) external onlyExecutor nonReentrant returns (uint256 amountIn, uint256 amountOut) {
-        if (feeAmount > order.maxAmountIn) revert FeeTooHigh(feeAmount, order.maxAmountIn);
-        uint256 tradable = order.maxAmountIn - feeAmount;
-        (uint256 amount, uint256 limit) = exactOut ? (order.minAmountOut, tradable) : (tradable, order.minAmountOut);
-        // The order comes back to `pay` as it came in: its place is the third argument, as it is here.
-        (amountIn, amountOut) = _swap(order, exactOut, amount, limit, feeAmount, msg.data[4:]);
-        amountIn += feeAmount;
+    ) external onlyExecutor locked feeFits(feeAmount, order.maxAmountIn) returns (uint256 amountIn, uint256 amountOut) {
+        unchecked {
+            uint256 tradable = order.maxAmountIn - feeAmount;
+            (amountIn, amountOut) = _swapWhole(order, false, tradable, order.minAmountOut, feeAmount);
+        }
+        _emitFilled(order, amountIn, amountOut, feeAmount, true);
+    }
+
+    /// @inheritdoc IOrderSettler
+    function fillOnCurveExactOut(
+        uint256 feeAmount,
+        Order calldata order
+    ) external onlyExecutor locked feeFits(feeAmount, order.maxAmountIn) returns (uint256 amountIn, uint256 amountOut) {
+        unchecked {
+            uint256 tradable = order.maxAmountIn - feeAmount;
+            (amountIn, amountOut) = _swapWhole(order, true, order.minAmountOut, tradable, feeAmount);
+        }
         _emitFilled(order, amountIn, amountOut, feeAmount, true);
     }
 
@@ -90,16 +113,16 @@ contract OrderSettler is IOrderSettler, Ownable2Step, ReentrancyGuardTransient {
     function fillRoute(
         Order calldata order,
         Route calldata route
-    ) external onlyExecutor nonReentrant returns (uint256 amountIn, uint256 amountOut) {
+    ) external onlyExecutor locked returns (uint256 amountIn, uint256 amountOut) {
         if (order.recipient == address(0) || _isOurs(order.recipient)) revert ForbiddenRecipient(order.recipient);
         if (order.tokenIn == order.tokenOut) revert SameToken(order.tokenIn);
         if (route.amountIn > order.maxAmountIn) revert ExcessiveInput(route.amountIn, order.maxAmountIn);
         if (route.feeAmount > route.amountIn) revert FeeTooHigh(route.feeAmount, route.amountIn);
 
-        _pull(order, address(this), route.amountIn);
+        _pull(order, route.amountIn);
         bool feeInSwap = route.ownAmount != 0;
         if (feeInSwap) amountOut = _swapOwnPart(order, route);
-        else if (route.feeAmount != 0) ENTRYPOINT.collectFee(order.tokenIn, route.feeAmount);
+        else if (route.feeAmount != 0) _payFee(order, route.feeAmount);
         for (uint256 i = 0; i < route.calls.length; ++i) {
             _call(order, route.calls[i]);
         }
@@ -110,49 +133,70 @@ contract OrderSettler is IOrderSettler, Ownable2Step, ReentrancyGuardTransient {
         _emitFilled(order, amountIn, amountOut, route.feeAmount, feeInSwap);
     }
 
-    /// @inheritdoc IOrderPayer
-    /// @dev `payment` is what this contract gave to `swapOrder`: the arguments of `fill`, with the order that Permit2 shall pay by, or nothing
-    /// if this contract has pulled the input already. Outside of an order nothing is paid.
-    function pay(uint256 amount, bytes calldata payment, address token) external {
-        if (msg.sender != address(ENTRYPOINT) || !_reentrancyGuardEntered()) revert NotEntrypoint(msg.sender);
-        if (payment.length == 0) return IERC20(token).safeTransfer(CUSTODIAN, amount);
-        Order calldata order;
-        // Same as abi.decode(payment, (uint256, bool, Order)), of which the third, but left where it is.
+    /// @inheritdoc IOrderSettler
+    function deliver(Delivery calldata delivery) external {
+        (address entrypoint, bool entered) = (ENTRYPOINT, _reentrancyGuardEntered());
+        bool allowed;
+        // Same as allowed = msg.sender == ENTRYPOINT && entered, without a jump.
         assembly ("memory-safe") {
-            order := add(payment.offset, calldataload(add(payment.offset, 0x40)))
+            allowed := and(eq(caller(), entrypoint), entered)
         }
-        _pull(order, CUSTODIAN, amount);
+        if (!allowed) revert NotEntrypoint(msg.sender);
+        (uint256 amount, OrderHead calldata order) = (delivery.amount, delivery.order);
+        if (msg.data.length == PULLED_CALL_BYTES) IERC20(order.tokenIn).safeTransfer(CUSTODIAN, amount);
+        else _pullIntoVault(order, amount);
     }
 
     /* INTERNAL */
 
-    function _swap(
+    /// @return amountIn The fee included.
+    function _swapWhole(
         Order calldata order,
         bool exactOut,
         uint256 amount,
         uint256 limit,
-        uint256 inputFee,
-        bytes calldata payment
+        uint256 inputFee
     ) private returns (uint256 amountIn, uint256 amountOut) {
-        IEntrypoint entrypoint = ENTRYPOINT;
-        bytes4 selector = IEntrypoint.swapOrder.selector;
-        // Same as entrypoint.swapOrder(OrderSwap(order.tokenIn, order.tokenOut, order.owner, order.recipient, exactOut, amount, limit,
-        // inputFee), payment). The entrypoint checks the addresses as it decodes them.
+        uint256 size;
+        // The order is the last argument, so that everything from there on is of the order.
+        assembly ("memory-safe") {
+            size := sub(calldatasize(), order)
+        }
+        (amountIn, amountOut) = _swap(order, size, exactOut, amount, limit, inputFee);
+        unchecked {
+            // The entrypoint has received this sum.
+            amountIn += inputFee;
+        }
+    }
+
+    /// @dev Only the whole output is bound to a limit, and the whole input to what was pulled.
+    function _swapOwnPart(Order calldata order, Route calldata route) private returns (uint256 amountOut) {
+        uint256 limit = route.ownExactOut ? route.amountIn - route.feeAmount : 0;
+        (, amountOut) = _swap(order, HEAD_BYTES, route.ownExactOut, route.ownAmount, limit, route.feeAmount);
+    }
+
+    /// @param size Of the order as it is encoded, or of its head if the input was pulled already.
+    function _swap(
+        Order calldata order,
+        uint256 size,
+        bool exactOut,
+        uint256 amount,
+        uint256 limit,
+        uint256 inputFee
+    ) private returns (uint256 amountIn, uint256 amountOut) {
+        address entrypoint = ENTRYPOINT;
+        bytes4 selector = IEntrypoint.swapWithCallback.selector;
+        // Same as entrypoint.swapWithCallback(OrderSwap(amount, limit, inputFee, exactOut, <the order as it came>)). The entrypoint checks the
+        // addresses in it.
         assembly ("memory-safe") {
             let data := mload(0x40)
             mstore(data, selector)
-            mstore(add(data, 0x04), calldataload(add(order, 0x20)))
-            mstore(add(data, 0x24), calldataload(add(order, 0xc0)))
-            mstore(add(data, 0x44), calldataload(order))
-            mstore(add(data, 0x64), calldataload(add(order, 0xa0)))
-            mstore(add(data, 0x84), exactOut)
-            mstore(add(data, 0xa4), amount)
-            mstore(add(data, 0xc4), limit)
-            mstore(add(data, 0xe4), inputFee)
-            mstore(add(data, 0x104), 0x120)
-            mstore(add(data, 0x124), payment.length)
-            calldatacopy(add(data, 0x144), payment.offset, payment.length)
-            let done := call(gas(), entrypoint, 0, data, add(0x144, payment.length), 0x00, 0x40)
+            mstore(add(data, 0x04), amount)
+            mstore(add(data, 0x24), limit)
+            mstore(add(data, 0x44), inputFee)
+            mstore(add(data, 0x64), exactOut)
+            calldatacopy(add(data, 0x84), order, size)
+            let done := call(gas(), entrypoint, 0, data, add(0x84, size), 0x00, 0x40)
             if iszero(and(eq(returndatasize(), 0x40), done)) {
                 returndatacopy(data, 0x00, returndatasize())
                 revert(data, returndatasize())
@@ -162,54 +206,69 @@ contract OrderSettler is IOrderSettler, Ownable2Step, ReentrancyGuardTransient {
         }
     }
 
-    /// @dev Only the whole output is bound to a limit, and the whole input to what was pulled.
-    function _swapOwnPart(Order calldata order, Route calldata route) private returns (uint256 amountOut) {
-        uint256 limit = route.ownExactOut ? route.amountIn - route.feeAmount : 0;
-        (, amountOut) = _swap(order, route.ownExactOut, route.ownAmount, limit, route.feeAmount, msg.data[:0]);
+    function _payFee(Order calldata order, uint256 amount) private {
+        OrderHead calldata head;
+        assembly ("memory-safe") {
+            head := order
+        }
+        IEntrypoint(ENTRYPOINT).collectInputFee(Delivery(amount, head));
+    }
+
+    /// @dev As `_pull`, for an order of which the head is known to be followed by its signature. Ends the call. Where Permit2 is missing, any
+    /// call succeeds; the entrypoint notices, as it measures what the vault received.
+    function _pullIntoVault(OrderHead calldata order, uint256 amount) private {
+        (address permit2_, address custodian) = (PERMIT2, CUSTODIAN);
+        bytes4 selector = IPermit2.permitWitnessTransferFrom.selector;
+        bytes32 typehash = WITNESS_TYPEHASH;
+        (bytes32 type1, bytes32 type2, bytes32 type3) = (WITNESS_TYPE_1, WITNESS_TYPE_2, WITNESS_TYPE_3);
+        (bytes32 type4, bytes32 type5) = (WITNESS_TYPE_4, WITNESS_TYPE_5);
+        // Same as the call in `_pull`, to the custodian, with what is side by side in the order copied at once; then the end. Takes all of
+        // memory, since nothing of Solidity runs afterwards. Permit2 checks the addresses that it is given, and those of the witness are
+        // bound by the signature.
+        assembly ("memory-safe") {
+            mstore(0x00, typehash)
+            calldatacopy(0x20, add(order, 0xa0), 0x60)
+            let witness := keccak256(0x00, 0x80)
+
+            mstore(0x00, selector)
+            calldatacopy(0x04, add(order, 0x20), 0x80)
+            mstore(0x84, custodian)
+            mstore(0xa4, amount)
+            mstore(0xc4, calldataload(order))
+            mstore(0xe4, witness)
+            mstore(0x104, 0x140)
+            mstore(0x124, 0x200)
+            mstore(0x144, 0x88)
+            mstore(0x164, type1)
+            mstore(0x184, type2)
+            mstore(0x1a4, type3)
+            mstore(0x1c4, type4)
+            mstore(0x1e4, type5)
+            let signature := add(order, calldataload(add(order, 0x100)))
+            let size := add(calldataload(signature), 0x20)
+            calldatacopy(0x204, signature, size)
+            if iszero(call(gas(), permit2_, 0, 0x00, add(0x204, size), 0x00, 0x00)) {
+                returndatacopy(0x00, 0x00, returndatasize())
+                revert(0x00, returndatasize())
+            }
+            stop()
+        }
     }
 
     /// @dev Permit2 checks the signature over everything in the order, marks the nonce as used, and transfers.
-    function _pull(Order calldata order, address to, uint256 amount) private {
-        address permit2_ = address(PERMIT2);
-        bytes4 selector = IPermit2.permitWitnessTransferFrom.selector;
-        bytes32 typehash = WITNESS_TYPEHASH;
-        string memory typeString = WITNESS_TYPE_STRING;
-        bool known;
-        // Same as PERMIT2.permitWitnessTransferFrom(PermitTransferFrom(TokenPermissions(order.tokenIn, order.maxAmountIn), order.nonce,
-        // order.deadline), SignatureTransferDetails(to, amount), order.owner, keccak256(abi.encode(WITNESS_TYPEHASH, order.recipient,
-        // order.tokenOut, order.minAmountOut)), WITNESS_TYPE_STRING, order.signature), with what is side by side in the order copied at
-        // once. Permit2 checks the addresses that it is given, and those of the witness are bound by the signature.
-        assembly ("memory-safe") {
-            let data := mload(0x40)
-            mstore(data, typehash)
-            calldatacopy(add(data, 0x20), add(order, 0xa0), 0x60)
-            let witness := keccak256(data, 0x80)
-
-            mstore(data, selector)
-            let arguments := add(data, 0x04)
-            calldatacopy(arguments, add(order, 0x20), 0x80)
-            mstore(add(arguments, 0x80), to)
-            mstore(add(arguments, 0xa0), amount)
-            mstore(add(arguments, 0xc0), calldataload(order))
-            mstore(add(arguments, 0xe0), witness)
-            mstore(add(arguments, 0x100), 0x140)
-            let typeLength := add(0x20, and(add(mload(typeString), 0x1f), not(0x1f)))
-            mstore(add(arguments, 0x120), add(0x140, typeLength))
-            mcopy(add(arguments, 0x140), typeString, typeLength)
-            let signature := add(order, calldataload(add(order, 0x100)))
-            let signatureLength := add(0x20, and(add(calldataload(signature), 0x1f), not(0x1f)))
-            let end := add(add(arguments, 0x140), typeLength)
-            calldatacopy(end, signature, signatureLength)
-            end := add(end, signatureLength)
-
-            known := extcodesize(permit2_)
-            if iszero(call(gas(), permit2_, 0, data, sub(end, data), 0x00, 0x00)) {
-                returndatacopy(data, 0x00, returndatasize())
-                revert(data, returndatasize())
-            }
-        }
-        // Without code it would accept any call.
-        assert(known);
+    function _pull(Order calldata order, uint256 amount) private {
+        IPermit2(PERMIT2).permitWitnessTransferFrom(
+            IPermit2.PermitTransferFrom(
+                IPermit2.TokenPermissions(order.tokenIn, order.maxAmountIn),
+                order.nonce,
+                order.deadline
+            ),
+            IPermit2.SignatureTransferDetails(address(this), amount),
+            order.owner,
+            keccak256(abi.encode(WITNESS_TYPEHASH, order.recipient, order.tokenOut, order.minAmountOut)),
+            WITNESS_TYPE_STRING,
+            order.signature
+        );
     }
 
     /// @dev Whatever the target leaves of its allowance is taken back.
@@ -263,8 +322,7 @@ contract OrderSettler is IOrderSettler, Ownable2Step, ReentrancyGuardTransient {
     }
 
     function _isOurs(address account) private view returns (bool) {
-        return
-            account == address(this) || account == address(ENTRYPOINT) || account == CUSTODIAN || account == CURVE_BOOK;
+        return account == address(this) || account == ENTRYPOINT || account == CUSTODIAN || account == CURVE_BOOK;
     }
 
     /* VIEWS */
@@ -281,7 +339,7 @@ contract OrderSettler is IOrderSettler, Ownable2Step, ReentrancyGuardTransient {
 
     /// @inheritdoc IOrderSettler
     function permit2() external view returns (address) {
-        return address(PERMIT2);
+        return PERMIT2;
     }
 
     /// @inheritdoc IOrderSettler

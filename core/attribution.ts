@@ -66,19 +66,19 @@ export function attributeFill(
   const legs: Leg[] = [];
   const touched: RestingOrder[] = [];
   let needUnits = fill.baseUnits;
+  let exact = 0n;
   let next = 0;
   while (needUnits > 0n && next < state.orders.length) {
     const level = levelAt(state.orders, next);
     next += level.length;
     const levelUnits = level.reduce((sum, order) => sum + order.units, 0n);
     const takeUnits = needUnits < levelUnits ? needUnits : levelUnits;
-    const taken = takeLevel(market, level, takeUnits);
-    legs.push(...taken.legs);
-    touched.push(...taken.left);
+    takeLevel(market, level, { takeUnits, levelUnits }, legs, touched);
+    exact += level[0]!.priceTicks * takeUnits;
     needUnits -= takeUnits;
   }
   return {
-    decomposition: decompose(market, fill, legs, needUnits),
+    decomposition: decompose(fill, legs, needUnits, quoteUnitsFloor(market, 1n, exact)),
     state: {
       side: state.side,
       orders: [...touched, ...state.orders.slice(next)],
@@ -131,37 +131,42 @@ function levelAt(orders: readonly RestingOrder[], start: number): RestingOrder[]
   return orders.slice(start, end);
 }
 
-/** Takes `takeUnits`, at most what the level has, out of one price level. `left` are its orders after that, without emptied ones. */
+/**
+ * Takes `takeUnits` out of one price level that has `levelUnits`, at least as many. Adds the legs to `legs`, and what the level's orders
+ * have left, without emptied ones, to `left`.
+ */
 function takeLevel(
   market: Market,
   level: readonly RestingOrder[],
-  takeUnits: bigint,
-): { legs: Leg[]; left: RestingOrder[] } {
+  { takeUnits, levelUnits }: { takeUnits: bigint; levelUnits: bigint },
+  legs: Leg[],
+  left: RestingOrder[],
+): void {
   const makers = unitsByMaker(level);
-  const shares = splitProRata(takeUnits, makers);
-  const legs: Leg[] = [];
-  const left: RestingOrder[] = [];
+  const shares = splitProRata(takeUnits, makers, levelUnits);
+  const { priceTicks } = level[0]!;
   let next = 0;
-  makers.forEach(({ maker }, index) => {
+  for (let index = 0; index < makers.length; index++) {
+    const { maker } = makers[index]!;
     const baseUnits = shares[index]!;
     const orders: Leg['orders'] = [];
     let needUnits = baseUnits;
     for (; level[next]?.maker === maker; next++) {
       const order = level[next]!;
       const units = needUnits < order.units ? needUnits : order.units;
-      needUnits -= units;
       if (units > 0n) orders.push({ oid: order.oid, baseUnits: units });
-      if (units < order.units) left.push({ ...order, units: order.units - units });
+      if (units < order.units) left.push({ oid: order.oid, maker, priceTicks, units: order.units - units });
+      needUnits = units === needUnits ? 0n : needUnits - units;
     }
-    if (baseUnits === 0n) return;
-    const { priceTicks } = level[0]!;
+    if (baseUnits === 0n) continue;
     legs.push({ maker, priceTicks, baseUnits, quoteUnits: quoteUnitsFloor(market, priceTicks, baseUnits), orders });
-  });
-  return { legs, left };
+  }
 }
 
 /** Sums per maker of a level, whose orders are by maker address. */
-function unitsByMaker(level: readonly RestingOrder[]): MakerUnits[] {
+function unitsByMaker(level: readonly RestingOrder[]): readonly MakerUnits[] {
+  // Most makers have one order at a price; then the orders are the sums.
+  if (level.every(({ maker }, i) => maker !== level[i - 1]?.maker)) return level;
   const makers: { maker: Address; units: bigint }[] = [];
   for (const { maker, units } of level) {
     const last = makers.at(-1);
@@ -171,9 +176,8 @@ function unitsByMaker(level: readonly RestingOrder[]): MakerUnits[] {
   return makers;
 }
 
-function decompose(market: Market, fill: FillAmounts, legs: Leg[], missingBaseUnits: bigint): Decomposition {
-  const exact = legs.reduce((sum, leg) => sum + leg.priceTicks * leg.baseUnits, 0n);
-  const exactQuoteUnits = quoteUnitsFloor(market, 1n, exact);
+/** `exactQuoteUnits` is what the legs come to before each is floored, floored. */
+function decompose(fill: FillAmounts, legs: Leg[], missingBaseUnits: bigint, exactQuoteUnits: bigint): Decomposition {
   const legsQuoteUnits = legs.reduce((sum, leg) => sum + leg.quoteUnits, 0n);
   const residualUnits = fill.quoteUnits - legsQuoteUnits;
   return {

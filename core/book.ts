@@ -42,7 +42,7 @@ export interface Book {
   armed(): ReadonlyMap<Address, number>;
   /** How many of the maker's scheduled cancels came due on the UTC day that holds `timeMs`. */
   triggers(maker: Address, timeMs: number): number;
-  /** Used nonces of a signer, at most the 100 highest, unordered. */
+  /** Used nonces of a signer, at most the 100 highest, ascending; it changes as rows are applied. */
   nonces(signer: Address): readonly number[];
   /** How many fills and closes named an order that was closed, or never opened. */
   strays(): { fills: number; closes: number };

@@ -13,6 +13,11 @@ export interface ClaimState {
   readyAtSec: number | null;
   /** Never below claimUnits, never above 2^128 - 1. */
   outstandingUnits: bigint;
+  /**
+   * Part of the claim that nobody has asked for on this chain: it was settled for requests that a reorganisation took back. The next
+   * requests are covered by it.
+   */
+  advanceUnits: bigint;
   /** Block of the oldest request that no settlement has covered; null when none waits. */
   pendingSinceBlock: number | null;
 }
@@ -23,6 +28,7 @@ export const NO_CLAIM: ClaimState = {
   basis: 0n,
   readyAtSec: null,
   outstandingUnits: 0n,
+  advanceUnits: 0n,
   pendingSinceBlock: null,
 };
 
@@ -38,34 +44,53 @@ export function addSaturating(a: bigint, b: bigint): bigint {
   return minBig(a + b, MAX_U128);
 }
 
-/** After WithdrawRequested. The amount is added, whoever asks and whatever it is. */
+/** After WithdrawRequested. The amount is added, whoever asks and whatever it is, but for what was settled in advance. */
 export function afterRequest(state: ClaimState, units: bigint, blockNumber: number): ClaimState {
+  const covered = minBig(units, state.advanceUnits);
   return {
     ...state,
-    outstandingUnits: addSaturating(state.outstandingUnits, units),
-    pendingSinceBlock: state.pendingSinceBlock ?? blockNumber,
+    outstandingUnits: addSaturating(state.outstandingUnits, units - covered),
+    advanceUnits: state.advanceUnits - covered,
+    pendingSinceBlock: covered === units ? state.pendingSinceBlock : (state.pendingSinceBlock ?? blockNumber),
   };
 }
 
 /**
  * After WithdrawSettled: the settled amount replaces everything that the settlement looked at, and what it did not cover of that is
  * dropped for good. Requests mined after its cut stay. An equal amount leaves the claim's version as it is.
+ *
+ * `lost` means that the settlement looked at blocks that the chain no longer has. Then nobody knows which of the present requests it
+ * covers, so it counts against all of them by its amount, and nothing is asked for twice.
  */
 export function afterSettlement(
   state: ClaimState,
-  settled: { units: bigint; readyAtSec: number | null },
+  settled: { units: bigint; readyAtSec: number | null; blockNumber: number; lost: boolean },
   later: LaterRequests,
 ): ClaimState {
-  return {
+  const claim = {
     claimUnits: settled.units,
     basis: settled.units === state.claimUnits ? state.basis : state.basis + 1n,
     readyAtSec: settled.units === 0n ? null : settled.readyAtSec,
+  };
+  if (settled.lost || state.advanceUnits > 0n) {
+    const askedUnits = state.outstandingUnits - state.advanceUnits;
+    const isShort = askedUnits > settled.units;
+    return {
+      ...claim,
+      outstandingUnits: maxBig(askedUnits, settled.units),
+      advanceUnits: maxBig(settled.units - askedUnits, 0n),
+      pendingSinceBlock: isShort ? (state.pendingSinceBlock ?? settled.blockNumber) : null,
+    };
+  }
+  return {
+    ...claim,
     outstandingUnits: addSaturating(settled.units, later.units),
+    advanceUnits: 0n,
     pendingSinceBlock: later.sinceBlock,
   };
 }
 
-/** After WithdrawExecuted: the claim was paid whole and is gone. Requests that wait go on waiting. */
+/** After WithdrawExecuted: the claim was paid whole and is gone, asked for or not. Requests that wait go on waiting. */
 export function afterExecution(state: ClaimState, units: bigint): ClaimState {
   return {
     ...state,
@@ -73,6 +98,7 @@ export function afterExecution(state: ClaimState, units: bigint): ClaimState {
     basis: state.basis + 1n,
     readyAtSec: null,
     outstandingUnits: maxBig(state.outstandingUnits - units, 0n),
+    advanceUnits: 0n,
   };
 }
 

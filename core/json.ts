@@ -153,6 +153,7 @@ function asSnapshotOrder(item: unknown): SnapshotOrder {
     maker: asText(row.maker) as Address,
     priceTicks: asBig(row.priceTicks),
     sizeLots: asBig(row.sizeLots),
+    ...(row.cloid === undefined ? {} : { cloid: asText(row.cloid) }),
   };
 }
 

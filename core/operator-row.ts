@@ -3,7 +3,7 @@ import type { Address, Market, Token } from './types.js';
 
 /**
  * The least that the operator's row should have of each token, as decimals with an optional minus in front, by symbol or by lower-case
- * address. Zero for a token that is not named.
+ * address. A token that is not named may owe the dust of rounding.
  */
 export type OperatorFloors = Readonly<Record<string, string>>;
 
@@ -14,6 +14,12 @@ export interface OperatorStanding {
   floorUnits: bigint;
   isBelow: boolean;
 }
+
+/**
+ * What the row may owe of a token without a floor, in the token's smallest units. A sale costs the operator at most one unit per leg, which
+ * nobody needs to get up for; a debt that has grown beyond this is not rounding alone, or has gone on for long.
+ */
+const DUST_UNITS = 1_000n;
 
 const SIGNED_DECIMAL = /^(-?)(.+)$/;
 
@@ -38,7 +44,8 @@ export function operatorStandings(
 ): OperatorStanding[] {
   return tokens.map((token) => {
     const balance = balanceUnits(token.address);
-    const floor = floorUnits(floors[token.address] ?? floors[token.symbol] ?? '0', token.decimals);
+    const text = floors[token.address] ?? floors[token.symbol];
+    const floor = text === undefined ? -DUST_UNITS : floorUnits(text, token.decimals);
     return { token, balanceUnits: balance, floorUnits: floor, isBelow: balance < floor };
   });
 }

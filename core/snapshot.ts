@@ -28,13 +28,9 @@ export function snapshotOf(
       .sideOrders(market.index, name)
       .filter((order) => !exclude.has(order.maker))
       .map((order) => {
-        const { oid, maker, priceTicks } = order;
-        return {
-          oid,
-          maker,
-          priceTicks,
-          sizeLots: remainingLots(order, market.lotUnits) - (trimmedLots.get(oid) ?? 0n),
-        };
+        const { oid, maker, priceTicks, cloid } = order;
+        const sizeLots = remainingLots(order, market.lotUnits) - (trimmedLots.get(oid) ?? 0n);
+        return cloid === null ? { oid, maker, priceTicks, sizeLots } : { oid, maker, priceTicks, sizeLots, cloid };
       })
       .filter((order) => order.sizeLots > 0n);
   const { fillSeq, askVolumeUnits, bidVolumeUnits } = progress;
@@ -59,6 +55,11 @@ function trimsByOid(trims: readonly Trim[]): Map<number, bigint> {
 /** The orders of one side. */
 export function snapshotSide(snapshot: MarketSnapshot, side: Side): SnapshotOrder[] {
   return side === 'ask' ? snapshot.asks : snapshot.bids;
+}
+
+/** Client order ids of a snapshot, by order. */
+export function snapshotCloids({ asks, bids }: Pick<MarketSnapshot, 'asks' | 'bids'>): Map<number, string> {
+  return new Map([...asks, ...bids].flatMap(({ oid, cloid }) => (cloid === undefined ? [] : [[oid, cloid] as const])));
 }
 
 /**

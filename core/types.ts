@@ -103,6 +103,8 @@ export interface SnapshotOrder {
   maker: Address;
   priceTicks: bigint;
   sizeLots: bigint;
+  /** Absent for an order without one. No part of the hash: it only names the order to its maker. */
+  cloid?: string;
 }
 
 /**

@@ -706,6 +706,29 @@ export interface operations {
             /** @description RATE_LIMITED: come back after retry-after seconds */
             429: {
                 headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description INTERNAL_ERROR: unexpected; the operator finds the cause in the log */
+            500: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -741,6 +764,29 @@ export interface operations {
             /** @description RATE_LIMITED: come back after retry-after seconds */
             429: {
                 headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description INTERNAL_ERROR: unexpected; the operator finds the cause in the log */
+            500: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -790,6 +836,8 @@ export interface operations {
                     "x-ratelimit-remaining"?: number;
                     /** @description end of the window, Unix milliseconds */
                     "x-ratelimit-reset"?: number;
+                    /** @description names this answer, for If-None-Match */
+                    etag?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -797,6 +845,29 @@ export interface operations {
             /** @description RATE_LIMITED: come back after retry-after seconds */
             429: {
                 headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description INTERNAL_ERROR: unexpected; the operator finds the cause in the log */
+            500: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -846,6 +917,8 @@ export interface operations {
                     "x-ratelimit-remaining"?: number;
                     /** @description end of the window, Unix milliseconds */
                     "x-ratelimit-reset"?: number;
+                    /** @description names this answer, for If-None-Match */
+                    etag?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -853,6 +926,12 @@ export interface operations {
             /** @description NOT_FOUND: no such pair */
             404: {
                 headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -862,6 +941,29 @@ export interface operations {
             /** @description RATE_LIMITED: come back after retry-after seconds */
             429: {
                 headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description INTERNAL_ERROR: unexpected; the operator finds the cause in the log */
+            500: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -908,6 +1010,12 @@ export interface operations {
             /** @description BAD_REQUEST: a parameter is missing or malformed */
             400: {
                 headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -917,6 +1025,12 @@ export interface operations {
             /** @description NOT_FOUND: no such pair, or no scanned block has such a curve */
             404: {
                 headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -926,6 +1040,29 @@ export interface operations {
             /** @description RATE_LIMITED: come back after retry-after seconds */
             429: {
                 headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description INTERNAL_ERROR: unexpected; the operator finds the cause in the log */
+            500: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -964,6 +1101,12 @@ export interface operations {
             /** @description BAD_REQUEST: a parameter is missing or malformed */
             400: {
                 headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -973,6 +1116,29 @@ export interface operations {
             /** @description RATE_LIMITED: come back after retry-after seconds */
             429: {
                 headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description INTERNAL_ERROR: unexpected; the operator finds the cause in the log */
+            500: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1022,6 +1188,8 @@ export interface operations {
                     "x-ratelimit-remaining"?: number;
                     /** @description end of the window, Unix milliseconds */
                     "x-ratelimit-reset"?: number;
+                    /** @description names this answer, for If-None-Match */
+                    etag?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -1029,6 +1197,12 @@ export interface operations {
             /** @description BAD_REQUEST: a parameter is missing or malformed */
             400: {
                 headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1038,6 +1212,12 @@ export interface operations {
             /** @description NOT_FOUND: no such pair */
             404: {
                 headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1047,6 +1227,29 @@ export interface operations {
             /** @description RATE_LIMITED: come back after retry-after seconds */
             429: {
                 headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description INTERNAL_ERROR: unexpected; the operator finds the cause in the log */
+            500: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1094,6 +1297,12 @@ export interface operations {
             /** @description BAD_REQUEST: a parameter is missing or malformed */
             400: {
                 headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1103,6 +1312,12 @@ export interface operations {
             /** @description NOT_FOUND: no such pair */
             404: {
                 headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1112,6 +1327,29 @@ export interface operations {
             /** @description RATE_LIMITED: come back after retry-after seconds */
             429: {
                 headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description INTERNAL_ERROR: unexpected; the operator finds the cause in the log */
+            500: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1171,6 +1409,12 @@ export interface operations {
             /** @description BAD_REQUEST: a parameter is missing or malformed */
             400: {
                 headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1180,6 +1424,29 @@ export interface operations {
             /** @description RATE_LIMITED: come back after retry-after seconds */
             429: {
                 headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description INTERNAL_ERROR: unexpected; the operator finds the cause in the log */
+            500: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1242,6 +1509,8 @@ export interface operations {
                     "x-ratelimit-remaining"?: number;
                     /** @description end of the window, Unix milliseconds */
                     "x-ratelimit-reset"?: number;
+                    /** @description names this answer, for If-None-Match */
+                    etag?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -1249,6 +1518,29 @@ export interface operations {
             /** @description RATE_LIMITED: come back after retry-after seconds */
             429: {
                 headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description INTERNAL_ERROR: unexpected; the operator finds the cause in the log */
+            500: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1258,6 +1550,12 @@ export interface operations {
             /** @description NOT_READY: no checkpoint has been published yet */
             503: {
                 headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1317,6 +1615,12 @@ export interface operations {
             /** @description BAD_REQUEST: a parameter is missing or malformed */
             400: {
                 headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1326,6 +1630,29 @@ export interface operations {
             /** @description RATE_LIMITED: come back after retry-after seconds */
             429: {
                 headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description INTERNAL_ERROR: unexpected; the operator finds the cause in the log */
+            500: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1335,6 +1662,12 @@ export interface operations {
             /** @description NOT_READY: no checkpoint has been published yet */
             503: {
                 headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1377,6 +1710,29 @@ export interface operations {
             /** @description RATE_LIMITED: come back after retry-after seconds */
             429: {
                 headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description INTERNAL_ERROR: unexpected; the operator finds the cause in the log */
+            500: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1418,6 +1774,12 @@ export interface operations {
             /** @description BAD_REQUEST: another chain */
             400: {
                 headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1427,6 +1789,29 @@ export interface operations {
             /** @description RATE_LIMITED: come back after retry-after seconds */
             429: {
                 headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description INTERNAL_ERROR: unexpected; the operator finds the cause in the log */
+            500: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1485,6 +1870,12 @@ export interface operations {
             /** @description BAD_REQUEST or INSUFFICIENT_LIQUIDITY, with every problem named */
             400: {
                 headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1494,6 +1885,12 @@ export interface operations {
             /** @description BAD_REQUEST: the body is too long */
             413: {
                 headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1503,6 +1900,29 @@ export interface operations {
             /** @description RATE_LIMITED: come back after retry-after seconds */
             429: {
                 headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description INTERNAL_ERROR: unexpected; the operator finds the cause in the log */
+            500: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1512,6 +1932,12 @@ export interface operations {
             /** @description NOT_READY: no quotes at the moment */
             503: {
                 headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1555,6 +1981,12 @@ export interface operations {
             /** @description BAD_REQUEST: expired or used quote, wrong signature, balance or allowance missing */
             400: {
                 headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1564,6 +1996,12 @@ export interface operations {
             /** @description BAD_REQUEST: the body is too long */
             413: {
                 headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1573,6 +2011,29 @@ export interface operations {
             /** @description RATE_LIMITED: come back after retry-after seconds */
             429: {
                 headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description INTERNAL_ERROR: unexpected; the operator finds the cause in the log */
+            500: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1611,6 +2072,12 @@ export interface operations {
             /** @description NOT_FOUND: no such order */
             404: {
                 headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1620,6 +2087,29 @@ export interface operations {
             /** @description RATE_LIMITED: come back after retry-after seconds */
             429: {
                 headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description INTERNAL_ERROR: unexpected; the operator finds the cause in the log */
+            500: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
                     [name: string]: unknown;
                 };
                 content: {

@@ -1,6 +1,7 @@
 import type { Knex } from 'knex';
 import type { Address, Market } from '../core/types.js';
 import { chunks, fromColumn, insertAll, toColumn, upsertAll } from './columns.js';
+import { placeholders, sendForRows } from './dialects.js';
 import { LedgerInvariantError } from './errors.js';
 import { accountKey, fillRef } from './invariants.js';
 import { VAULT, type Account, type BalanceRow, type GenerationWrite, type Queryable } from './types.js';
@@ -48,7 +49,8 @@ export async function loadTouched(q: Queryable, write: GenerationWrite): Promise
   }
   const accounts = [...new Set([...touched.values()].map((row) => row.account))];
   for (const part of chunks(accounts)) {
-    const rows = (await q('balances').whereIn('account', part).orderBy(['account', 'token']).select()) as StoredRow[];
+    const sql = `select * from balances where account in (${placeholders(part.length)})`;
+    const rows = await sendForRows<StoredRow>(q, sql, part);
     for (const row of rows) if (touched.has(accountKey(row))) touched.set(accountKey(row), fromRow(row));
   }
   return touched;

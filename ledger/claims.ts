@@ -3,6 +3,7 @@ import type { Knex } from 'knex';
 import { NO_CLAIM, addSaturating, type LaterRequests } from '../core/claims.js';
 import type { Address, Hex } from '../core/types.js';
 import { checkLimit, chunks, fromColumn, insertAll, toColumn, upsertAll } from './columns.js';
+import { placeholders, sendForRows, together } from './dialects.js';
 import { groupBy } from './group.js';
 import type { ClaimRow, CustodyEvent, CustodyKind, GenerationWrite, Queryable } from './types.js';
 
@@ -12,6 +13,7 @@ interface StoredClaim {
   claim_units: string;
   basis: string;
   outstanding_units: string;
+  advance_units: string;
   ready_at_sec: number | null;
   pending_since_block: number | null;
   generation: number;
@@ -32,12 +34,12 @@ export async function storeClaims(
     claim_units: toColumn(claim.claimUnits),
     basis: toColumn(claim.basis),
     outstanding_units: toColumn(claim.outstandingUnits),
+    advance_units: toColumn(claim.advanceUnits),
     ready_at_sec: claim.readyAtSec,
     pending_since_block: claim.pendingSinceBlock,
     generation,
   }));
-  await upsertAll(tx, 'claims', ['maker', 'token'], rows);
-  await insertAll(tx, 'claim_changes', rows);
+  await together([upsertAll(tx, 'claims', ['maker', 'token'], rows), insertAll(tx, 'claim_changes', rows)]);
 }
 
 /** Claims that changed after a generation. */
@@ -163,6 +165,7 @@ function fromRow(row: StoredClaim): ClaimRow {
     basis: fromColumn(row.basis),
     readyAtSec: row.ready_at_sec,
     outstandingUnits: fromColumn(row.outstanding_units),
+    advanceUnits: fromColumn(row.advance_units),
     pendingSinceBlock: row.pending_since_block,
   };
 }
@@ -187,7 +190,8 @@ export async function insertTakerFees(tx: Knex.Transaction, { generation, entrie
   if (fees.length === 0) return;
   const accrued = new Map<string, bigint>();
   for (const part of chunks([...new Set(fees.map(({ account }) => account))])) {
-    const rows = (await tx('taker_fees').whereIn('taker', part).select()) as StoredFee[];
+    const sql = `select * from taker_fees where taker in (${placeholders(part.length)})`;
+    const rows = await sendForRows<StoredFee>(tx, sql, part);
     for (const row of rows) accrued.set(`${row.taker}:${row.token}`, fromColumn(row.accrued_units));
   }
   const credited = groupBy(fees, ({ account, token }) => `${account}:${token}`);

@@ -1,6 +1,7 @@
 /** Shapes that all tables share, so that rows read the same from both databases. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Knex } from 'knex';
+import { placeholders, sendChange, type Binding } from './dialects.js';
 
 /** An amount: exact text on SQLite, whose numbers lose digits beyond 2^53, and numeric(78,0), wide enough for uint256, on PostgreSQL. */
 export function amount(db: Knex, table: Knex.CreateTableBuilder, name: string): Knex.ColumnBuilder {
@@ -60,6 +61,16 @@ export async function upsertAll<T extends object>(
   await insertParts(tx, { table, conflict: ` on conflict (${quoted(key)}) do update set ${changes}` }, rows);
 }
 
+/** Inserts rows as `insertAll` does; where the table has a row with a key, that one stays. */
+export async function insertAbsent<T extends object>(
+  tx: Knex.Transaction,
+  table: string,
+  key: readonly (keyof T & string)[],
+  rows: readonly T[],
+): Promise<void> {
+  await insertParts(tx, { table, conflict: ` on conflict (${quoted(key)}) do nothing` }, rows);
+}
+
 interface Insert {
   table: string;
   /** What follows the values. */
@@ -73,9 +84,10 @@ async function insertParts(tx: Knex.Transaction, insert: Insert, rows: readonly 
   for (let start = 0; start < rows.length; start += ROWS_PER_INSERT) {
     if (start > 0) await nextTurn();
     const part = rows.slice(start, start + ROWS_PER_INSERT);
-    const cells = part.map((row) => cellsOf(insert.table, columns, row));
-    if (isSqlite(tx)) await tx.raw(valuesText(insert, columns, part.length), cells.flat());
-    else await tx.raw(recordsText(insert, columns), JSON.stringify(part));
+    const cells: Binding[] = [];
+    for (const row of part) addCells(cells, insert.table, columns, row);
+    if (isSqlite(tx)) await sendChange(tx, valuesText(insert, columns, part.length), cells);
+    else await sendChange(tx, recordsText(insert, columns), [JSON.stringify(part)]);
   }
 }
 
@@ -87,13 +99,13 @@ export async function insertValues(
   tx: Knex.Transaction,
   table: string,
   columns: readonly string[],
-  rows: readonly (readonly (string | number | null)[])[],
+  rows: readonly (readonly Binding[])[],
 ): Promise<void> {
-  const row = `(${columns.map(() => '?').join(', ')})`;
+  const row = `(${placeholders(columns.length)})`;
   for (let start = 0; start < rows.length; start += ROWS_PER_INSERT) {
     const part = rows.slice(start, start + ROWS_PER_INSERT);
     const values = part.map(() => row).join(', ');
-    await tx.raw(`insert into ${table} (${columns.join(', ')}) values ${values}`, part.flat());
+    await sendChange(tx, `insert into ${table} (${columns.join(', ')}) values ${values}`, part.flat());
   }
 }
 
@@ -101,7 +113,7 @@ const quoted = (columns: readonly string[]): string => columns.map((column) => `
 
 /** SQLite is quickest with the values bound one by one, to a statement whose text it has seen before. */
 function valuesText({ table, conflict }: Insert, columns: readonly string[], rowCount: number): string {
-  const row = `(${columns.map(() => '?').join(', ')})`;
+  const row = `(${placeholders(columns.length)})`;
   return `insert into "${table}" (${quoted(columns)}) values ${Array(rowCount).fill(row).join(', ')}${conflict}`;
 }
 
@@ -112,15 +124,18 @@ function recordsText({ table, conflict }: Insert, columns: readonly string[]): s
 }
 
 /** A row without a column, or with another one, is a mistake that must not end as a null. */
-function cellsOf(table: string, columns: readonly string[], row: object): Knex.Value[] {
-  const cells = columns.map((column) => (row as Record<string, Knex.Value | undefined>)[column]);
-  const misfit = columns.find((_, i) => cells[i] === undefined);
-  if (misfit !== undefined || Object.keys(row).length !== columns.length) {
-    throw new RangeError(
-      `a row of ${table} has other columns than the first one: ${misfit ?? Object.keys(row).join()}`,
-    );
+function addCells(cells: Binding[], table: string, columns: readonly string[], row: object): void {
+  for (const column of columns) {
+    const cell = (row as Record<string, Binding | undefined>)[column];
+    if (cell === undefined) throw otherColumns(table, column);
+    cells.push(cell);
   }
-  return cells as Knex.Value[];
+  const own = Object.keys(row);
+  if (own.length !== columns.length) throw otherColumns(table, own.join());
+}
+
+function otherColumns(table: string, columns: string): RangeError {
+  return new RangeError(`a row of ${table} has other columns than the first one: ${columns}`);
 }
 
 /** Parts of a list, each short enough for the bindings of one statement. */

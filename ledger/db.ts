@@ -88,7 +88,8 @@ export async function readTx<T>(db: Db, read: (tx: Knex.Transaction) => Promise<
 
 /** Settings of a connection of its own, outside the pool. PostgreSQL only. */
 export function pgConnectionOf(db: Db): pg.ClientConfig {
-  return (db.knex.client as { config: { connection: pg.ClientConfig } }).config.connection;
+  const { pipeline: _, ...own } = (db.knex.client as { config: { connection: pg.ClientConfig } }).config.connection;
+  return own;
 }
 
 /** Schema that holds the tables. PostgreSQL only. */
@@ -120,6 +121,8 @@ function openSqlite(url: string): Db {
   if (filename !== ':memory:') mkdirSync(dirname(filename), { recursive: true });
   const root = knexModule.knex({
     client: SqliteClient as unknown as typeof Knex.Client,
+    // Values of a statement that failed, signatures among them, stay out of messages and logs.
+    compileSqlOnError: false,
     connection: { filename },
     useNullAsDefault: true,
     acquireConnectionTimeout: ACQUIRE_TIMEOUT_MS,
@@ -172,11 +175,14 @@ function openPg(url: string, options: OpenDbOptions): Db {
   parsed.searchParams.delete('schema');
   const root = knexModule.knex({
     client: PgClient as unknown as typeof Knex.Client,
+    compileSqlOnError: false,
     connection: {
       connectionString: parsed.toString(),
       keepAlive: true,
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
       application_name: 'curvebook',
+      // Statements that are sent together share a round trip; those that wait for each other are sent as ever.
+      pipeline: true,
       types: { getTypeParser },
     } as unknown as Knex.PgConnectionConfig,
     searchPath: [schema],

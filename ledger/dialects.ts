@@ -5,10 +5,11 @@ import { createRequire } from 'node:module';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import { databaseErrorCode } from './errors.js';
+import type { Queryable } from './types.js';
 
 interface RawConnection {
   readonly inTransaction: boolean;
-  pragma(text: string): unknown;
+  exec(sql: string): unknown;
 }
 
 interface TransactionLike {
@@ -32,6 +33,7 @@ export const SQLITE_BUSY_TIMEOUT_MS = 1_000;
 /** How long a write transaction waits for its turn, leaving the event loop free. */
 const BEGIN_TIMEOUT_MS = 15_000;
 const BEGIN_RETRY_MS = 20;
+const BEGIN_IMMEDIATE = 'BEGIN IMMEDIATE;';
 
 /**
  * SQLite with write transactions that take the write lock when they begin. A deferred BEGIN takes it at the first write, by when
@@ -44,10 +46,31 @@ export class SqliteClient extends BetterSqliteClient {
       const send = (sql: string): Promise<unknown> => transaction.trxClient.query(connection, sql);
       // A COMMIT that failed for lack of space leaves the only connection inside its transaction.
       if (connection.inTransaction) await send('ROLLBACK;');
-      return transaction.readOnly === true ? send('BEGIN;') : beginImmediate(connection, send);
+      return transaction.readOnly === true ? send('BEGIN;') : beginImmediate(send);
     };
     return transaction;
   }
+
+  override async _query(connection: RawConnection, query: { sql: string }): Promise<unknown> {
+    // Inside a transaction nothing waits any more: a write transaction has the lock.
+    if (!connection.inTransaction) {
+      setBusyTimeout(connection, query.sql === BEGIN_IMMEDIATE ? 0 : SQLITE_BUSY_TIMEOUT_MS);
+    }
+    return super._query(connection, query);
+  }
+}
+
+/** What each connection's timeout was last set to; a new one has `SQLITE_BUSY_TIMEOUT_MS`. */
+const busyTimeouts = new WeakMap<RawConnection, number>();
+
+/**
+ * Only when it changes, which between one write transaction and the next it does not. Executed, not prepared: each prepared statement
+ * is an object that only a later turn of the event loop frees.
+ */
+function setBusyTimeout(connection: RawConnection, timeoutMs: number): void {
+  if ((busyTimeouts.get(connection) ?? SQLITE_BUSY_TIMEOUT_MS) === timeoutMs) return;
+  connection.exec(`pragma busy_timeout = ${timeoutMs}`);
+  busyTimeouts.set(connection, timeoutMs);
 }
 
 /** Rows that a raw query answered, whichever database answered it. */
@@ -56,9 +79,57 @@ export function rawRows<T>(answer: unknown): T[] {
 }
 
 /** How many rows a raw statement changed. */
-export function rawChanges(answer: unknown): number {
+function rawChanges(answer: unknown): number {
   const { changes, rowCount } = answer as { changes?: number; rowCount?: number };
   return changes ?? rowCount ?? 0;
+}
+
+/** A value as it is bound to a placeholder. */
+export type Binding = string | number | null;
+
+interface Sender {
+  acquireConnection(): Promise<RawConnection>;
+  query(
+    connection: RawConnection,
+    query: { sql: string; bindings: readonly Binding[] },
+  ): Promise<{ response: unknown }>;
+}
+
+/**
+ * Sends a statement as it is written, one binding per question mark, past the query builder, which takes longer for it than the database.
+ * Outside a transaction it goes the usual way.
+ */
+async function send(q: Queryable, sql: string, bindings: readonly Binding[]): Promise<unknown> {
+  if (q.isTransaction !== true) return q.raw(sql, bindings);
+  const client = q.client as Sender;
+  return (await client.query(await client.acquireConnection(), { sql, bindings })).response;
+}
+
+/** Rows that a statement answers, sent as it is written. */
+export async function sendForRows<T>(q: Queryable, sql: string, bindings: readonly Binding[] = []): Promise<T[]> {
+  return rawRows<T>(await send(q, sql, bindings));
+}
+
+/** Changes rows by a statement that is sent as it is written. Returns how many it changed. */
+export async function sendChange(tx: Knex.Transaction, sql: string, bindings: readonly Binding[]): Promise<number> {
+  return rawChanges(await send(tx, sql, bindings));
+}
+
+/**
+ * What several statements of one transaction answer, sent without waiting in between: PostgreSQL then needs one round trip for all of them.
+ * Rejects with the failure that came first, once all have ended, so that none is sent after the transaction is over.
+ */
+export async function together<T extends readonly unknown[]>(work: { [K in keyof T]: Promise<T[K]> }): Promise<T> {
+  let failure: { error: unknown } | null = null;
+  const note = (error: unknown): void => void (failure ??= { error });
+  const ended = await Promise.all(work.map((one) => one.catch(note)));
+  if (failure !== null) throw (failure as { error: unknown }).error;
+  return ended as unknown as T;
+}
+
+/** As many placeholders, parted by commas. */
+export function placeholders(count: number): string {
+  return Array(count).fill('?').join(', ');
 }
 
 interface Preparing {
@@ -90,17 +161,14 @@ export function keepStatements(connection: Preparing): void {
 }
 
 /** SQLite itself would wait inside the call, so that the holder of the lock could not go on if it lives in this process. */
-async function beginImmediate(connection: RawConnection, send: (sql: string) => Promise<unknown>): Promise<unknown> {
+async function beginImmediate(send: (sql: string) => Promise<unknown>): Promise<unknown> {
   const deadline = performance.now() + BEGIN_TIMEOUT_MS;
   for (;;) {
-    connection.pragma('busy_timeout = 0');
     try {
-      return await send('BEGIN IMMEDIATE;');
+      return await send(BEGIN_IMMEDIATE);
     } catch (error) {
       const isBusy = databaseErrorCode(error).startsWith('SQLITE_BUSY');
       if (!isBusy || performance.now() > deadline) throw error;
-    } finally {
-      connection.pragma(`busy_timeout = ${SQLITE_BUSY_TIMEOUT_MS}`);
     }
     await sleep(BEGIN_RETRY_MS * (0.5 + Math.random()));
   }

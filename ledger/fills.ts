@@ -3,6 +3,7 @@ import type { Knex } from 'knex';
 import type { Address, ChainFill, Decomposition, Hex, Leg, Market, Side } from '../core/types.js';
 import type { StartBalances } from './balances.js';
 import { fromColumn, insertAll, toColumn } from './columns.js';
+import { together } from './dialects.js';
 import { fillRef } from './invariants.js';
 import type { AttributedFill, Queryable } from './types.js';
 
@@ -43,6 +44,7 @@ interface PartRow {
   oid: number;
   leg_no: number;
   tid: number;
+  cloid: string | null;
   base_units: string;
 }
 
@@ -54,17 +56,15 @@ export async function insertFills(
   markets: readonly Market[],
   starts: StartBalances,
 ): Promise<void> {
-  await insertAll(
-    tx,
-    'fills',
-    fills.map((one) => toFillRow(one, generation)),
+  const rows = fills.map((one) => toFillRow(one, generation));
+  const parts = fills.flatMap((one) =>
+    toPartRows(one, generation, fillRef(markets[one.fill.market]!, one.fill.fillSeq), starts),
   );
-  await insertAll(tx, 'fill_legs', fills.flatMap(toLegRows));
-  await insertAll(
-    tx,
-    'order_fills',
-    fills.flatMap((one) => toPartRows(one, generation, fillRef(markets[one.fill.market]!, one.fill.fillSeq), starts)),
-  );
+  await together([
+    insertAll(tx, 'fills', rows),
+    insertAll(tx, 'fill_legs', fills.flatMap(toLegRows)),
+    insertAll(tx, 'order_fills', parts),
+  ]);
 }
 
 function toFillRow({ fill, decomposition }: AttributedFill, generation: number): FillRow {
@@ -122,6 +122,7 @@ function toPartRows(
     part_no: partNo,
     leg_no: legNoOf.get(part.oid)!,
     tid: part.tid,
+    cloid: part.cloid,
     generation,
     maker: part.maker,
     side: part.side,
@@ -171,6 +172,7 @@ export async function readAttributedFill(q: Queryable, row: FillRow): Promise<At
         priceTicks: fromColumn(leg.price_ticks),
         baseUnits: fromColumn(part.base_units),
         tid: part.tid,
+        cloid: part.cloid,
       };
     }),
   };

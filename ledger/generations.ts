@@ -1,5 +1,6 @@
 /** Rows of `generations`, the spine of the ledger log. */
 import type { Hex } from '../core/types.js';
+import { sendForRows } from './dialects.js';
 import type { GenerationRow, Queryable } from './types.js';
 
 export interface StoredGeneration {
@@ -15,7 +16,8 @@ export interface StoredGeneration {
 
 /** The newest generation, null before the first. */
 export async function lastGeneration(q: Queryable): Promise<GenerationRow | null> {
-  return toGeneration((await q('generations').orderBy('generation', 'desc').first()) as StoredGeneration | undefined);
+  const rows = await sendForRows<StoredGeneration>(q, 'select * from generations order by generation desc limit 1');
+  return toGeneration(rows[0]);
 }
 
 /** One generation, null when it is not committed. */

@@ -114,7 +114,7 @@ function checkOrderFills(
 ): void {
   let next = 0;
   for (const leg of legs) {
-    let left = leg.baseUnits;
+    let sum = 0n;
     for (const { oid, baseUnits } of leg.orders) {
       const part = orderFills[next++];
       if (part !== undefined && (part.market !== fill.market || part.side !== fill.side)) {
@@ -123,9 +123,9 @@ function checkOrderFills(
       if (part === undefined || part.oid !== oid || part.baseUnits !== baseUnits || !isOfLeg(part, leg)) {
         violated('fill_parts', `the orders of ${name} are not those of its legs`);
       }
-      left -= baseUnits;
+      sum = sum === 0n ? baseUnits : sum + baseUnits;
     }
-    if (left !== 0n) violated('fill_parts', `the orders of ${name} do not add up to its legs`);
+    if (sum !== leg.baseUnits) violated('fill_parts', `the orders of ${name} do not add up to its legs`);
   }
   if (next !== orderFills.length) violated('fill_parts', `${name} fills orders that no leg of it names`);
 }
@@ -135,7 +135,7 @@ function isOfLeg(part: OrderFill, leg: AttributedFill['decomposition']['legs'][n
 }
 
 /** Ref of a fill's postings. */
-export function fillRef(market: Market, fillSeq: number): string {
+export function fillRef(market: Pick<Market, 'id'>, fillSeq: number): string {
   return `fill:${market.id}:${fillSeq}`;
 }
 

@@ -5,7 +5,8 @@ import type { Address, MarketSnapshot, OrderFill } from '../core/types.js';
 import { applyToBalances, insertChanges, loadTouched, storeBalances } from './balances.js';
 import { liveRanges, rangesAfter } from './branches.js';
 import { insertTakerFees, storeClaims } from './claims.js';
-import { checkLimit, fromColumn, insertAll, toColumn } from './columns.js';
+import { checkLimit, fromColumn, insertAbsent, insertAll, toColumn } from './columns.js';
+import { sendForRows, together } from './dialects.js';
 import { LedgerInvariantError, isUniqueViolation } from './errors.js';
 import { insertFills } from './fills.js';
 import { lastGeneration, readGeneration, type StoredGeneration } from './generations.js';
@@ -39,33 +40,31 @@ export async function commitGeneration(
   write: GenerationWrite,
   { operator }: { operator: Address },
 ): Promise<'committed' | 'replayed'> {
-  const head = await lastGeneration(tx);
+  const [head, markets, before] = await together([lastGeneration(tx), readMarkets(tx), readProgressBefore(tx, write)]);
   if (head !== null && write.generation <= head.generation) return checkReplay(tx, write);
   checkBlocks(write, head);
-  const markets = await readMarkets(tx);
   checkListed(write.listed, markets.length);
   markets.push(...write.listed);
-  const progress = checkFills(write.fills, markets, await readProgressBefore(tx, write));
+  const progress = checkFills(write.fills, markets, before);
   checkEntries(write, markets, operator);
-  const refs = await nameRefs(
-    tx,
-    write.entries.map((entry) => entry.ref),
-  );
-  const touched = await loadTouched(tx, write);
+  const names = write.entries.map((entry) => entry.ref);
+  const [refs, touched] = await together([nameRefs(tx, names), loadTouched(tx, write)]);
   const starts = applyToBalances(touched, write, markets, operator);
   checkClaims(write, touched);
   checkHoldings(write, touched);
   try {
-    await insertScan(tx, write);
-    await insertMarkets(tx, write.listed, write.generation);
-    await insertFills(tx, write.generation, write.fills, markets, starts);
-    await insertSettledOrders(tx, write.generation, write.settledOrders ?? []);
-    await insertProgress(tx, write.generation, progress);
-    await insertEntries(tx, write, refs);
-    await insertChanges(tx, write);
-    await storeBalances(tx, touched, write);
-    await storeClaims(tx, write.claims, write.generation);
-    await insertTakerFees(tx, write);
+    await together([
+      insertTakerFees(tx, write),
+      insertScan(tx, write),
+      insertMarkets(tx, write.listed, write.generation),
+      insertFills(tx, write.generation, write.fills, markets, starts),
+      insertSettledOrders(tx, write.generation, write.settledOrders ?? []),
+      insertProgress(tx, write.generation, progress),
+      insertEntries(tx, write, refs),
+      insertChanges(tx, write),
+      storeBalances(tx, touched, write),
+      storeClaims(tx, write.claims, write.generation),
+    ]);
   } catch (error) {
     if (!isUniqueViolation(error)) throw error;
     throw new LedgerInvariantError(
@@ -93,7 +92,7 @@ async function checkReplay(tx: Knex.Transaction, write: GenerationWrite): Promis
 async function insertScan(tx: Knex.Transaction, write: GenerationWrite): Promise<void> {
   const { generation } = write;
   const last = write.blocks.at(-1)!;
-  await tx('generations').insert({
+  const scan: StoredGeneration = {
     generation,
     from_block: write.fromBlock,
     to_block: write.toBlock,
@@ -102,7 +101,7 @@ async function insertScan(tx: Knex.Transaction, write: GenerationWrite): Promise
     scanned_ms: write.scannedMs,
     observed_head: write.observedHead,
     observed_head_timestamp_ms: write.observedHeadTimestampMs,
-  });
+  };
   const blocks = write.blocks.map((block) => ({
     number: block.number,
     hash: block.hash,
@@ -110,17 +109,21 @@ async function insertScan(tx: Knex.Transaction, write: GenerationWrite): Promise
     timestamp_sec: block.timestampSec,
     generation,
   }));
-  await insertAll(tx, 'blocks', blocks);
-  await insertEvents(tx, write);
   const snapshots = write.snapshots.map(({ seq, snapshot }) => ({
     market: snapshot.market,
     seq,
     generation,
     payload: encodeSnapshot(snapshot),
   }));
-  // A curve that was hit before a reorganisation and again after it has its book already; the hash of the book names it.
-  for (const snapshot of snapshots) await tx('snapshots').insert(snapshot).onConflict(['market', 'seq']).ignore();
-  if (write.halt !== null) await insertHalt(tx, { ...write.halt, timeMs: write.scannedMs, generation });
+  const { halt } = write;
+  await together([
+    insertAll(tx, 'generations', [scan]),
+    insertAll(tx, 'blocks', blocks),
+    insertEvents(tx, write),
+    // A curve that was hit before a reorganisation and again after it has its book already; the hash of the book names it.
+    insertAbsent(tx, 'snapshots', ['market', 'seq'], snapshots),
+    halt === null ? Promise.resolve() : insertHalt(tx, { ...halt, timeMs: write.scannedMs, generation }),
+  ]);
 }
 
 async function insertEvents(tx: Knex.Transaction, { generation, custody, posts }: GenerationWrite): Promise<void> {
@@ -137,7 +140,6 @@ async function insertEvents(tx: Knex.Transaction, { generation, custody, posts }
     block_number: event.blockNumber,
     generation,
   }));
-  await insertAll(tx, 'custody_events', events);
   const seen = posts.map((post) => ({
     market: post.market,
     seq: post.seq,
@@ -151,7 +153,7 @@ async function insertEvents(tx: Knex.Transaction, { generation, custody, posts }
     tx_hash: post.txHash,
     generation,
   }));
-  await insertAll(tx, 'posts_seen', seen);
+  await together([insertAll(tx, 'custody_events', events), insertAll(tx, 'posts_seen', seen)]);
 }
 
 async function insertProgress(
@@ -221,8 +223,8 @@ export async function readProgress(q: Queryable): Promise<MarketProgress[]> {
 async function readProgressBefore(q: Queryable, { fills }: GenerationWrite): Promise<Map<number, MarketProgress>> {
   const before = new Map<number, MarketProgress>();
   for (const market of new Set(fills.map(({ fill }) => fill.market))) {
-    const newest = q('market_progress').where({ market }).orderBy('generation', 'desc');
-    const row = (await newest.first()) as StoredProgress | undefined;
+    const newest = 'select * from market_progress where market = ? order by generation desc limit 1';
+    const [row] = await sendForRows<StoredProgress>(q, newest, [market]);
     if (row !== undefined) before.set(market, toProgress(row));
   }
   return before;

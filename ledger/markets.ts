@@ -1,6 +1,7 @@
 import type { Knex } from 'knex';
 import type { Address, Hex, Market } from '../core/types.js';
 import { fromColumn, insertAll, toColumn } from './columns.js';
+import { sendForRows } from './dialects.js';
 import type { Queryable } from './types.js';
 
 interface MarketRow {
@@ -23,7 +24,7 @@ interface MarketRow {
 
 /** All markets that were ever listed, by index. */
 export async function readMarkets(q: Queryable): Promise<Market[]> {
-  const rows = (await q('markets').orderBy('market').select()) as MarketRow[];
+  const rows = await sendForRows<MarketRow>(q, 'select * from markets order by market');
   return rows.map((row) => ({
     index: row.market,
     id: row.id as Hex,

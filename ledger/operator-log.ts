@@ -1,7 +1,9 @@
+import { toSafeInt } from '../core/amounts.js';
 import type { Address } from '../core/types.js';
 import { checkLimit, fromColumn, toColumn } from './columns.js';
-import { rawRows } from './dialects.js';
+import { sendForRows } from './dialects.js';
 import { lastHaltNo, readHalt } from './halts.js';
+import { readMarkets } from './markets.js';
 import { acquireWriter } from './writers.js';
 import type { Db, OperatorRow, Queryable } from './types.js';
 
@@ -11,6 +13,8 @@ export interface OperatorState {
   approved: Set<Address>;
   /** Makers that were approved once and may not quote now. */
   suspended: Set<Address>;
+  /** Indexes of markets that take no orders. */
+  delisted: Set<number>;
   /** What stops the ledger: a halt that the watcher found, with its code, else the operator's own with the code `operator`. */
   halted: { code: string; message: string } | null;
   /** Note of the operator's own halt. */
@@ -23,7 +27,7 @@ export class OperatorRowError extends Error {
   override readonly name = 'OperatorRowError';
 
   constructor(
-    readonly code: 'bad_maker' | 'never_approved' | 'bad_claim',
+    readonly code: 'bad_maker' | 'never_approved' | 'bad_claim' | 'bad_market',
     message: string,
   ) {
     super(message);
@@ -47,7 +51,8 @@ const PAGE = 1_000;
  * Appends one act and returns it with its number. The operator log is taken for this one row only; the call rejects with the
  * signal's reason when somebody else holds it for more than 10 s. A resume clears every halt that is durable now, and none that
  * follows. Throws OperatorRowError `bad_maker` unless approve, suspend and lowerClaim, and only they, name an address in lower case,
- * `bad_claim` unless lowerClaim, and only that, says what to lower, and `never_approved` for suspending a stranger.
+ * `bad_claim` unless lowerClaim, and only that, says what to lower, `never_approved` for suspending a stranger, and `bad_market` unless
+ * delist and relist note the index of a listed market.
  */
 export async function appendOperatorRow(
   db: Db,
@@ -62,6 +67,8 @@ export async function appendOperatorRow(
       const known = act.maker === null || state.approved.has(act.maker) || state.suspended.has(act.maker);
       if (act.kind === 'suspend' && !known)
         throw new OperatorRowError('never_approved', `${act.maker} was never approved`);
+      if (isListing(act) && !(await readMarkets(tx)).some(({ index }) => `${index}` === act.note))
+        throw new OperatorRowError('bad_market', `no market has the index ${act.note}`);
       const operatorSeq = state.lastSeq + 1;
       await tx('operator_log').insert({
         operator_seq: operatorSeq,
@@ -88,6 +95,7 @@ export async function readOperatorState(q: Queryable, earlier?: OperatorState): 
   const state: OperatorState = {
     approved: new Set(earlier?.approved),
     suspended: new Set(earlier?.suspended),
+    delisted: new Set(earlier?.delisted),
     halted: null,
     operatorHalt: earlier?.operatorHalt ?? null,
     lastSeq: earlier?.lastSeq ?? 0,
@@ -102,13 +110,19 @@ export async function readOperatorState(q: Queryable, earlier?: OperatorState): 
 }
 
 /**
- * Approvals and suspensions after all rows, given an earlier state: one query, and the very same state when nothing is new. Halts are
+ * Approvals, suspensions and delistings after all rows, given an earlier state: one query, and the very same state when nothing is new. Halts are
  * those of the earlier state; whoever acts on them reads the whole state.
  */
 export async function readMakers(q: Queryable, earlier: OperatorState): Promise<OperatorState> {
   const rows = await readOperatorRows(q, { after: earlier.lastSeq, limit: PAGE });
   if (rows.length === 0) return earlier;
-  const state = { ...earlier, approved: new Set(earlier.approved), suspended: new Set(earlier.suspended) };
+  const { approved, suspended, delisted } = earlier;
+  const state = {
+    ...earlier,
+    approved: new Set(approved),
+    suspended: new Set(suspended),
+    delisted: new Set(delisted),
+  };
   for (const row of rows) applyOperatorRow(state, row);
   return rows.length < PAGE ? state : readMakers(q, state);
 }
@@ -116,20 +130,40 @@ export async function readMakers(q: Queryable, earlier: OperatorState): Promise<
 const ROWS_AFTER = `select operator_seq, time_ms, kind, maker, note, token, amount_units
   from operator_log where operator_seq > ? order by operator_seq limit ?`;
 
+/**
+ * The oldest lowering that is asked for and neither under way, nor done, nor found to have nothing to lower; null when there is none.
+ * One whose transaction was never signed, or had no effect, is asked for still.
+ */
+export async function nextLowering(q: Queryable): Promise<OperatorRow | null> {
+  const [row] = await sendForRows<StoredRow>(q, NEXT_LOWERING);
+  return row === undefined ? null : fromRow(row);
+}
+
+const NEXT_LOWERING = `select operator_seq, time_ms, kind, maker, note, token, amount_units
+  from operator_log as act where kind = 'lowerClaim' and not exists (
+    select 1 from settlements as one
+    left join settlement_outcomes as ended on ended.settlement_no = one.settlement_no
+    where one.operator_seq = act.operator_seq
+      and (ended.outcome is null or ended.outcome = 'landed' or one.amount_units = one.previous_units)
+  ) order by operator_seq limit 1`;
+
 /** Rows after `after`, oldest first, at most `limit` (1..10000). */
 export async function readOperatorRows(q: Queryable, range: { after: number; limit: number }): Promise<OperatorRow[]> {
   // Written out: every group of orders asks this first.
-  const rows = rawRows<StoredRow>(await q.raw(ROWS_AFTER, [range.after, checkLimit(range.limit)]));
-  return rows.map((row) => ({
+  return (await sendForRows<StoredRow>(q, ROWS_AFTER, [range.after, checkLimit(range.limit)])).map(fromRow);
+}
+
+function fromRow(row: StoredRow): OperatorRow {
+  const lower =
+    row.token === null ? {} : { lower: { token: row.token as Address, amountUnits: fromColumn(row.amount_units) } };
+  return {
     operatorSeq: row.operator_seq,
     timeMs: row.time_ms,
     kind: row.kind,
     maker: row.maker as Address | null,
     note: row.note,
-    ...(row.token === null
-      ? {}
-      : { lower: { token: row.token as Address, amountUnits: fromColumn(row.amount_units) } }),
-  }));
+    ...lower,
+  };
 }
 
 function ownHalt(state: OperatorState): OperatorState['halted'] {
@@ -140,11 +174,17 @@ function applyOperatorRow(state: OperatorState, row: OperatorRow): void {
   state.lastSeq = row.operatorSeq;
   if (row.kind === 'halt') state.operatorHalt = row.note;
   if (row.kind === 'resume') state.operatorHalt = null;
+  if (row.kind === 'delist') state.delisted.add(marketOf(row));
+  if (row.kind === 'relist') state.delisted.delete(marketOf(row));
   if (row.maker === null || row.kind === 'lowerClaim') return;
   const [into, outOf] = row.kind === 'approve' ? [state.approved, state.suspended] : [state.suspended, state.approved];
   outOf.delete(row.maker);
   into.add(row.maker);
 }
+
+/** Which market a delisting or its end names. */
+const marketOf = ({ note }: OperatorRow): number => toSafeInt(BigInt(note));
+const isListing = ({ kind }: Pick<OperatorRow, 'kind'>): boolean => kind === 'delist' || kind === 'relist';
 
 function checkMaker(act: Omit<OperatorRow, 'operatorSeq'>): void {
   const wantsMaker = act.kind === 'approve' || act.kind === 'suspend' || act.kind === 'lowerClaim';

@@ -63,6 +63,8 @@ export interface UserFill {
   fillSeq: number;
   oid: number;
   tid: number;
+  /** Client order id of the order, null without one. */
+  cloid: string | null;
   side: Side;
   priceTicks: bigint;
   baseUnits: bigint;
@@ -79,6 +81,7 @@ interface UserFillRow {
   fill_seq: number;
   oid: number;
   tid: number;
+  cloid: string | null;
   side: Side;
   price_ticks: string;
   base_units: string;
@@ -154,6 +157,7 @@ function toUserFill(row: UserFillRow): UserFill {
     fillSeq: row.fill_seq,
     oid: row.oid,
     tid: row.tid,
+    cloid: row.cloid,
     side: row.side,
     priceTicks: fromColumn(row.price_ticks),
     baseUnits: fromColumn(row.base_units),

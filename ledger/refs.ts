@@ -3,6 +3,7 @@
  */
 import { LedgerInvariantError } from './errors.js';
 import { chunks } from './columns.js';
+import { placeholders, sendForRows } from './dialects.js';
 import type { Queryable } from './types.js';
 
 const REVERSED = 'reversed:';
@@ -51,10 +52,8 @@ export async function nameRefs(q: Queryable, refs: readonly string[]): Promise<R
 async function storedAmong(q: Queryable, refs: readonly string[]): Promise<Set<string>> {
   const stored = new Set<string>();
   for (const part of chunks(refs)) {
-    const rows = await q<{ ref: string; line: number }>('entries')
-      .whereIn('ref', part)
-      .where({ line: 0 })
-      .select('ref');
+    const sql = `select ref from entries where ref in (${placeholders(part.length)}) and line = 0`;
+    const rows = await sendForRows<{ ref: string }>(q, sql, part);
     for (const { ref } of rows) stored.add(ref);
   }
   return stored;

@@ -2,6 +2,7 @@
 import type { Knex } from 'knex';
 import type { Address } from '../core/types.js';
 import { checkLimit, fromColumn, insertAll, toColumn } from './columns.js';
+import type { Reversal } from './branches.js';
 import type { CustodyEvent, Queryable, Settlement, SettlementOutcome } from './types.js';
 
 interface StoredRow {
@@ -113,6 +114,20 @@ export async function explainSettlement(
 }
 
 /**
+ * Whether the requests that a settlement looks at may be gone: it was computed from a generation that a reorganisation took back. What the
+ * operator wants lowered does not depend on requests. Holds for good of a settlement whose event is in the ledger.
+ */
+export function isLost(
+  { preparedBy, cutGeneration }: Pick<Settlement, 'preparedBy' | 'cutGeneration'>,
+  reversals: readonly Reversal[],
+): boolean {
+  return (
+    preparedBy === 'settler' &&
+    reversals.some(({ generation, keptGeneration }) => keptGeneration < cutGeneration && cutGeneration < generation)
+  );
+}
+
+/**
  * Keys of the settler's transactions that were computed from generations which a reorganisation took back: the requests that they look at
  * may be gone. What the operator wants lowered is lowered all the same.
  */
@@ -135,12 +150,6 @@ export async function countEmptySettlements(q: Queryable, sinceMs: number): Prom
     .count({ count: '*' })
     .first()) as { count: number };
   return row.count;
-}
-
-/** Highest number of an operator's act that a settlement was prepared for, 0 before the first. */
-export async function lastLoweringSeq(q: Queryable): Promise<number> {
-  const row = (await q('settlements').max({ last: 'operator_seq' }).first()) as { last: number | null };
-  return row.last ?? 0;
 }
 
 /** Nonces that the transactions of a key were signed with, none when it was never signed. */

@@ -3,7 +3,7 @@ import type { Db, Queryable } from './types.js';
 
 /** One kind of thing that the logs consist of. */
 export interface StorageShare {
-  name: 'order rows' | 'publications' | 'scans' | 'fills';
+  name: 'order rows' | 'publications' | 'scans' | 'fills' | 'checkpoints' | 'signed orders';
   /** How many there are, and how many of them came in the last 24 hours. */
   count: number;
   lastDay: number;
@@ -17,11 +17,19 @@ export interface StorageReport {
   /** Of the whole database, free pages included. */
   bytes: number;
   shares: StorageShare[];
+  /** Of all tables that no share has, indexes included: deposits and withdrawals, accounts, halts, what was reversed. */
+  otherBytes: number;
 }
 
 const DAY_MS = 86_400_000;
 
-const SHARES: readonly { name: StorageShare['name']; tables: readonly string[]; counted: string; timeMs: string }[] = [
+/** What each share consists of, and by which table and time it is counted. */
+export const SHARES: readonly {
+  name: StorageShare['name'];
+  tables: readonly string[];
+  counted: string;
+  timeMs: string;
+}[] = [
   { name: 'order rows', tables: ['order_log'], counted: 'order_log', timeMs: 'time_ms' },
   {
     name: 'publications',
@@ -32,9 +40,38 @@ const SHARES: readonly { name: StorageShare['name']; tables: readonly string[]; 
   { name: 'scans', tables: ['generations', 'blocks'], counted: 'generations', timeMs: 'scanned_ms' },
   {
     name: 'fills',
-    tables: ['fills', 'fill_legs', 'order_fills', 'market_progress', 'snapshots', 'entries', 'folded_orders'],
+    tables: [
+      'fills',
+      'fill_legs',
+      'order_fills',
+      'market_progress',
+      'snapshots',
+      'entries',
+      'balance_changes',
+      'folded_orders',
+    ],
     counted: 'fills',
     timeMs: 'timestamp_ms',
+  },
+  {
+    name: 'checkpoints',
+    tables: ['checkpoints', 'checkpoint_rows'],
+    counted: 'checkpoints',
+    timeMs: 'timestamp_ms',
+  },
+  {
+    name: 'signed orders',
+    tables: [
+      'swap_quotes',
+      'swap_orders',
+      'swap_pending',
+      'swap_attempts',
+      'swap_outcomes',
+      'swap_nonces',
+      'settled_orders',
+    ],
+    counted: 'swap_orders',
+    timeMs: 'created_ms',
   },
 ];
 
@@ -59,7 +96,9 @@ export async function readStorage(db: Db, nowMs: number): Promise<StorageReport>
     const bytesEach = count === 0 ? 0 : Math.round(bytes / count);
     shares.push({ name, count, lastDay, bytesEach, bytesLastDay: lastDay * bytesEach });
   }
-  return { bytes: await databaseBytes(db), shares };
+  const shared = new Set(SHARES.flatMap(({ tables }) => tables));
+  const otherBytes = [...sizes].reduce((sum, [table, bytes]) => (shared.has(table) ? sum : sum + bytes), 0);
+  return { bytes: await databaseBytes(db), shares, otherBytes };
 }
 
 async function countRows(q: Queryable, table: string, [column, since]: [string, number] = ['', 0]): Promise<number> {
@@ -69,7 +108,7 @@ async function countRows(q: Queryable, table: string, [column, since]: [string, 
 }
 
 /** Bytes by table, its indexes included. */
-async function tableBytes(db: Db): Promise<Map<string, number>> {
+export async function tableBytes(db: Db): Promise<Map<string, number>> {
   const sql =
     db.kind === 'pg'
       ? `select relname as name, pg_total_relation_size(oid) as bytes from pg_class

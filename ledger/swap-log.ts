@@ -195,12 +195,22 @@ const unended = (q: Queryable) =>
     .join('swap_quotes as quote', 'quote.id', 'placed.quote_id')
     .leftJoin('settled_orders as fill', { 'fill.owner': 'quote.owner', 'fill.nonce': 'quote.nonce' });
 
-/** The oldest `limit` (1..10000) orders that did not end and that, by the ledger, nobody filled. */
-export async function readPending(q: Queryable, limit: number): Promise<PendingOrder[]> {
-  const found: unknown = await unended(q)
+/** Ids of the oldest `limit` (1..10000) orders that did not end and that, by the ledger, nobody filled. */
+export async function listPending(q: Queryable, limit: number): Promise<string[]> {
+  const rows = await unended(q)
     .whereNull('fill.generation')
     .orderBy(['pending.created_ms', 'pending.order_id'])
     .limit(checkLimit(limit))
+    .select<{ order_id: string }[]>('pending.order_id');
+  return rows.map(({ order_id }) => order_id);
+}
+
+/** Those of some orders that did not end and that, by the ledger, nobody filled, oldest first. */
+export async function readPending(q: Queryable, orderIds: readonly string[]): Promise<PendingOrder[]> {
+  const found: unknown = await unended(q)
+    .whereNull('fill.generation')
+    .whereIn('pending.order_id', [...orderIds])
+    .orderBy(['pending.created_ms', 'pending.order_id'])
     .select('quote.*', {
       order_id: 'placed.id',
       signature: 'placed.signature',
@@ -214,7 +224,7 @@ export async function readPending(q: Queryable, limit: number): Promise<PendingO
   });
 }
 
-/** How many orders `readPending` would find without a limit, and when the oldest was accepted. */
+/** How many orders `listPending` would find without a limit, and when the oldest was accepted. */
 export async function countPending(q: Queryable): Promise<{ count: number; oldestMs: number | null }> {
   const found: unknown = await unended(q)
     .whereNull('fill.generation')

@@ -120,8 +120,13 @@ export interface ScannedBlock {
 export interface AttributedFill {
   fill: ChainFill;
   decomposition: Decomposition;
-  /** Parts per order, with the trade id that makers deduplicate by. */
-  orderFills: (OrderFill & { tid: number })[];
+  orderFills: AttributedPart[];
+}
+
+/** One order's part of a fill, with the trade id that makers deduplicate by, and the client order id, null without one. */
+export interface AttributedPart extends OrderFill {
+  tid: number;
+  cloid: string | null;
 }
 
 /** One scan of the chain, committed whole or not at all. Generations count from 1. */
@@ -243,9 +248,9 @@ export type MakerStatus = 'approved' | 'suspended';
 export interface OperatorRow {
   operatorSeq: number;
   timeMs: number;
-  kind: 'approve' | 'suspend' | 'halt' | 'resume' | 'lowerClaim' | 'reconcile';
+  kind: 'approve' | 'suspend' | 'delist' | 'relist' | 'halt' | 'resume' | 'lowerClaim' | 'reconcile';
   maker: Address | null;
-  /** What the operator wrote; of `reconcile`, what it asked for. */
+  /** What the operator wrote; of `reconcile`, what it asked for; of `delist` and `relist`, the index of the market. */
   note: string;
   /** `lowerClaim` only: the claim of `maker` in `token` is to be at most this. */
   lower?: { token: Address; amountUnits: bigint } | undefined;

@@ -4,7 +4,7 @@
  */
 import type { Knex } from 'knex';
 import pg from 'pg';
-import { RolledBackError, rawChanges } from './dialects.js';
+import { RolledBackError, sendChange } from './dialects.js';
 import { CommitUnknownError, WriterLostError, databaseErrorCode } from './errors.js';
 import { beforeClose } from './db.js';
 import { holdAdvisoryLock } from './pg-lock.js';
@@ -144,7 +144,7 @@ async function attemptTransaction<T>(
     const result = await db.knex.transaction(async (tx) => {
       try {
         // The update takes the row's lock, so that a take-over waits for this transaction and is seen by the next one.
-        const held = rawChanges(await tx.raw(FENCE, [epoch, log, epoch]));
+        const held = await sendChange(tx, FENCE, [epoch, log, epoch]);
         if (held !== 1) throw new WriterLostError(log, 'another process took it over');
         progress.phase = 'writing';
         const written = await write(tx);

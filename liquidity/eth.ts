@@ -90,3 +90,12 @@ export async function callsAt(
   const requests = calls.map((call) => ({ method: 'eth_call', params: [call, block] }));
   return (await eth.batch(requests)) as Hex[];
 }
+
+/**
+ * True for the answer that a call fails in the contracts, by a revert or otherwise; false for anything that another try may change, such as a
+ * limit of the node, or no answer.
+ */
+export function isFailedCall(error: unknown): boolean {
+  const { code, message } = error as { code?: unknown; message?: string };
+  return typeof code === 'number' && (code === 3 || /revert|opcode|out of gas|stack|jump/i.test(message ?? ''));
+}

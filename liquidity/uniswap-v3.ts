@@ -4,7 +4,7 @@ import { sqrtPriceAtTick } from '../core/swap/pool-math.js';
 import { poolSource, type PoolRange, type PoolState } from '../core/swap/pool-source.js';
 import type { Source } from '../core/swap/source.js';
 import type { Address, Hex } from '../core/types.js';
-import { callsAt, type EthReader, type Head } from './eth.js';
+import { callsAt, isFailedCall, type EthReader, type Head } from './eth.js';
 import type { Venue } from './venue.js';
 
 export interface UniswapV3Contracts {
@@ -89,7 +89,7 @@ export function createUniswapV3(eth: EthReader, contracts: UniswapV3Contracts): 
         const [units] = QUOTER.decodeFunctionResult(method, answer ?? '0x') as unknown as [bigint];
         return units === 0n ? null : units;
       } catch (error) {
-        if (isRevert(error)) return null;
+        if (isFailedCall(error)) return null;
         throw error;
       }
     },
@@ -103,12 +103,6 @@ export function createUniswapV3(eth: EthReader, contracts: UniswapV3Contracts): 
       return { target: contracts.router, amountIn, data };
     },
   };
-}
-
-/** The node answered that the call reverts. */
-function isRevert(error: unknown): boolean {
-  const { code, message } = error as { code?: unknown; message?: string };
-  return code === 3 || /revert/i.test(message ?? '');
 }
 
 /** Null for a pool that was never initialised or has nothing to give. */

@@ -33,7 +33,8 @@ const input = {
   settings: {
     modelChecker: {
       contracts: { [FILE]: ['Proofs'] },
-      engine: 'chc',
+      // No claim has a loop or reads storage, so that bounded checking decides all of it; horn clauses leave the divisions undecided.
+      engine: 'bmc',
       targets: ['assert', 'underflow', 'overflow', 'divByZero'],
       solvers: ['smtlib2'],
       timeout: TIMEOUT_MS,
@@ -66,7 +67,7 @@ for (const { message, formattedMessage, severity } of output.errors ?? []) {
         ? 'undecided'
         : undefined;
   if (verdict !== undefined) ++checks[verdict];
-  if (verdict !== 'proved') say(formattedMessage.trim());
+  if (verdict !== 'proved' && !/BMC engine .* deprecated/.test(message)) say(formattedMessage.trim());
 }
 say(
   `${claims.length} claims: ${checks.proved} checks proved, ${checks.undecided} not decided in time, ${checks.refuted} refuted`,

@@ -4,6 +4,7 @@ import Koa from 'koa';
 import type { Logger } from 'pino';
 import { stringify } from '../core/json.js';
 import { ApiError, notFound } from './errors.js';
+import { fixedRoutes } from './fixed-routes.js';
 
 /** Where exchange clients talk: they parse the body of a 4xx as text only, a JSON object there breaks some of them. */
 const PLAIN_TEXT_PATHS = new Set(['/exchange', '/info']);
@@ -18,13 +19,13 @@ const EXPOSED_HEADERS = [
   'etag',
 ];
 
-export type AppLogger = Pick<Logger, 'info' | 'error'>;
+export type AppLogger = Pick<Logger, 'info' | 'error'> & Partial<Pick<Logger, 'debug' | 'isLevelEnabled'>>;
 
 export interface AppOptions {
   /** Tried in order; the first one that knows the path answers. */
   routers: readonly Router[];
   logger: AppLogger;
-  /** Takes the client address from X-Forwarded-For, which only a proxy in front may be trusted with. Default: no. */
+  /** Takes the client address from the end of X-Forwarded-For, where a proxy in front wrote it. Default: no. */
   trustProxy?: boolean;
   /** Sees every request with its final status. */
   observe?: Koa.Middleware;
@@ -42,13 +43,15 @@ export interface ErrorBody {
  * Anything else that is thrown is logged and answered with 500 INTERNAL_ERROR and no detail.
  */
 export function createApp(options: AppOptions): Koa {
-  const app = new Koa({ proxy: options.trustProxy ?? false });
+  // Only the address that the proxy itself wrote counts: a client may send any number of others in front of it.
+  const app = new Koa({ proxy: options.trustProxy ?? false, maxIpsCount: 1 });
   app.silent = true;
   app.on('error', (error: unknown) => options.logger.error({ err: error }, 'response failed'));
   if (options.observe !== undefined) app.use(options.observe);
-  app.use(cors({ exposeHeaders: EXPOSED_HEADERS, keepHeadersOnError: true }));
-  app.use(errors(options.logger));
-  app.use(jsonBody);
+  if (options.logger.isLevelEnabled?.('debug') === true) app.use(logRequests(options.logger));
+  app.use(anyOrigin());
+  app.use(answers(options.logger));
+  app.use(fixedRoutes(options.routers));
   for (const router of options.routers) app.use(router.routes());
   if (options.unmatched !== undefined) app.use(options.unmatched);
   app.use((ctx) => {
@@ -57,11 +60,41 @@ export function createApp(options: AppOptions): Koa {
   return app;
 }
 
-/** Turns whatever a handler throws into an answer; nothing of an unexpected error leaves the process but its log line. */
-function errors(logger: AppLogger): Koa.Middleware {
+/** Longest part of a path that is logged. */
+const PATH_MAX = 200;
+
+/** One line per request, at the level `debug`. Query, headers and body stay out of it: they may hold signatures. */
+function logRequests(logger: AppLogger): Koa.Middleware {
+  return async (ctx, next) => {
+    const startedMs = performance.now();
+    await next();
+    const ms = Math.round((performance.now() - startedMs) * 10) / 10;
+    const { method, path, status, ip } = ctx;
+    logger.debug?.({ method, path: path.slice(0, PATH_MAX), status, ms, ip }, 'request');
+  };
+}
+
+/** Lets browser code of any origin read every answer, and asks the library about preflights only: it writes more than the rest needs. */
+function anyOrigin(): Koa.Middleware {
+  const preflight = cors();
+  const exposed = EXPOSED_HEADERS.join(',');
+  return (ctx, next): unknown => {
+    if (ctx.method === 'OPTIONS') return preflight(ctx, next);
+    ctx.set('Access-Control-Allow-Origin', '*');
+    ctx.set('Access-Control-Expose-Headers', exposed);
+    return next();
+  };
+}
+
+/**
+ * Writes plain values as JSON, and turns whatever a handler throws into an answer; nothing of an unexpected error leaves the process
+ * but its log line.
+ */
+function answers(logger: AppLogger): Koa.Middleware {
   return async (ctx, next) => {
     try {
       await next();
+      writeJson(ctx);
     } catch (error) {
       const known = asApiError(error);
       if (known === null) logger.error({ err: error, method: ctx.method, path: ctx.path }, 'request failed');
@@ -91,14 +124,13 @@ function asApiError(error: unknown): ApiError | null {
   return new ApiError(status, status === 404 ? 'NOT_FOUND' : 'BAD_REQUEST', error.message);
 }
 
-/** Writes plain values as JSON text here, because Koa's own serialiser knows no bigint. Strings and streams pass. */
-const jsonBody: Koa.Middleware = async (ctx, next) => {
-  await next();
+/** Plain values become JSON text here, because Koa's own serialiser knows no bigint. Strings and streams pass. */
+function writeJson(ctx: Koa.Context): void {
   const body: unknown = ctx.body;
   if (!isPlainValue(body)) return;
   ctx.body = stringify(body);
   ctx.type = 'application/json';
-};
+}
 
 function isPlainValue(body: unknown): boolean {
   if (Array.isArray(body)) return true;

@@ -18,24 +18,23 @@ export interface RateLimit {
 export function rateLimit({ name, requests, windowSec }: RateLimit, nowMs: () => number = Date.now): Middleware {
   const limiter = new RateLimiterMemory({ keyPrefix: name, points: requests, duration: windowSec });
   return async (ctx, next) => {
-    const { allowed, state } = await consume(limiter, ctx.ip);
+    let state: RateLimiterRes;
+    let isAllowed = true;
+    try {
+      state = await limiter.consume(ctx.ip);
+    } catch (refusal) {
+      // The library rejects with the same kind of value that it resolves with; anything else is a fault.
+      if (!(refusal instanceof RateLimiterRes)) throw refusal;
+      state = refusal;
+      isAllowed = false;
+    }
     ctx.set('x-ratelimit-limit', `${requests}`);
     ctx.set('x-ratelimit-remaining', `${state.remainingPoints}`);
     ctx.set('x-ratelimit-reset', `${nowMs() + state.msBeforeNext}`);
-    if (!allowed) {
+    if (!isAllowed) {
       ctx.set('retry-after', `${Math.ceil(state.msBeforeNext / 1000)}`);
       throw new ApiError(429, 'RATE_LIMITED', `More than ${requests} requests in ${windowSec} s: wait for retry-after`);
     }
     await next();
   };
-}
-
-/** The library rejects with the same kind of value that it resolves with; anything else is a fault. */
-async function consume(limiter: RateLimiterMemory, key: string): Promise<{ allowed: boolean; state: RateLimiterRes }> {
-  try {
-    return { allowed: true, state: await limiter.consume(key) };
-  } catch (refusal) {
-    if (refusal instanceof RateLimiterRes) return { allowed: false, state: refusal };
-    throw refusal;
-  }
 }

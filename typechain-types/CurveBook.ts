@@ -6,6 +6,11 @@ import type { TypedContractEvent, TypedDeferredTopicFilter, TypedEventLog, Typed
   
 export declare namespace ICurveBook {
       
+    export type RequestStruct = {amount: BigNumberish, tokenIn: AddressLike, exactOut: boolean, tokenOut: AddressLike}
+
+    export type RequestStructOutput = [amount: bigint, tokenIn: string, exactOut: boolean, tokenOut: string] & {amount: bigint, tokenIn: string, exactOut: boolean, tokenOut: string }
+  
+
     export type FillStruct = {fillSeq: BigNumberish, curveSeq: BigNumberish, isBuy: boolean, baseAmount: BigNumberish, quoteAmount: BigNumberish, fee: BigNumberish, inputFee: BigNumberish, consumedBefore: BigNumberish, market: BytesLike, chargesFees: boolean}
 
     export type FillStructOutput = [fillSeq: bigint, curveSeq: bigint, isBuy: boolean, baseAmount: bigint, quoteAmount: bigint, fee: bigint, inputFee: bigint, consumedBefore: bigint, market: string, chargesFees: boolean] & {fillSeq: bigint, curveSeq: bigint, isBuy: boolean, baseAmount: bigint, quoteAmount: bigint, fee: bigint, inputFee: bigint, consumedBefore: bigint, market: string, chargesFees: boolean }
@@ -25,7 +30,7 @@ export declare namespace ICurveBook {
     encodeFunctionData(functionFragment: 'UPGRADE_INTERFACE_VERSION', values?: undefined): string;
 encodeFunctionData(functionFragment: 'acceptOwnership', values?: undefined): string;
 encodeFunctionData(functionFragment: 'chargesFees', values: [AddressLike, AddressLike]): string;
-encodeFunctionData(functionFragment: 'consume', values: [BigNumberish, AddressLike, AddressLike, boolean]): string;
+encodeFunctionData(functionFragment: 'consume', values: [ICurveBook.RequestStruct]): string;
 encodeFunctionData(functionFragment: 'curveWords', values: [BytesLike]): string;
 encodeFunctionData(functionFragment: 'initialize', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'isPoster', values: [AddressLike]): string;
@@ -265,7 +270,7 @@ decodeFunctionResult(functionFragment: 'upgradeToAndCall', data: BytesLike): Res
 
     
     consume: TypedContractMethod<
-      [amount: BigNumberish, tokenIn: AddressLike, tokenOut: AddressLike, exactOut: boolean, ],
+      [request: ICurveBook.RequestStruct, ],
       [ICurveBook.FillStructOutput],
       'nonpayable'
     >
@@ -362,7 +367,7 @@ decodeFunctionResult(functionFragment: 'upgradeToAndCall', data: BytesLike): Res
     
     preview: TypedContractMethod<
       [tokenIn: AddressLike, tokenOut: AddressLike, amount: BigNumberish, exactOut: boolean, ],
-      [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
+      [[bigint, bigint]],
       'view'
     >
     
@@ -370,7 +375,7 @@ decodeFunctionResult(functionFragment: 'upgradeToAndCall', data: BytesLike): Res
     
     previewSwap: TypedContractMethod<
       [tokenIn: AddressLike, tokenOut: AddressLike, amount: BigNumberish, exactOut: boolean, ],
-      [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
+      [[bigint, bigint]],
       'view'
     >
     
@@ -450,7 +455,7 @@ getFunction(nameOrSignature: 'chargesFees'): TypedContractMethod<
       'view'
     >;
 getFunction(nameOrSignature: 'consume'): TypedContractMethod<
-      [amount: BigNumberish, tokenIn: AddressLike, tokenOut: AddressLike, exactOut: boolean, ],
+      [request: ICurveBook.RequestStruct, ],
       [ICurveBook.FillStructOutput],
       'nonpayable'
     >;
@@ -511,12 +516,12 @@ getFunction(nameOrSignature: 'postBatch'): TypedContractMethod<
     >;
 getFunction(nameOrSignature: 'preview'): TypedContractMethod<
       [tokenIn: AddressLike, tokenOut: AddressLike, amount: BigNumberish, exactOut: boolean, ],
-      [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
+      [[bigint, bigint]],
       'view'
     >;
 getFunction(nameOrSignature: 'previewSwap'): TypedContractMethod<
       [tokenIn: AddressLike, tokenOut: AddressLike, amount: BigNumberish, exactOut: boolean, ],
-      [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
+      [[bigint, bigint]],
       'view'
     >;
 getFunction(nameOrSignature: 'proxiableUUID'): TypedContractMethod<

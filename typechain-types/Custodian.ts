@@ -6,6 +6,11 @@ import type { TypedContractEvent, TypedDeferredTopicFilter, TypedEventLog, Typed
   
 export declare namespace ICustodian {
       
+    export type PaymentStruct = {token: AddressLike, to: AddressLike, amount: BigNumberish, withheld: BigNumberish}
+
+    export type PaymentStructOutput = [token: string, to: string, amount: bigint, withheld: bigint] & {token: string, to: string, amount: bigint, withheld: bigint }
+  
+
     export type SettlementStruct = {maker: AddressLike, token: AddressLike, amount: BigNumberish, basis: BigNumberish}
 
     export type SettlementStructOutput = [maker: string, token: string, amount: bigint, basis: bigint] & {maker: string, token: string, amount: bigint, basis: bigint }
@@ -13,7 +18,7 @@ export declare namespace ICustodian {
     }
 
   export interface CustodianInterface extends Interface {
-    getFunction(nameOrSignature: "UPGRADE_INTERFACE_VERSION" | "acceptOwnership" | "availableLiquidity" | "claim" | "claimBasis" | "deposit" | "executeWithdraw" | "initialize" | "isLocked" | "isPoster" | "owner" | "payOut" | "pendingOwner" | "proxiableUUID" | "renounceOwnership" | "requestWithdraw" | "setPoster" | "setWithdrawDelay" | "settleWithdraw" | "settleWithdrawBatch" | "totalClaims" | "transferOwnership" | "upgradeToAndCall" | "withdrawDelay"): FunctionFragment;
+    getFunction(nameOrSignature: "UPGRADE_INTERFACE_VERSION" | "acceptOwnership" | "availableLiquidity" | "claim" | "claimBasis" | "deposit" | "executeWithdraw" | "initialize" | "isLocked" | "isPoster" | "owner" | "payOut" | "payOutWithheld" | "pendingOwner" | "proxiableUUID" | "renounceOwnership" | "requestWithdraw" | "setPoster" | "setWithdrawDelay" | "settleWithdraw" | "settleWithdrawBatch" | "totalClaims" | "transferOwnership" | "upgradeToAndCall" | "withdrawDelay"): FunctionFragment;
 
     getEvent(nameOrSignatureOrTopic: "Deposited" | "Initialized" | "OwnershipTransferStarted" | "OwnershipTransferred" | "PosterSet" | "SettlementSkipped" | "Upgraded" | "WithdrawDelaySet" | "WithdrawExecuted" | "WithdrawRequested" | "WithdrawSettled"): EventFragment;
 
@@ -29,6 +34,7 @@ encodeFunctionData(functionFragment: 'isLocked', values?: undefined): string;
 encodeFunctionData(functionFragment: 'isPoster', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'owner', values?: undefined): string;
 encodeFunctionData(functionFragment: 'payOut', values: [AddressLike, AddressLike, BigNumberish]): string;
+encodeFunctionData(functionFragment: 'payOutWithheld', values: [ICustodian.PaymentStruct]): string;
 encodeFunctionData(functionFragment: 'pendingOwner', values?: undefined): string;
 encodeFunctionData(functionFragment: 'proxiableUUID', values?: undefined): string;
 encodeFunctionData(functionFragment: 'renounceOwnership', values?: undefined): string;
@@ -54,6 +60,7 @@ decodeFunctionResult(functionFragment: 'isLocked', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'isPoster', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'owner', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'payOut', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'payOutWithheld', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'pendingOwner', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'proxiableUUID', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'renounceOwnership', data: BytesLike): Result;
@@ -331,6 +338,14 @@ decodeFunctionResult(functionFragment: 'withdrawDelay', data: BytesLike): Result
     
 
     
+    payOutWithheld: TypedContractMethod<
+      [payment: ICustodian.PaymentStruct, ],
+      [bigint],
+      'nonpayable'
+    >
+    
+
+    
     pendingOwner: TypedContractMethod<
       [],
       [string],
@@ -486,6 +501,11 @@ getFunction(nameOrSignature: 'owner'): TypedContractMethod<
     >;
 getFunction(nameOrSignature: 'payOut'): TypedContractMethod<
       [token: AddressLike, to: AddressLike, amount: BigNumberish, ],
+      [bigint],
+      'nonpayable'
+    >;
+getFunction(nameOrSignature: 'payOutWithheld'): TypedContractMethod<
+      [payment: ICustodian.PaymentStruct, ],
       [bigint],
       'nonpayable'
     >;

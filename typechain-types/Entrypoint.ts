@@ -4,6 +4,19 @@
 import type { BaseContract, BigNumberish, BytesLike, FunctionFragment, Result, Interface, EventFragment, AddressLike, ContractRunner, ContractMethod, Listener } from "ethers"
 import type { TypedContractEvent, TypedDeferredTopicFilter, TypedEventLog, TypedLogDescription, TypedListener, TypedContractMethod } from "./common.js"
   
+export declare namespace IOrderSettler {
+      
+    export type OrderHeadStruct = {owner: AddressLike, tokenIn: AddressLike, maxAmountIn: BigNumberish, nonce: BigNumberish, deadline: BigNumberish, recipient: AddressLike, tokenOut: AddressLike, minAmountOut: BigNumberish}
+
+    export type OrderHeadStructOutput = [owner: string, tokenIn: string, maxAmountIn: bigint, nonce: bigint, deadline: bigint, recipient: string, tokenOut: string, minAmountOut: bigint] & {owner: string, tokenIn: string, maxAmountIn: bigint, nonce: bigint, deadline: bigint, recipient: string, tokenOut: string, minAmountOut: bigint }
+  
+
+    export type DeliveryStruct = {amount: BigNumberish, order: IOrderSettler.OrderHeadStruct}
+
+    export type DeliveryStructOutput = [amount: bigint, order: IOrderSettler.OrderHeadStructOutput] & {amount: bigint, order: IOrderSettler.OrderHeadStructOutput }
+  
+    }
+
 export declare namespace IEntrypoint {
       
     export type PermitStruct = {value: BigNumberish, deadline: BigNumberish, v: BigNumberish, r: BytesLike, s: BytesLike}
@@ -11,20 +24,20 @@ export declare namespace IEntrypoint {
     export type PermitStructOutput = [value: bigint, deadline: bigint, v: bigint, r: string, s: string] & {value: bigint, deadline: bigint, v: bigint, r: string, s: string }
   
 
-    export type OrderSwapStruct = {tokenIn: AddressLike, tokenOut: AddressLike, taker: AddressLike, recipient: AddressLike, exactOut: boolean, amount: BigNumberish, limit: BigNumberish, inputFee: BigNumberish}
+    export type OrderSwapStruct = {amount: BigNumberish, limit: BigNumberish, inputFee: BigNumberish, exactOut: boolean, order: IOrderSettler.OrderHeadStruct}
 
-    export type OrderSwapStructOutput = [tokenIn: string, tokenOut: string, taker: string, recipient: string, exactOut: boolean, amount: bigint, limit: bigint, inputFee: bigint] & {tokenIn: string, tokenOut: string, taker: string, recipient: string, exactOut: boolean, amount: bigint, limit: bigint, inputFee: bigint }
+    export type OrderSwapStructOutput = [amount: bigint, limit: bigint, inputFee: bigint, exactOut: boolean, order: IOrderSettler.OrderHeadStructOutput] & {amount: bigint, limit: bigint, inputFee: bigint, exactOut: boolean, order: IOrderSettler.OrderHeadStructOutput }
   
     }
 
   export interface EntrypointInterface extends Interface {
-    getFunction(nameOrSignature: "UPGRADE_INTERFACE_VERSION" | "acceptOwnership" | "collectFee" | "initialize" | "isLocked" | "owner" | "pendingOwner" | "proxiableUUID" | "quote" | "quoteExactOutput" | "quoteFor" | "renounceOwnership" | "setTakerFee" | "swap" | "swapExactOutput" | "swapExactOutputWithPermit" | "swapOrder" | "swapWithPermit" | "takerFee" | "transferOwnership" | "upgradeToAndCall"): FunctionFragment;
+    getFunction(nameOrSignature: "UPGRADE_INTERFACE_VERSION" | "acceptOwnership" | "collectInputFee" | "initialize" | "isLocked" | "owner" | "pendingOwner" | "proxiableUUID" | "quote" | "quoteExactOutput" | "quoteFor" | "renounceOwnership" | "setTakerFee" | "swap" | "swapExactOutput" | "swapExactOutputWithPermit" | "swapWithCallback" | "swapWithPermit" | "takerFee" | "transferOwnership" | "upgradeToAndCall"): FunctionFragment;
 
     getEvent(nameOrSignatureOrTopic: "Initialized" | "OwnershipTransferStarted" | "OwnershipTransferred" | "Swap" | "TakerFeeSet" | "Upgraded"): EventFragment;
 
     encodeFunctionData(functionFragment: 'UPGRADE_INTERFACE_VERSION', values?: undefined): string;
 encodeFunctionData(functionFragment: 'acceptOwnership', values?: undefined): string;
-encodeFunctionData(functionFragment: 'collectFee', values: [AddressLike, BigNumberish]): string;
+encodeFunctionData(functionFragment: 'collectInputFee', values: [IOrderSettler.DeliveryStruct]): string;
 encodeFunctionData(functionFragment: 'initialize', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'isLocked', values?: undefined): string;
 encodeFunctionData(functionFragment: 'owner', values?: undefined): string;
@@ -38,7 +51,7 @@ encodeFunctionData(functionFragment: 'setTakerFee', values: [AddressLike, BigNum
 encodeFunctionData(functionFragment: 'swap', values: [AddressLike, AddressLike, BigNumberish, BigNumberish, AddressLike, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'swapExactOutput', values: [AddressLike, AddressLike, BigNumberish, BigNumberish, AddressLike, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'swapExactOutputWithPermit', values: [AddressLike, AddressLike, BigNumberish, BigNumberish, AddressLike, BigNumberish, IEntrypoint.PermitStruct]): string;
-encodeFunctionData(functionFragment: 'swapOrder', values: [IEntrypoint.OrderSwapStruct, BytesLike]): string;
+encodeFunctionData(functionFragment: 'swapWithCallback', values: [IEntrypoint.OrderSwapStruct]): string;
 encodeFunctionData(functionFragment: 'swapWithPermit', values: [AddressLike, AddressLike, BigNumberish, BigNumberish, AddressLike, BigNumberish, IEntrypoint.PermitStruct]): string;
 encodeFunctionData(functionFragment: 'takerFee', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'transferOwnership', values: [AddressLike]): string;
@@ -46,7 +59,7 @@ encodeFunctionData(functionFragment: 'upgradeToAndCall', values: [AddressLike, B
 
     decodeFunctionResult(functionFragment: 'UPGRADE_INTERFACE_VERSION', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'acceptOwnership', data: BytesLike): Result;
-decodeFunctionResult(functionFragment: 'collectFee', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'collectInputFee', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'initialize', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'isLocked', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'owner', data: BytesLike): Result;
@@ -60,7 +73,7 @@ decodeFunctionResult(functionFragment: 'setTakerFee', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'swap', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'swapExactOutput', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'swapExactOutputWithPermit', data: BytesLike): Result;
-decodeFunctionResult(functionFragment: 'swapOrder', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'swapWithCallback', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'swapWithPermit', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'takerFee', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'transferOwnership', data: BytesLike): Result;
@@ -190,8 +203,8 @@ decodeFunctionResult(functionFragment: 'upgradeToAndCall', data: BytesLike): Res
     
 
     
-    collectFee: TypedContractMethod<
-      [token: AddressLike, amount: BigNumberish, ],
+    collectInputFee: TypedContractMethod<
+      [delivery: IOrderSettler.DeliveryStruct, ],
       [void],
       'nonpayable'
     >
@@ -302,8 +315,8 @@ decodeFunctionResult(functionFragment: 'upgradeToAndCall', data: BytesLike): Res
     
 
     
-    swapOrder: TypedContractMethod<
-      [order: IEntrypoint.OrderSwapStruct, payment: BytesLike, ],
+    swapWithCallback: TypedContractMethod<
+      [request: IEntrypoint.OrderSwapStruct, ],
       [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
       'nonpayable'
     >
@@ -354,8 +367,8 @@ getFunction(nameOrSignature: 'acceptOwnership'): TypedContractMethod<
       [void],
       'nonpayable'
     >;
-getFunction(nameOrSignature: 'collectFee'): TypedContractMethod<
-      [token: AddressLike, amount: BigNumberish, ],
+getFunction(nameOrSignature: 'collectInputFee'): TypedContractMethod<
+      [delivery: IOrderSettler.DeliveryStruct, ],
       [void],
       'nonpayable'
     >;
@@ -424,8 +437,8 @@ getFunction(nameOrSignature: 'swapExactOutputWithPermit'): TypedContractMethod<
       [bigint],
       'nonpayable'
     >;
-getFunction(nameOrSignature: 'swapOrder'): TypedContractMethod<
-      [order: IEntrypoint.OrderSwapStruct, payment: BytesLike, ],
+getFunction(nameOrSignature: 'swapWithCallback'): TypedContractMethod<
+      [request: IEntrypoint.OrderSwapStruct, ],
       [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
       'nonpayable'
     >;

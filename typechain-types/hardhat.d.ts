@@ -10,7 +10,8 @@ import * as Contracts from "./index.js";
 
 declare module "@nomicfoundation/hardhat-ethers/types" {
   interface HardhatEthersHelpers extends HardhatEthersHelpersBase {
-  getContractFactory(name: 'Custodian', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.Custodian__factory>
+  getContractFactory(name: 'CurveBook', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.CurveBook__factory>
+getContractFactory(name: 'Custodian', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.Custodian__factory>
 getContractFactory(name: 'Entrypoint', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.Entrypoint__factory>
 getContractFactory(name: 'OrderSettler', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.OrderSettler__factory>
 getContractFactory(name: 'PlatformProxy', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.PlatformProxy__factory>
@@ -18,12 +19,13 @@ getContractFactory(name: 'ICurveBook', signerOrOptions?: ethers.Signer | Factory
 getContractFactory(name: 'ICurveLens', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.ICurveLens__factory>
 getContractFactory(name: 'ICustodian', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.ICustodian__factory>
 getContractFactory(name: 'IEntrypoint', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.IEntrypoint__factory>
-getContractFactory(name: 'IOrderPayer', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.IOrderPayer__factory>
 getContractFactory(name: 'IOrderSettler', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.IOrderSettler__factory>
 getContractFactory(name: 'IPermit2', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.IPermit2__factory>
 getContractFactory(name: 'IPropAMM', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.IPropAMM__factory>
 getContractFactory(name: 'IPropAMMExactOut', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.IPropAMMExactOut__factory>
 getContractFactory(name: 'IPropAmmAdapter', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.IPropAmmAdapter__factory>
+getContractFactory(name: 'Tokens', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.Tokens__factory>
+getContractFactory(name: 'TransientLock', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.TransientLock__factory>
 getContractFactory(name: 'CurveMathHarness', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.CurveMathHarness__factory>
 getContractFactory(name: 'MintableToken', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.MintableToken__factory>
 getContractFactory(name: 'MockExchange', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.MockExchange__factory>
@@ -32,10 +34,9 @@ getContractFactory(name: 'SandboxUsdcProxy', signerOrOptions?: ethers.Signer | F
 getContractFactory(name: 'SmartAccount', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.SmartAccount__factory>
 getContractFactory(name: 'CurveLens', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.CurveLens__factory>
 getContractFactory(name: 'PropAmmAdapter', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.PropAmmAdapter__factory>
-getContractFactory(name: 'Tokens', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.Tokens__factory>
-getContractFactory(name: 'CurveBook', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.CurveBook__factory>
 
-  getContractAt(name: 'Custodian', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.Custodian>
+  getContractAt(name: 'CurveBook', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.CurveBook>
+getContractAt(name: 'Custodian', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.Custodian>
 getContractAt(name: 'Entrypoint', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.Entrypoint>
 getContractAt(name: 'OrderSettler', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.OrderSettler>
 getContractAt(name: 'PlatformProxy', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.PlatformProxy>
@@ -43,12 +44,13 @@ getContractAt(name: 'ICurveBook', address: string | ethers.Addressable, signer?:
 getContractAt(name: 'ICurveLens', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.ICurveLens>
 getContractAt(name: 'ICustodian', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.ICustodian>
 getContractAt(name: 'IEntrypoint', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.IEntrypoint>
-getContractAt(name: 'IOrderPayer', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.IOrderPayer>
 getContractAt(name: 'IOrderSettler', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.IOrderSettler>
 getContractAt(name: 'IPermit2', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.IPermit2>
 getContractAt(name: 'IPropAMM', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.IPropAMM>
 getContractAt(name: 'IPropAMMExactOut', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.IPropAMMExactOut>
 getContractAt(name: 'IPropAmmAdapter', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.IPropAmmAdapter>
+getContractAt(name: 'Tokens', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.Tokens>
+getContractAt(name: 'TransientLock', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.TransientLock>
 getContractAt(name: 'CurveMathHarness', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.CurveMathHarness>
 getContractAt(name: 'MintableToken', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.MintableToken>
 getContractAt(name: 'MockExchange', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.MockExchange>
@@ -57,10 +59,9 @@ getContractAt(name: 'SandboxUsdcProxy', address: string | ethers.Addressable, si
 getContractAt(name: 'SmartAccount', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.SmartAccount>
 getContractAt(name: 'CurveLens', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.CurveLens>
 getContractAt(name: 'PropAmmAdapter', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.PropAmmAdapter>
-getContractAt(name: 'Tokens', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.Tokens>
-getContractAt(name: 'CurveBook', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.CurveBook>
 
-  deployContract(name: 'Custodian', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Custodian>
+  deployContract(name: 'CurveBook', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveBook>
+deployContract(name: 'Custodian', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Custodian>
 deployContract(name: 'Entrypoint', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Entrypoint>
 deployContract(name: 'OrderSettler', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.OrderSettler>
 deployContract(name: 'PlatformProxy', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.PlatformProxy>
@@ -68,12 +69,13 @@ deployContract(name: 'ICurveBook', signerOrOptions?: ethers.Signer | DeployContr
 deployContract(name: 'ICurveLens', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICurveLens>
 deployContract(name: 'ICustodian', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICustodian>
 deployContract(name: 'IEntrypoint', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IEntrypoint>
-deployContract(name: 'IOrderPayer', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IOrderPayer>
 deployContract(name: 'IOrderSettler', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IOrderSettler>
 deployContract(name: 'IPermit2', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IPermit2>
 deployContract(name: 'IPropAMM', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IPropAMM>
 deployContract(name: 'IPropAMMExactOut', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IPropAMMExactOut>
 deployContract(name: 'IPropAmmAdapter', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IPropAmmAdapter>
+deployContract(name: 'Tokens', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Tokens>
+deployContract(name: 'TransientLock', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.TransientLock>
 deployContract(name: 'CurveMathHarness', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveMathHarness>
 deployContract(name: 'MintableToken', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.MintableToken>
 deployContract(name: 'MockExchange', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.MockExchange>
@@ -82,10 +84,9 @@ deployContract(name: 'SandboxUsdcProxy', signerOrOptions?: ethers.Signer | Deplo
 deployContract(name: 'SmartAccount', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.SmartAccount>
 deployContract(name: 'CurveLens', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveLens>
 deployContract(name: 'PropAmmAdapter', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.PropAmmAdapter>
-deployContract(name: 'Tokens', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Tokens>
-deployContract(name: 'CurveBook', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveBook>
 
-  deployContract(name: 'Custodian', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Custodian>
+  deployContract(name: 'CurveBook', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveBook>
+deployContract(name: 'Custodian', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Custodian>
 deployContract(name: 'Entrypoint', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Entrypoint>
 deployContract(name: 'OrderSettler', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.OrderSettler>
 deployContract(name: 'PlatformProxy', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.PlatformProxy>
@@ -93,12 +94,13 @@ deployContract(name: 'ICurveBook', args: any[], signerOrOptions?: ethers.Signer 
 deployContract(name: 'ICurveLens', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICurveLens>
 deployContract(name: 'ICustodian', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICustodian>
 deployContract(name: 'IEntrypoint', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IEntrypoint>
-deployContract(name: 'IOrderPayer', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IOrderPayer>
 deployContract(name: 'IOrderSettler', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IOrderSettler>
 deployContract(name: 'IPermit2', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IPermit2>
 deployContract(name: 'IPropAMM', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IPropAMM>
 deployContract(name: 'IPropAMMExactOut', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IPropAMMExactOut>
 deployContract(name: 'IPropAmmAdapter', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IPropAmmAdapter>
+deployContract(name: 'Tokens', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Tokens>
+deployContract(name: 'TransientLock', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.TransientLock>
 deployContract(name: 'CurveMathHarness', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveMathHarness>
 deployContract(name: 'MintableToken', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.MintableToken>
 deployContract(name: 'MockExchange', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.MockExchange>
@@ -107,8 +109,6 @@ deployContract(name: 'SandboxUsdcProxy', args: any[], signerOrOptions?: ethers.S
 deployContract(name: 'SmartAccount', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.SmartAccount>
 deployContract(name: 'CurveLens', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveLens>
 deployContract(name: 'PropAmmAdapter', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.PropAmmAdapter>
-deployContract(name: 'Tokens', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Tokens>
-deployContract(name: 'CurveBook', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveBook>
 
     // default types
     getContractFactory(

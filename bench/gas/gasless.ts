@@ -74,7 +74,7 @@ async function fill(venue: Venue, pair: BenchPair, direction: Direction, nonce: 
     witness: { recipient: order.recipient, tokenOut, minAmountOut: order.minAmountOut },
   });
   const { serialized: signature } = takerKey().sign(digest);
-  return world.chain.call(world.operator, settler, 'fill', [fee, false, { ...order, signature }]);
+  return world.chain.call(world.operator, settler, 'fillOnCurve', [fee, { ...order, signature }]);
 }
 
 function takerKey() {

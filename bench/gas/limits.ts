@@ -8,7 +8,7 @@ export interface Limit {
   aim: number;
 }
 
-/** Whole transactions, but quotes: execution alone, everything cold. */
+/** Whole transactions, but quotes: execution alone, everything cold but the account that is asked. */
 export const LIMITS: readonly Limit[] = [
   { id: 'swap.weth.sell.segment1', name: 'swap WETH to USDC, first segment', limit: 110_000, aim: 105_000 },
   { id: 'swap.weth.buy.segment1', name: 'swap USDC to WETH, first segment', limit: 112_500, aim: 110_000 },

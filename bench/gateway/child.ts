@@ -7,7 +7,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Router from '@koa/router';
 import Koa from 'koa';
-import { stringify } from '../../core/json.js';
 import { createMarket } from '../../core/market.js';
 import { signatureBackend } from '../../core/wire/recover.js';
 import { migrate, openDb } from '../../ledger/db.js';
@@ -15,7 +14,8 @@ import { commitGeneration } from '../../ledger/ledger-log.js';
 import { appendOperatorRow } from '../../ledger/operator-log.js';
 import type { Writer } from '../../ledger/types.js';
 import { acquireWriter } from '../../ledger/writers.js';
-import { readJsonBody } from '../../server/orders/body.js';
+import { fixedRoutes } from '../../server/fixed-routes.js';
+import { answer } from '../../server/orders/answer.js';
 import { createGateway } from '../../server/orders/engine.js';
 import { ordersRoutes } from '../../server/orders/routes.js';
 import { makers } from './requests.js';
@@ -104,7 +104,7 @@ async function startGateway() {
     logger: silent,
   });
   const app = new Koa();
-  app.use(ordersRoutes({ gateway, db, config, clock: Date.now }).routes());
+  app.use(fixedRoutes([ordersRoutes({ gateway, db, config, clock: Date.now })]));
   const rows = async (): Promise<number> =>
     ((await db.knex('order_log').count({ count: '*' }).first()) as { count: number }).count;
   return { handler: app.callback(), rows };
@@ -120,13 +120,11 @@ function rawEcho(request: IncomingMessage, response: ServerResponse): void {
   });
 }
 
+/** The same by way of what the gateway reads bodies, routes and answers with. */
 function koaEcho(): ReturnType<Koa['callback']> {
   const router = new Router();
-  router.post('/exchange', async (ctx) => {
-    ctx.type = 'application/json';
-    ctx.body = stringify(await readJsonBody(ctx.req));
-  });
-  return new Koa().use(router.routes()).callback();
+  router.post('/exchange', (ctx) => answer(ctx, async (body) => JSON.stringify(body)));
+  return new Koa().use(fixedRoutes([router])).callback();
 }
 
 const none = async (): Promise<number> => 0;

@@ -1,19 +1,29 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { WebSocketServer } from 'ws';
 import type { WebSocket } from 'ws';
 import { STREAM_LIMITS } from '../../server/stream/limits.js';
 import { createOutbox } from '../../server/stream/outbox.js';
-import { cpuUs, interleaved } from './measure.js';
+import { ROUNDS, cpuUs, interleaved } from './measure.js';
 import type { Row } from './measure.js';
 
 const CONNECTIONS = 1_000;
 const BROADCASTS = 20;
 
-/** G9: one frame to a thousand connections through their outboxes, against a bare loop over the same sockets. */
+/** A text frame of the protocol, as it is on the wire: 126 says that two bytes of length follow. */
+function framed(payload: Buffer): Buffer {
+  const head = Buffer.from([0x81, 126, 0, 0]);
+  head.writeUInt16BE(payload.length, 2);
+  return Buffer.concat([head, payload]);
+}
+
+/** The connection below a WebSocket, which the library does not show. */
+const rawOf = (socket: WebSocket): Socket => (socket as unknown as { _socket: Socket })._socket;
+
+/** G9: one frame to a thousand connections through their outboxes, against bare loops over the same sockets, also below the library. */
 export async function measureFanout(): Promise<Row[]> {
   const server = createServer();
   const sockets: WebSocket[] = [];
@@ -49,13 +59,17 @@ export async function measureFanout(): Promise<Row[]> {
         }
       });
     const us = await interleaved({
+      raw: broadcasting((frame) => {
+        const bytes = framed(frame);
+        sockets.forEach((socket) => rawOf(socket).write(bytes));
+      }),
       bare: broadcasting((frame) => sockets.forEach((socket) => socket.send(frame, { binary: false }))),
       outbox: broadcasting((frame) => {
         const event = { frame, seq: (seq += 1), timeMs: Date.now() };
         outboxes.forEach((outbox) => outbox.event(event));
       }),
     });
-    if (serialised !== 12 * BROADCASTS) throw new Error(`serialised ${serialised} times`);
+    if (serialised !== 3 * (ROUNDS + 1) * BROADCASTS) throw new Error(`serialised ${serialised} times`);
     return [
       {
         goal: 'G9',
@@ -63,6 +77,13 @@ export async function measureFanout(): Promise<Row[]> {
         value: us.bare / us.outbox,
         unit: 'x',
         bound: { atLeast: 0.9 },
+      },
+      {
+        goal: 'G9',
+        what: 'fan-out to 1,000 sockets / bare loop of raw writes',
+        value: us.raw / us.outbox,
+        unit: 'x',
+        bound: { atLeast: 0.75 },
       },
     ];
   } finally {

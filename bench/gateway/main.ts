@@ -11,6 +11,7 @@ import { measureHttp } from './http.js';
 import { holds } from './measure.js';
 import type { Row } from './measure.js';
 import { measureVerify } from './verify.js';
+import { measureWorkers } from './workers.js';
 
 if (signatureBackend !== 'native') throw new Error('the native signature library does not load here');
 const { rows: verified, baselines } = await measureVerify();
@@ -19,6 +20,7 @@ const rows: Row[] = [
   ...(await measureBook(baselines)),
   ...(await measureCommit()),
   ...(await measureFanout()),
+  ...(await measureWorkers()),
   ...(await measureHttp(baselines)),
 ];
 

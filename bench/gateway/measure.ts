@@ -7,7 +7,7 @@ export interface Row {
   bound: { atLeast: number } | { atMost: number } | null;
 }
 
-export const ROUNDS = 5;
+export const ROUNDS = 9;
 
 /** CPU time of this process spent in `run`, in microseconds. */
 export async function cpuUs(run: () => void | Promise<void>): Promise<number> {
@@ -22,18 +22,34 @@ export function median(values: readonly number[]): number {
   return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
 }
 
-/** Runs the cases one after the other, again and again, so that all see the same neighbours. Median per case of what each returns. */
-export async function interleaved<K extends string>(
-  cases: Readonly<Record<K, () => number | Promise<number>>>,
-  rounds: number = ROUNDS,
-): Promise<Record<K, number>> {
+type Cases<K extends string> = Readonly<Record<K, () => number | Promise<number>>>;
+
+/**
+ * Runs the cases one after the other, again and again, so that all see the same neighbours; every other round backwards, so that none
+ * always follows the same one. What each returned, by round; the first one of all is dropped.
+ */
+export async function inRounds<K extends string>(cases: Cases<K>, rounds: number): Promise<Record<K, number[]>> {
   const names = Object.keys(cases) as K[];
-  const results = new Map<K, number[]>(names.map((name) => [name, []]));
+  const results = Object.fromEntries(names.map((name) => [name, []])) as unknown as Record<K, number[]>;
   for (const name of names) await cases[name]();
   for (let round = 0; round < rounds; round += 1) {
-    for (const name of names) results.get(name)?.push(await cases[name]());
+    for (const name of round % 2 === 0 ? names : names.toReversed()) results[name].push(await cases[name]());
   }
-  return Object.fromEntries(names.map((name) => [name, median(results.get(name) ?? [])])) as Record<K, number>;
+  return results;
+}
+
+/** The cases in rounds, and the median per case. */
+export async function interleaved<K extends string>(
+  cases: Cases<K>,
+  rounds: number = ROUNDS,
+): Promise<Record<K, number>> {
+  const results = Object.entries<number[]>(await inRounds(cases, rounds));
+  return Object.fromEntries(results.map(([name, values]) => [name, median(values)])) as Record<K, number>;
+}
+
+/** Median of the ratios within each round: what slows a whole round down cancels out. */
+export function medianRatio(dividends: readonly number[], divisors: readonly number[]): number {
+  return median(dividends.map((dividend, round) => dividend / divisors[round]!));
 }
 
 export const holds = ({ value, bound }: Row): boolean =>

@@ -45,6 +45,12 @@ export const orderAction = (count: number, seed = 0) => ({
   grouping: 'na',
 });
 
-/** `count` signed bodies of `orders` orders each, spread over the makers. */
-export const orderBodies = (count: number, orders: number): string[] =>
-  Array.from({ length: count }, (_, index) => signedBody(orderAction(orders, index * 7), index % QUOTING));
+let turn = 0;
+
+/** `count` signed bodies of `orders` orders each, spread over the makers evenly, whatever was asked for before. */
+export function orderBodies(count: number, orders: number): string[] {
+  return Array.from({ length: count }, () => {
+    turn += 1;
+    return signedBody(orderAction(orders, turn * 7), turn % QUOTING);
+  });
+}

@@ -49,8 +49,11 @@ const postgres = (url: string): Database => ({
   },
 });
 
-/** SQLite, and PostgreSQL when DATABASE_URL names one. */
-export function databases(): Database[] {
+/** SQLite, and PostgreSQL when DATABASE_URL names one; or `only` one of them, by name. Throws RangeError when there is none. */
+export function databases(only?: string): Database[] {
   const url = process.env.DATABASE_URL;
-  return url === undefined || url === '' ? [sqlite] : [sqlite, postgres(url)];
+  const all = url === undefined || url === '' ? [sqlite] : [sqlite, postgres(url)];
+  const chosen = all.filter(({ name }) => only === undefined || name.toLowerCase().startsWith(only.toLowerCase()));
+  if (chosen.length === 0) throw new RangeError(`no database for --database ${only}; PostgreSQL needs DATABASE_URL`);
+  return chosen;
 }

@@ -1,29 +1,56 @@
 /**
  * What the ledger costs beside bare loops that do the least of the same work, all in one run, medians of interleaved rounds. `--json`
- * prints it as JSON; `--fills N` sets how many fills of history the growth of costs and memory is measured over. Databases: SQLite,
- * and PostgreSQL when DATABASE_URL names a server. The exit code is 1 when a goal is missed.
+ * prints it as JSON; `--fills N` sets how many fills of history the growth of costs and memory is measured over; `--only <part>`, once or
+ * more, runs some parts only. Databases: SQLite, and PostgreSQL when DATABASE_URL names a server; `--database sqlite|postgres` is one of
+ * them. How long each part took goes to stderr. The exit code is 1 when a goal is missed.
  */
 import { parseArgs } from 'node:util';
 import { holds } from '../gateway/measure.js';
 import type { Row } from '../gateway/measure.js';
 import { measureCatchUp } from './catch-up.js';
 import { measureCheckpoints } from './checkpoint.js';
-import { databases } from './databases.js';
+import { databases, type Database } from './databases.js';
 import { measureHistory } from './history.js';
 import { measureIngest } from './ingest.js';
 import { measureInserts } from './inserts.js';
 import { measureReplay } from './replay.js';
 
 const { values } = parseArgs({
-  options: { json: { type: 'boolean', default: false }, fills: { type: 'string', default: '100000' } },
+  options: {
+    json: { type: 'boolean', default: false },
+    fills: { type: 'string', default: '100000' },
+    only: { type: 'string', multiple: true },
+    database: { type: 'string' },
+  },
 });
 
-const rows: Row[] = [...(await measureReplay()), ...(await measureIngest())];
-for (const database of databases()) {
-  rows.push(...(await measureInserts(database)));
-  rows.push(...(await measureCatchUp(database)));
-  rows.push(...(await measureCheckpoints(database)));
-  rows.push(...(await measureHistory(database, Number.parseInt(values.fills, 10))));
+const fills = Number.parseInt(values.fills, 10);
+const alone: Record<string, () => Promise<Row[]>> = { replay: measureReplay, ingest: measureIngest };
+const perDatabase: Record<string, (database: Database) => Promise<Row[]>> = {
+  inserts: measureInserts,
+  'catch-up': measureCatchUp,
+  checkpoints: measureCheckpoints,
+  history: (database) => measureHistory(database, fills),
+};
+
+const known = [...Object.keys(alone), ...Object.keys(perDatabase)];
+const chosen = values.only ?? known;
+const unknown = chosen.find((part) => !known.includes(part));
+if (unknown !== undefined) throw new RangeError(`--only takes ${known.join(', ')}; not ${unknown}`);
+
+const rows: Row[] = [];
+async function measure(part: string, name: string, work: () => Promise<Row[]>): Promise<void> {
+  if (!chosen.includes(part)) return;
+  const startedMs = performance.now();
+  rows.push(...(await work()));
+  process.stderr.write(`${name}: ${((performance.now() - startedMs) / 1_000).toFixed(0)} s\n`);
+}
+
+for (const [part, work] of Object.entries(alone)) await measure(part, part, work);
+for (const database of databases(values.database)) {
+  for (const [part, work] of Object.entries(perDatabase)) {
+    await measure(part, `${part}, ${database.name}`, () => work(database));
+  }
 }
 
 const boundText = ({ bound }: Row): string =>

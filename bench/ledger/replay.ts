@@ -41,7 +41,7 @@ function replay(): bigint {
     const fill = fillOf(fillSeq);
     const { decomposition, state: next } = attributeFill(market, state, fill);
     state = next;
-    const orderFills = orderFillsOf(market, 'bid', decomposition).map((part) => ({ ...part, tid: 0 }));
+    const orderFills = orderFillsOf(market, 'bid', decomposition).map((part) => ({ ...part, tid: 0, cloid: null }));
     const [progress] = checkFills([{ fill, decomposition, orderFills }], [market], before);
     before.set(market.index, progress);
     sum += decomposition.residualUnits;

@@ -1,6 +1,7 @@
 /**
  * The measured server, in a process of its own. `bare` serves bodies that it is sent over one Koa route; `load <url> <fills>` fills a
- * database and ends; `serve <url>` serves the whole public interface over it, with metrics, limits and everything else in front.
+ * database and ends; `serve <url>` serves the whole public interface over it, with metrics, limits and everything else in front. Asked for
+ * its CPU time, it answers with microseconds.
  */
 import Router from '@koa/router';
 import Koa from 'koa';
@@ -23,15 +24,11 @@ import { loadWorld } from './world.js';
 
 const [mode = 'bare', url = '', fills = '0'] = process.argv.slice(2);
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
+const bodies: string[] = [];
 const cleanUp: (() => Promise<void>)[] = [];
 
 /** One route, which does nothing but send the bytes. */
 function bareApp(): Koa {
-  const bodies: Buffer[] = [];
-  process.on('message', (body: string) => {
-    bodies.push(body as never);
-    process.send?.({ bodies: bodies.length });
-  });
   const router = new Router();
   router.get('/:body', (ctx) => {
     ctx.type = 'application/json';
@@ -61,6 +58,7 @@ async function curvebookApp(): Promise<Koa> {
   const metrics = createMetrics({
     readiness,
     ledger: () => null,
+    solvency: () => [],
     unattributed: () => Promise.resolve([]),
     operator: () => Promise.resolve([]),
     signers: () => [],
@@ -118,6 +116,11 @@ const { port, close, server } = await listen(app, 0, '127.0.0.1');
 server.keepAliveTimeout = 600_000;
 server.headersTimeout = 0;
 server.requestTimeout = 0;
+process.on('message', (message: { body: string } | { cpu: true }) => {
+  if ('body' in message) return process.send?.(bodies.push(message.body));
+  const { user, system } = process.cpuUsage();
+  return process.send?.(user + system);
+});
 process.send?.({ port });
 process.on('disconnect', () => {
   void (async () => {

@@ -1,7 +1,8 @@
 /**
  * Requests per second of every endpoint of the read API, with 1,000 makers, 10 markets and 100,000 fills loaded, beside a bare Koa route
- * that sends the same bytes, in interleaved rounds; medians. On SQLite, and on PostgreSQL when DATABASE_URL names a server. Fails when a
- * goal is missed and on any unexpected status. `--json` prints JSON; `--fills <multiple of 100>` is for a quick look.
+ * that sends the same bytes, in many short interleaved rounds; medians of the ratios within a round. On SQLite, and on PostgreSQL when
+ * DATABASE_URL names a server. Fails when a goal is missed and on any unexpected status. `--json` prints JSON; `--fills <multiple of 100>`
+ * is for a quick look.
  */
 import { fork } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
@@ -10,15 +11,18 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openDb } from '../../ledger/db.js';
-import { median } from '../gateway/measure.js';
+import { inRounds } from '../gateway/measure.js';
 import { connectClient, type Client } from './client.js';
+import { judge, type Judged, type Slice } from './judge.js';
 import { makerOf, MAKERS, MARKETS, markets } from './world.js';
 
 const FILLS = Number.parseInt(process.argv[process.argv.indexOf('--fills') + 1] ?? '', 10) || 100_000;
 /** The same with a short history, to see what the long one costs; it fills the list of each market all the same. */
 const FEW_FILLS = 5_000;
-const ROUNDS = 7;
-const ROUND_MS = 250;
+/** Many short ones, so that the median leaves out what a neighbour on the machine disturbs. */
+const ROUNDS = 41;
+const SLICE_MS = 120;
+const WARM_UP_MS = 1_000;
 const BARE_GOAL = 0.6;
 /** What an endpoint may lose with twenty times as many fills. */
 const HISTORY_GOAL = 0.6;
@@ -51,25 +55,19 @@ const CASES: Case[] = [
   { name: 'openapi', path: '/openapi.json' },
 ];
 
-interface Row {
+interface Row extends Judged {
   database: string;
   endpoint: string;
   bytes: number;
-  requestsPerSec: number;
-  bareRequestsPerSec: number;
-  /** Of the bare route, in the same rounds. */
-  ratio: number;
+  /** Share of the bare route that it must reach. */
   goal: number | null;
-  /** Of the same endpoint with 5,000 fills. */
-  historyRatio: number;
-  holds: boolean;
 }
 
 interface Server {
   client: Client;
   port: number;
   /** Sends a message and waits for the answer. */
-  call(message: string): Promise<void>;
+  call(message: { body: string } | { cpu: true }): Promise<number>;
   stop(): Promise<void>;
 }
 
@@ -90,7 +88,8 @@ async function startServer(...args: string[]): Promise<Server> {
     async call(message) {
       const answered = once(child, 'message');
       child.send(message);
-      await Promise.race([answered, ended]);
+      const [answer] = (await Promise.race([answered, ended])) as [number];
+      return answer;
     },
     async stop() {
       client.close();
@@ -148,7 +147,7 @@ async function measure(database: 'sqlite' | 'pg'): Promise<Row[]> {
       const response = await fetch(`http://127.0.0.1:${full.port}${one.path}`);
       const body = await response.text();
       if (response.status !== 200) throw new Error(`${one.path}: ${response.status} ${body.slice(0, 200)}`);
-      await bare.call(body);
+      await bare.call({ body });
       rows.push({
         database,
         ...(await measureCase(one, `/${i}`, { bare, full, few })),
@@ -161,33 +160,27 @@ async function measure(database: 'sqlite' | 'pg'): Promise<Row[]> {
   }
 }
 
-type Measured = Omit<Row, 'database' | 'bytes'>;
-
 async function measureCase(
   { name, goal, ...request }: Case,
   barePath: string,
   { bare, full, few }: { bare: Server; full: Server; few: Server },
-): Promise<Measured> {
-  const run = async () => ({
-    bare: await bare.client.rate({ path: barePath }, ROUND_MS),
-    full: await full.client.rate(request, ROUND_MS),
-    few: await few.client.rate(request, ROUND_MS),
-  });
-  await run();
-  const rounds: Awaited<ReturnType<typeof run>>[] = [];
-  for (let round = 0; round < ROUNDS; round += 1) rounds.push(await run());
-  const of = (value: (round: (typeof rounds)[number]) => number): number => median(rounds.map(value));
-  const ratio = of((round) => round.full / round.bare);
-  const historyRatio = of((round) => round.full / round.few);
-  return {
-    endpoint: name,
-    requestsPerSec: of((round) => round.full),
-    bareRequestsPerSec: of((round) => round.bare),
-    ratio,
-    goal: goal ?? null,
-    historyRatio,
-    holds: (goal === undefined || ratio >= goal) && historyRatio >= HISTORY_GOAL,
+): Promise<Omit<Row, 'database' | 'bytes'>> {
+  const slices: Record<'bare' | 'full' | 'few', Slice[]> = { bare: [], full: [], few: [] };
+  const run = async (which: keyof typeof slices, forMs: number): Promise<Slice> => {
+    const server = { bare, full, few }[which];
+    const asked = which === 'bare' ? { path: barePath } : request;
+    const cpuUs = await server.call({ cpu: true });
+    const startedMs = performance.now();
+    const requestsPerSec = await server.client.rate(asked, forMs);
+    const requests = (requestsPerSec * (performance.now() - startedMs)) / 1_000;
+    return { requestsPerSec, cpuUsPerRequest: ((await server.call({ cpu: true })) - cpuUs) / requests };
   };
+  const slice = (which: keyof typeof slices) => async (): Promise<number> =>
+    slices[which].push(await run(which, SLICE_MS));
+  for (const which of ['bare', 'full', 'few'] as const) await run(which, WARM_UP_MS);
+  await inRounds({ bare: slice('bare'), full: slice('full'), few: slice('few') }, ROUNDS);
+  const rounds = slices.bare.map((one, i) => ({ bare: one, full: slices.full[i]!, few: slices.few[i]! }));
+  return { endpoint: name, goal: goal ?? null, ...judge(rounds, { bare: goal ?? null, history: HISTORY_GOAL }) };
 }
 
 const rows = await measure('sqlite');
@@ -199,7 +192,9 @@ if (process.argv.includes('--json')) {
   process.stdout.write(
     `${MAKERS} makers, ${MARKETS} markets, ${FILLS} fills; medians of ${ROUNDS} interleaved rounds\n`,
   );
-  process.stdout.write('database endpoint         bytes  requests/s  bare Koa  ratio  goal     with few fills\n');
+  process.stdout.write(
+    'database endpoint         bytes  requests/s  bare Koa  ratio  of CPU  goal     with few fills\n',
+  );
   for (const row of rows) {
     const columns = [
       row.database.padEnd(8),
@@ -208,6 +203,7 @@ if (process.argv.includes('--json')) {
       row.requestsPerSec.toFixed(0).padStart(11),
       row.bareRequestsPerSec.toFixed(0).padStart(9),
       row.ratio.toFixed(2).padStart(6),
+      row.cpuRatio.toFixed(2).padStart(7),
       (row.goal === null ? '' : `>= ${row.goal}`).padEnd(7),
       `x ${row.historyRatio.toFixed(2)} (>= ${HISTORY_GOAL})`,
       row.holds ? 'holds' : 'MISSED',

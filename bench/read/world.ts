@@ -9,6 +9,7 @@ import { appendOrderRows } from '../../ledger/order-log.js';
 import { insertPublications } from '../../ledger/publication-log.js';
 import type { AttributedFill, Db, GenerationWrite, PostSeen, Publication } from '../../ledger/types.js';
 import { acquireWriter } from '../../ledger/writers.js';
+import { nothingWritten } from '../../test/support/generations.js';
 
 export const MAKERS = 1_000;
 export const MARKETS = 10;
@@ -47,17 +48,7 @@ function emptyGeneration(n: number): GenerationWrite {
     scannedMs: timestampSec * 1_000,
     observedHead: number,
     observedHeadTimestampMs: timestampSec * 1_000,
-    listed: [],
-    custody: [],
-    posts: [],
-    fills: [],
-    entries: [],
-    reservations: [],
-    claims: [],
-    holdings: [],
-    netCapital: [],
-    snapshots: [],
-    halt: null,
+    ...nothingWritten(),
   };
 }
 
@@ -134,6 +125,7 @@ function fillOf(write: GenerationWrite, market: Market, fillSeq: number): Attrib
       priceTicks,
       baseUnits,
       tid: (market.index * 10_000_000 + fillSeq) * 2 + (orders[0]!.oid % 2),
+      cloid: null,
     })),
   };
 }

@@ -123,11 +123,11 @@ function describe(status: Awaited<ReturnType<typeof readStatus>>): string[] {
   ];
 }
 
-function describeStorage({ bytes, shares }: StorageReport, foldedOrderSeq: number): string[] {
+function describeStorage({ bytes, shares, otherBytes }: StorageReport, foldedOrderSeq: number): string[] {
   const added = shares.map(({ name, lastDay, bytesEach }) => `${lastDay} ${name} (${bytesEach} bytes each)`);
   const perDay = shares.reduce((sum, share) => sum + share.bytesLastDay, 0);
   return [
-    `database: ${mebibytes(bytes)}; order rows up to ${foldedOrderSeq} are folded`,
+    `database: ${mebibytes(bytes)}; order rows up to ${foldedOrderSeq} are folded; ${mebibytes(otherBytes)} are of what hardly grows`,
     `the last 24 hours added ${mebibytes(perDay)}: ${added.join(', ')}`,
   ];
 }

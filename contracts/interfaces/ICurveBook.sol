@@ -71,8 +71,8 @@ interface ICurveBook {
     error StaleSeq(bytes32 market, uint32 seq, uint32 liveSeq);
     /// @notice The deadline must be from `earliest` to `latest`, both inclusive: at least one second ahead, at most the market's longest TTL.
     error DeadlineOutOfRange(bytes32 market, uint256 deadline, uint256 earliest, uint256 latest);
-    /// @notice The best bid is not below the best ask.
-    error CrossedCurve(bytes32 market);
+    /// @notice The best bid is not below the best ask, both in subticks.
+    error CrossedCurve(bytes32 market, uint256 askSubticks, uint256 bidSubticks);
     /// @notice The live curve has been dead since `deadline`: wait for the next post.
     error CurveExpired(bytes32 market, uint256 deadline);
     /// @notice `requested` exceeds what is left of the live curve; up to `available`, in the same unit, would have filled.
@@ -83,6 +83,15 @@ interface ICurveBook {
     error ZeroOutput(uint256 amount);
     /// @notice Amounts above `maximum`, 2^100 - 1, can't be traded.
     error AmountTooLarge(uint256 amount, uint256 maximum);
+
+    /// @notice What to take of a curve.
+    struct Request {
+        uint256 amount;
+        address tokenIn;
+        /// @dev False: `amount` is what comes in; true: `amount` is what goes out.
+        bool exactOut;
+        address tokenOut;
+    }
 
     /// @notice The result of walking a curve. Amounts are gross: no taker fee is in them.
     /// The members up to `consumedBefore` stand in the order of the data of the entrypoint's `Swap` event.
@@ -161,13 +170,7 @@ interface ICurveBook {
 
     /// @notice Walks the live curve and counts the amount as taken. Entrypoint only; the amounts of `Fill` are what the vault must
     /// receive and may pay.
-    /// @param exactOut false: `amount` is what comes in; true: `amount` is what goes out.
-    function consume(
-        uint256 amount,
-        address tokenIn,
-        address tokenOut,
-        bool exactOut
-    ) external returns (Fill calldata fill);
+    function consume(Request calldata request) external returns (Fill calldata fill);
 
     /// @notice What `consume` would return now, or all zero amounts if it would revert. Never reverts for the market's sake.
     function preview(

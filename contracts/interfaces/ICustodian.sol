@@ -29,7 +29,7 @@ interface ICustodian {
     error ZeroAmount();
     /// @notice The vault's balance did not rise by a deposit.
     error NothingReceived(address token);
-    /// @notice A deposit from inside a swap, by a token's hook: deposit in a call of its own.
+    /// @notice A deposit or a settlement from inside a swap, by a token's hook: make it in a call of its own.
     error SwapUnderWay();
     /// @notice A claim can be at most `maximum`, 2^128 - 1.
     error AmountTooLarge(uint256 amount, uint256 maximum);
@@ -56,6 +56,14 @@ interface ICustodian {
         uint256 basis;
     }
 
+    /// @notice What a swap pays out of its gross output, `amount` + `withheld`.
+    struct Payment {
+        address token;
+        address to;
+        uint256 amount;
+        uint256 withheld;
+    }
+
     /// @notice Moves `amount` of `token` from the caller into the vault. The ledger credits `msg.sender` with what arrived.
     /// Reverts `ZeroAmount`, `NothingReceived` when the vault's balance did not rise, and `SwapUnderWay` when a token's hook calls it from
     /// inside a swap, whose payment would be credited as well.
@@ -67,11 +75,12 @@ interface ICustodian {
     /// @notice Sets (never adds to) the claim of `maker` in `token`. Posters only.
     /// Raising needs `basis` equal to `claimBasis(maker, token)` and free liquidity for the difference, and restarts the clock:
     /// readyAt = block.timestamp + withdrawDelay(), saturating. Lowering always succeeds and keeps readyAt. An equal amount
-    /// changes no state and still emits `WithdrawSettled`.
+    /// changes no state and still emits `WithdrawSettled`. Reverts `SwapUnderWay` when a token's hook calls it from inside a swap, which may be
+    /// about to pay out what the claim would rest on.
     function settleWithdraw(address maker, address token, uint256 amount, uint256 basis) external;
 
     /// @notice `settleWithdraw` for each element; an element that would revert `StaleBasis` or `InsufficientLiquidity` is skipped
-    /// and reported by `SettlementSkipped`, the others take effect.
+    /// and reported by `SettlementSkipped`, the others take effect. From inside a swap all of it reverts, as `settleWithdraw` does.
     function settleWithdrawBatch(Settlement[] calldata settlements) external;
 
     /// @notice Pays the caller's whole settled claim to the caller. Reverts `NoClaim` without one, `ClaimNotReady` before readyAt.
@@ -101,11 +110,17 @@ interface ICustodian {
     /// @notice Holdings minus settled claims, zero if claims exceed holdings. This is what swaps may spend.
     function availableLiquidity(address token) external view returns (uint256);
 
-    /// @notice Whether a deposit, a settlement or a payment is under way in this transaction, so that the vault's balance is about to change.
+    /// @notice Whether a deposit, a settlement or the execution of a claim is under way in this transaction, so that what swaps may spend is
+    /// about to change.
     function isLocked() external view returns (bool);
 
     /// @notice Sends vault funds for a swap. Entrypoint only; reverts `InsufficientLiquidity` above `availableLiquidity(token)` and
     /// `ForbiddenRecipient` for zero and for the platform's own contracts.
     /// @return available What swaps may still spend of this token, as far as the token moves what it is told to.
     function payOut(address token, address to, uint256 amount) external returns (uint256 available);
+
+    /// @notice As `payOut` of `payment.amount`, where `payment.withheld` beyond it must be free, too: the fee that a taker pays out of the
+    /// output stays in the vault but is sold by makers like the rest, so settled claims must not have to back it. Entrypoint only.
+    /// @return available What swaps may still spend of this token, what is withheld included.
+    function payOutWithheld(Payment calldata payment) external returns (uint256 available);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.28;
 
+import {IOrderSettler} from "./IOrderSettler.sol";
+
 /// @title Where takers trade.
 /// @notice Every swap trades against the live curve of its market, at exactly the quoted amounts, or reverts whole.
 ///
@@ -56,20 +58,16 @@ interface IEntrypoint {
         bytes32 s;
     }
 
-    /// @notice The part of a signed order that trades against the curve.
+    /// @notice How a signed order, or a part of it, trades against the curve.
     struct OrderSwap {
-        address tokenIn;
-        address tokenOut;
-        /// @dev Whoever signed the order; the `Swap` event names it as taker.
-        address taker;
-        address recipient;
-        /// @dev False: sells exactly `amount` of `tokenIn`. True: buys exactly `amount` of `tokenOut`.
-        bool exactOut;
+        /// @dev What is sold, or bought if exactOut.
         uint256 amount;
         /// @dev The least output, or with exactOut the most input, `inputFee` not included.
         uint256 limit;
         /// @dev Input that the vault must receive on top of what the curve asks for.
         uint256 inputFee;
+        bool exactOut;
+        IOrderSettler.OrderHead order;
     }
 
     /// @notice Sells exactly `amountIn` of `tokenIn`; `amountIn` sits at calldata offset 68.
@@ -119,20 +117,17 @@ interface IEntrypoint {
         Permit calldata permit
     ) external returns (uint256 amountIn);
 
-    /// @notice Swaps for a signed order, without a taker fee. Settler only, which is called back by `pay` for the input and must then have
-    /// brought it into the vault: the custodian's balance is read before and after, under the lock that every swap holds.
-    /// @param payment Passed back to the settler as it is.
+    /// @notice Swaps for a signed order, without a taker fee; the `Swap` event names the order's owner as taker. Settler only, which is called
+    /// back by `deliver` for the input and must then have brought it into the vault: the custodian's balance is read before and after, under
+    /// the lock that every swap holds. What follows the request, which is the rest of the order, is handed back to the settler as it is.
     /// @return amountIn What the curve took, `inputFee` not included.
     /// @return amountOut What the recipient received.
-    function swapOrder(
-        OrderSwap calldata order,
-        bytes calldata payment
-    ) external returns (uint256 amountIn, uint256 amountOut);
+    function swapWithCallback(OrderSwap calldata request) external returns (uint256 amountIn, uint256 amountOut);
 
-    /// @notice Brings `amount` of `token` into the vault as the operator's fee of an order that does not trade against the curve: calls the
-    /// settler's `pay` with an empty payment and checks the custodian's balance as `swapOrder` does. Settler only; reverts
-    /// `CustodianLocked` from inside a deposit, which would be credited with the fee as well.
-    function collectFee(address token, uint256 amount) external;
+    /// @notice Brings an amount of the sell token into the vault as the operator's fee of an order that does not trade against the curve: calls
+    /// the settler's `deliver` and checks the custodian's balance as `swapWithCallback` does. Settler only; reverts `CustodianLocked` from
+    /// inside a deposit, which would be credited with the fee as well.
+    function collectInputFee(IOrderSettler.Delivery calldata delivery) external;
 
     /// @notice Gross output of `swap` with this input, equal to amountOut + fee to the unit; zero whenever the swap would revert for
     /// the market's sake: unknown pair, expired or empty curve, beyond depth or the vault's free liquidity, rounding to zero.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.28;
 
-import {IOrderPayer} from "./IOrderPayer.sol";
-
 /// @title Executes signed orders, so that their owners need no gas.
 /// @notice An order is a Permit2 `PermitWitnessTransferFrom` signature over the sell token, the most that may be taken of it, a nonce and a
 /// deadline, with this contract as spender and `OrderWitness(address recipient,address tokenOut,uint256 minAmountOut)` as witness. Its key
@@ -17,7 +15,7 @@ import {IOrderPayer} from "./IOrderPayer.sol";
 /// at fair prices would bring beyond `minAmountOut`: as `feeAmount`, which only goes to the vault, or by a bad trade at an external target.
 /// It can take nothing from anyone without such an order, nor bring a recipient less than was signed. The owner chooses the executors and
 /// the external targets; at its worst it can do what an executor can. It cannot change the code.
-interface IOrderSettler is IOrderPayer {
+interface IOrderSettler {
     /// @notice An order was filled: `owner` gave `amountIn` of `tokenIn` net of what was returned, of which `feeAmount` went to the vault as
     /// the operator's, and `recipient` received `amountOut` of `tokenOut`.
     /// `feeInSwap` tells where the fee is booked: true if it is the `inputFee` of the `Swap` event of the same transaction, false if it
@@ -73,6 +71,25 @@ interface IOrderSettler is IOrderPayer {
         bytes signature;
     }
 
+    /// @notice The members of an `Order` before its signature, as they lie in it.
+    struct OrderHead {
+        address owner;
+        address tokenIn;
+        uint256 maxAmountIn;
+        uint256 nonce;
+        uint256 deadline;
+        address recipient;
+        address tokenOut;
+        uint256 minAmountOut;
+    }
+
+    /// @notice What the entrypoint asks for.
+    struct Delivery {
+        /// @dev Of the sell token.
+        uint256 amount;
+        OrderHead order;
+    }
+
     /// @notice A call of an allow-listed contract, which may take up to `amountIn` of the sell token from this contract meanwhile.
     struct Call {
         address target;
@@ -92,15 +109,20 @@ interface IOrderSettler is IOrderPayer {
         Call[] calls;
     }
 
-    /// @notice Fills an order by the curve alone. Executors only. Permit2 pays the vault directly; with `exactOut` exactly `minAmountOut` is
-    /// bought and only its price and the fee are taken, otherwise `maxAmountIn` less the fee is sold.
-    /// Reverts as the entrypoint does (`InsufficientOutput`, `ExcessiveInput`, the curve's errors), as Permit2 does (`InvalidNonce`,
-    /// `SignatureExpired`, `InvalidSigner`, …), and `FeeTooHigh` when the fee is above `maxAmountIn`.
+    /// @notice Fills an order by the curve alone: sells `maxAmountIn` less the fee. Executors only. Permit2 pays the vault directly.
+    /// Reverts as the entrypoint does (`InsufficientOutput`, the curve's errors), as Permit2 does (`InvalidNonce`, `SignatureExpired`,
+    /// `InvalidSigner`, …), and `FeeTooHigh` when the fee is above `maxAmountIn`.
     /// @return amountIn What the owner gave, fee included.
     /// @return amountOut What the recipient received.
-    function fill(
+    function fillOnCurve(
         uint256 feeAmount,
-        bool exactOut,
+        Order calldata order
+    ) external returns (uint256 amountIn, uint256 amountOut);
+
+    /// @notice As `fillOnCurve`, but buys exactly `minAmountOut`, and takes only its price and the fee. Reverts `ExcessiveInput` when that is
+    /// more than `maxAmountIn`.
+    function fillOnCurveExactOut(
+        uint256 feeAmount,
         Order calldata order
     ) external returns (uint256 amountIn, uint256 amountOut);
 
@@ -114,6 +136,10 @@ interface IOrderSettler is IOrderPayer {
         Order calldata order,
         Route calldata route
     ) external returns (uint256 amountIn, uint256 amountOut);
+
+    /// @notice Brings sell token into the vault: from the order's owner, by the rest of the order, which follows, or, if nothing follows, from
+    /// what was pulled already. Entrypoint only, and only within an order.
+    function deliver(Delivery calldata delivery) external;
 
     /// @notice Owner only. See the trust note above for what an executor can do.
     function setExecutor(address executor, bool allowed) external;

@@ -64,7 +64,7 @@ library CurveMath {
     /// @dev What is left of a cost that was met; none comes near, since costs are below 2^168.
     uint256 private constant MET = type(uint256).max;
     /// @dev A segment costs less: its length is below 2^88 base units, its price below 2^27 quanta.
-    uint256 private constant MAX_SEGMENT_COST = 1 << 115;
+    uint256 private constant MAX_SEGMENT_COST = (1 << 115) - 1;
     uint256 private constant KNOTS_IN_FIRST_WORD = 7;
     uint256 private constant KNOTS_IN_WORD = 8;
 
@@ -91,26 +91,27 @@ library CurveMath {
     ) internal view returns (uint256 baseAmount, uint256 quoteAmount, uint256 available) {
         if (_isRefused(amount)) return (0, 0, 0);
         // Same as calling _takeBase or _takeCost for each word until it goes through less than all knots, and then _closeBase or _closeCost.
-        // `knots` counts those that the walk has passed, the head as one, so that the eighth of each word is its last. The walk ends at a
-        // word of zeroes, as an empty side has, and as one is put behind the last word of a side.
+        // `head` counts above its 32 bits the knots that the walk has passed, itself as one, so that the eighth of each word is its last. The
+        // walk ends at a word of zeroes, as an empty side has, and as one is put behind the last word of a side. A few variables say more
+        // than one thing, since those that do not fit on the stack cost most.
         assembly ("memory-safe") {
             let word := sload(words.slot)
-            let head := shr(224, word)
+            let head := or(shr(224, word), 0x100000000)
             word := shl(32, word)
             let direction := sub(shl(1, isBuy), 1)
-            let knots := 1
             available := not(0)
             switch eq(isBuy, exactOut)
             case 0 {
-                let numerator := shl(shr(28, head), tickLotUnits)
-                let left := div(sub(mul(amount, shl(8, lotUnits)), iszero(isBuy)), numerator)
-                let spend := left
+                let left := div(
+                    sub(mul(amount, shl(8, lotUnits)), iszero(isBuy)),
+                    shl(and(shr(28, head), 0xf), tickLotUnits)
+                )
                 for {} 1 {
                     word := shl(32, word)
-                    knots := add(knots, 1)
-                    if iszero(and(knots, 7)) {
+                    head := add(head, 0x100000000)
+                    if iszero(and(head, 0x700000000)) {
                         word := 0
-                        let index := shr(3, knots)
+                        let index := shr(35, head)
                         if and(lt(index, and(shr(25, head), 7)), lt(index, 4)) {
                             word := sload(add(words.slot, index))
                         }
@@ -119,7 +120,7 @@ library CurveMath {
                     let length := mul(shl(and(shr(240, word), 0xf), shr(244, word)), lotUnits)
                     let price := add(and(head, 0x1ffffff), mul(direction, and(shr(224, word), 0xffff)))
                     let cost := mul(length, price)
-                    if iszero(lt(sub(cost, 1), MAX_SEGMENT_COST)) {
+                    if gt(sub(cost, 1), MAX_SEGMENT_COST) {
                         break
                     }
                     if skip {
@@ -141,6 +142,8 @@ library CurveMath {
                 }
                 if not(left) {
                     let denominator := shl(8, lotUnits)
+                    let numerator := shl(and(shr(28, head), 0xf), tickLotUnits)
+                    let spend := div(sub(mul(amount, denominator), iszero(isBuy)), numerator)
                     available := div(
                         add(mul(sub(spend, left), numerator), mul(isBuy, sub(denominator, 1))),
                         denominator
@@ -155,13 +158,12 @@ library CurveMath {
             }
             default {
                 let left := amount
-                let total := 0
                 for {} 1 {
                     word := shl(32, word)
-                    knots := add(knots, 1)
-                    if iszero(and(knots, 7)) {
+                    head := add(head, 0x100000000)
+                    if iszero(and(head, 0x700000000)) {
                         word := 0
-                        let index := shr(3, knots)
+                        let index := shr(35, head)
                         if and(lt(index, and(shr(25, head), 7)), lt(index, 4)) {
                             word := sload(add(words.slot, index))
                         }
@@ -170,7 +172,7 @@ library CurveMath {
                     let length := mul(shl(and(shr(240, word), 0xf), shr(244, word)), lotUnits)
                     let price := add(and(head, 0x1ffffff), mul(direction, and(shr(224, word), 0xffff)))
                     let cost := mul(length, price)
-                    if iszero(lt(sub(cost, 1), MAX_SEGMENT_COST)) {
+                    if gt(sub(cost, 1), MAX_SEGMENT_COST) {
                         break
                     }
                     if skip {
@@ -183,23 +185,29 @@ library CurveMath {
                         skip := 0
                     }
                     if iszero(lt(length, left)) {
-                        total := add(total, mul(left, price))
+                        quoteAmount := add(quoteAmount, mul(left, price))
                         left := 0
                         break
                     }
                     left := sub(left, length)
-                    total := add(total, cost)
+                    quoteAmount := add(quoteAmount, cost)
                 }
                 switch left
                 case 0 {
                     let denominator := shl(8, lotUnits)
-                    let numerator := shl(shr(28, head), tickLotUnits)
-                    quoteAmount := div(add(mul(total, numerator), mul(isBuy, sub(denominator, 1))), denominator)
+                    quoteAmount := div(
+                        add(
+                            mul(quoteAmount, shl(and(shr(28, head), 0xf), tickLotUnits)),
+                            mul(isBuy, sub(denominator, 1))
+                        ),
+                        denominator
+                    )
                     if quoteAmount {
                         baseAmount := amount
                     }
                 }
                 default {
+                    quoteAmount := 0
                     available := sub(amount, left)
                 }
             }
@@ -258,7 +266,7 @@ library CurveMath {
 
     function _isRefused(uint256 amount) private pure returns (bool) {
         unchecked {
-            return amount - 1 >= MAX_AMOUNT;
+            return amount - 1 > MAX_AMOUNT - 1;
         }
     }
 
@@ -282,7 +290,7 @@ library CurveMath {
                 uint256 length = word.top().lengthLots() * lotUnits;
                 uint256 price = SideHeadLibrary.quantaOf(head.basePrice(), direction, word.top());
                 // Zero and negative products are far above any that exists.
-                if (length * price - 1 >= MAX_SEGMENT_COST) break;
+                if (length * price - 1 > MAX_SEGMENT_COST) break;
                 word <<= 32;
                 if (skip >= length) {
                     skip -= length;
@@ -324,7 +332,7 @@ library CurveMath {
                 uint256 price = SideHeadLibrary.quantaOf(head.basePrice(), direction, word.top());
                 uint256 cost = length * price;
                 // Zero and negative products are far above any that exists.
-                if (cost - 1 >= MAX_SEGMENT_COST) break;
+                if (cost - 1 > MAX_SEGMENT_COST) break;
                 word <<= 32;
                 if (skip != 0) {
                     if (skip >= length) {

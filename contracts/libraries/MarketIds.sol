@@ -5,16 +5,23 @@ pragma solidity ^0.8.28;
 library MarketIds {
     /// @return market keccak256 of the two addresses, lower one first.
     function idOf(address tokenA, address tokenB) internal pure returns (bytes32 market) {
-        (market, ) = locate(tokenA, tokenB);
+        // As in `locate`.
+        assembly ("memory-safe") {
+            let swapped := mul(xor(tokenA, tokenB), gt(tokenA, tokenB))
+            mstore(0x00, xor(tokenA, swapped))
+            mstore(0x20, shl(96, xor(tokenB, swapped)))
+            market := keccak256(0x0c, 0x28)
+        }
     }
 
     /// @return market As `idOf`.
     /// @return isToken0 Whether `tokenA` is the lower one.
     function locate(address tokenA, address tokenB) internal pure returns (bytes32 market, bool isToken0) {
-        isToken0 = tokenA < tokenB;
-        // Same as keccak256(abi.encodePacked(token0, token1)), where (token0, token1) is (tokenA, tokenB) or the other way round, in scratch
-        // space: 40 bytes from offset 12. Both differ from their counterpart by the same bits, so one exclusive or swaps them.
+        // Same as isToken0 = tokenA < tokenB and keccak256(abi.encodePacked(token0, token1)), where (token0, token1) is (tokenA, tokenB) or the
+        // other way round, in scratch space: 40 bytes from offset 12. Both differ from their counterpart by the same bits, so one exclusive or
+        // swaps them.
         assembly ("memory-safe") {
+            isToken0 := lt(tokenA, tokenB)
             let swapped := mul(xor(tokenA, tokenB), iszero(isToken0))
             mstore(0x00, xor(tokenA, swapped))
             mstore(0x20, shl(96, xor(tokenB, swapped)))

@@ -12,7 +12,7 @@ library Tokens {
 
     /// @notice `account`'s balance of `token`.
     function balanceOf(address token, address account) internal view returns (uint256 units) {
-        bool known;
+        bool unknown;
         // Same as IERC20(token).balanceOf(account), in scratch space: 36 bytes from offset 28.
         assembly ("memory-safe") {
             mstore(0x00, 0x70a08231)
@@ -23,15 +23,15 @@ library Tokens {
                 revert(reason, returndatasize())
             }
             units := mload(0x00)
-            known := gt(returndatasize(), 0x1f)
+            unknown := lt(returndatasize(), 0x20)
         }
-        if (!known) revert BalanceUnreadable(token);
+        if (unknown) revert BalanceUnreadable(token);
     }
 
     /// @notice Takes `amount` from the caller of this contract, by its allowance, to `to`.
     /// @return received By how much `to`'s balance rose; zero if it fell.
     function pull(address token, address to, uint256 amount) internal returns (uint256 received) {
-        bool known;
+        bool unknown;
         // Same as held = balanceOf(token, to), IERC20(token).safeTransferFrom(msg.sender, to, amount), holds = balanceOf(token, to) and
         // received = holds > held ? holds - held : 0, with the calls' data side by side in memory that stays free. A token that answers
         // for a balance has code, so its empty answer to a transfer is a valid one. Whether all answers are valid is asked at the end,
@@ -44,7 +44,7 @@ library Tokens {
                 returndatacopy(data, 0x00, returndatasize())
                 revert(data, returndatasize())
             }
-            known := gt(returndatasize(), 0x1f)
+            unknown := lt(returndatasize(), 0x20)
             let held := mload(0x00)
             mstore(add(data, 0x40), 0x23b872dd)
             mstore(add(data, 0x60), caller())
@@ -54,16 +54,17 @@ library Tokens {
                 returndatacopy(data, 0x00, returndatasize())
                 revert(data, returndatasize())
             }
-            known := and(known, or(iszero(returndatasize()), and(gt(returndatasize(), 0x1f), eq(mload(0x00), 1))))
+            let agreed := or(iszero(returndatasize()), and(gt(returndatasize(), 0x1f), eq(mload(0x00), 1)))
+            unknown := or(unknown, iszero(agreed))
             if iszero(staticcall(gas(), token, add(data, 0x1c), 0x24, 0x00, 0x20)) {
                 returndatacopy(data, 0x00, returndatasize())
                 revert(data, returndatasize())
             }
-            known := and(known, gt(returndatasize(), 0x1f))
+            unknown := or(unknown, lt(returndatasize(), 0x20))
             let holds := mload(0x00)
             received := mul(gt(holds, held), sub(holds, held))
         }
-        if (!known) revert SafeERC20.SafeERC20FailedOperation(token);
+        if (unknown) revert SafeERC20.SafeERC20FailedOperation(token);
     }
 
     /// @notice Sends `amount` from this contract to `to`. The caller has read a balance of this token before, so it has code.

@@ -33,14 +33,12 @@ library FillRefLibrary {
     }
 
     /// @dev Ends the call with this fill as its answer, completed by what is known after the walk. A struct of static members is encoded as
-    /// it lies in memory.
+    /// it lies in memory. The two fees are zero, as all memory that nobody has written to.
     function answer(FillRef self, uint256 fillSeq, uint256 baseAmount, uint256 quoteAmount) internal pure {
         assembly ("memory-safe") {
             mstore(self, fillSeq)
             mstore(add(self, 0x60), baseAmount)
             mstore(add(self, 0x80), quoteAmount)
-            mstore(add(self, 0xa0), 0)
-            mstore(add(self, 0xc0), 0)
             return(self, 0x140)
         }
     }
@@ -64,6 +62,15 @@ library FillRefLibrary {
         // Same as fill.isBuy ? fill.baseAmount : fill.quoteAmount.
         assembly ("memory-safe") {
             amount := mload(add(self, sub(0x80, shl(5, mload(add(self, 0x40))))))
+        }
+    }
+
+    /// @dev `amountIn` and `amountOut` at once.
+    function amounts(FillRef self) internal pure returns (uint256 amountIn_, uint256 amountOut_) {
+        assembly ("memory-safe") {
+            let turn := shl(5, mload(add(self, 0x40)))
+            amountIn_ := mload(add(self, add(0x60, turn)))
+            amountOut_ := mload(sub(add(self, 0x80), turn))
         }
     }
 

@@ -73,6 +73,15 @@ library MarketScaleLibrary {
         return tickLotMantissa(self) != 0;
     }
 
+    /// @return lot As `lotUnits`.
+    /// @return tickLot As `tickLotUnits`.
+    function units(MarketScale self) internal pure returns (uint256 lot, uint256 tickLot) {
+        unchecked {
+            lot = 10 ** lotExponent(self);
+            tickLot = tickLotMantissa(self) * 10 ** tickLotExponent(self);
+        }
+    }
+
     /// @return Base units in one lot, at most 10^18 for a listed market.
     function lotUnits(MarketScale self) internal pure returns (uint256) {
         unchecked {

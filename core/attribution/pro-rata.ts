@@ -9,11 +9,9 @@ export interface MakerUnits {
 /**
  * Splits `takeUnits` among makers in proportion to what each has, in whole base units: shares are floored, and the units left over
  * go one each to the largest remainders, ties to the lower maker address. `has` names each maker once, lower address first, all
- * above zero, and `takeUnits` is at most their sum; so is the result, and nobody gets more than it has.
+ * above zero, and `takeUnits` is at most their sum, `totalUnits`; so is the result, and nobody gets more than it has.
  */
-export function splitProRata(takeUnits: bigint, has: readonly MakerUnits[]): bigint[] {
-  let totalUnits = 0n;
-  for (const { units } of has) totalUnits += units;
+export function splitProRata(takeUnits: bigint, has: readonly MakerUnits[], totalUnits: bigint): bigint[] {
   const shares: bigint[] = [];
   const remainders: bigint[] = [];
   let leftUnits = takeUnits;

@@ -148,6 +148,7 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
     lastOid = effect.oid;
     const order = openedOrder(row, effect, twin);
     insert(order);
+    if (early.size === 0) return;
     const filledUnits = early.get(order.oid);
     for (const oid of early.keys()) if (oid <= lastOid) early.delete(oid);
     if (filledUnits !== undefined) fill(order, filledUnits);

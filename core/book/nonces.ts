@@ -3,9 +3,12 @@ import type { Address } from '../types.js';
 /** How many of a signer's highest nonces are remembered; a nonce below all of them is refused when that many are. */
 export const REMEMBERED_NONCES = 100;
 
+const NONE: readonly number[] = [];
+
 /** Used nonces per signer. */
 export interface NonceSet {
   add(signer: Address, nonce: number): void;
+  /** Ascending; it changes as nonces are added. */
   of(signer: Address): readonly number[];
   clone(): NonceSet;
 }
@@ -16,8 +19,11 @@ export function createNonceSet(initial?: ReadonlyMap<Address, readonly number[]>
   for (const [signer, nonces] of initial ?? []) bySigner.set(signer, [...nonces]);
 
   const add = (signer: Address, nonce: number): void => {
-    const nonces = bySigner.get(signer) ?? [];
-    bySigner.set(signer, nonces);
+    let nonces = bySigner.get(signer);
+    if (nonces === undefined) {
+      nonces = [];
+      bySigner.set(signer, nonces);
+    }
     let at = nonces.length;
     while (at > 0 && nonces[at - 1]! > nonce) at--;
     if (nonces[at - 1] === nonce) return;
@@ -25,5 +31,5 @@ export function createNonceSet(initial?: ReadonlyMap<Address, readonly number[]>
     if (nonces.length > REMEMBERED_NONCES) nonces.shift();
   };
 
-  return { add, of: (signer) => bySigner.get(signer)?.slice() ?? [], clone: () => createNonceSet(bySigner) };
+  return { add, of: (signer) => bySigner.get(signer) ?? NONE, clone: () => createNonceSet(bySigner) };
 }

@@ -19,8 +19,11 @@ export function createQuoting(): Quoting {
 
   const count = (order: OpenOrder, by: 1 | -1): void => {
     changed(order);
-    const ofMarket = counts.get(order.market) ?? new Map<Address, number>();
-    counts.set(order.market, ofMarket);
+    let ofMarket = counts.get(order.market);
+    if (ofMarket === undefined) {
+      ofMarket = new Map();
+      counts.set(order.market, ofMarket);
+    }
     const next = (ofMarket.get(order.maker) ?? 0) + by;
     if (next === 0) ofMarket.delete(order.maker);
     else ofMarket.set(order.maker, next);

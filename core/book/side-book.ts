@@ -24,18 +24,6 @@ interface Level {
 export const remainingLots = (order: OpenOrder, lotUnits: bigint): bigint =>
   order.filledUnits === 0n ? order.sizeLots : order.sizeLots - (order.filledUnits + lotUnits - 1n) / lotUnits;
 
-/** First index in [0, length) at which `isAtOrAfter` holds, else length; the predicate must be monotone. */
-const lowerBound = (length: number, isAtOrAfter: (index: number) => boolean): number => {
-  let low = 0;
-  let high = length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (isAtOrAfter(middle)) high = middle;
-    else low = middle + 1;
-  }
-  return low;
-};
-
 const isBefore = (a: OpenOrder, b: OpenOrder): boolean => (a.maker === b.maker ? a.oid < b.oid : a.maker < b.maker);
 
 /**
@@ -44,11 +32,29 @@ const isBefore = (a: OpenOrder, b: OpenOrder): boolean => (a.maker === b.maker ?
  */
 export const createSideBook = (side: Side, lotUnits: bigint): SideBook => {
   const levels: Level[] = [];
-  const isWorse = (a: bigint, b: bigint): boolean => (side === 'ask' ? a > b : a < b);
-  const levelIndex = (priceTicks: bigint): number =>
-    lowerBound(levels.length, (index) => !isWorse(levels[index]!.priceTicks, priceTicks));
-  const orderIndex = (level: Level, order: OpenOrder): number =>
-    lowerBound(level.orders.length, (index) => !isBefore(level.orders[index]!, order));
+  /** First level that is not worse than the price. Both searches are written out: every order that comes or goes runs them. */
+  const levelIndex = (priceTicks: bigint): number => {
+    let low = 0;
+    let high = levels.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      const at = levels[middle]!.priceTicks;
+      if (side === 'ask' ? at > priceTicks : at < priceTicks) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  };
+  /** First order of the level that does not come before this one. */
+  const orderIndex = ({ orders: own }: Level, order: OpenOrder): number => {
+    let low = 0;
+    let high = own.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (isBefore(own[middle]!, order)) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  };
 
   const locate = (order: OpenOrder): { at: number; level: Level; index: number } => {
     const at = levelIndex(order.priceTicks);

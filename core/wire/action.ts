@@ -78,7 +78,9 @@ export function readAction(value: unknown, form: StringForm = 'canonical'): Wire
 
 function readOrderAction(action: JsonObject, form: StringForm): WireAction {
   onlyKeys(action, 'action', ['type', 'orders', 'grouping', 'builder']);
-  const orders = asArray(action.orders, 'action.orders', (item, field) => readOrder(item, field, form));
+  const orders =
+    plainOrders(action.orders) ??
+    asArray(action.orders, 'action.orders', (item, field) => readOrder(item, field, form));
   const grouping = readGrouping(action.grouping);
   if (action.builder === undefined || action.builder === null) return { type: 'order', orders, grouping };
   const builder = asObject(action.builder, 'action.builder');
@@ -88,6 +90,18 @@ function readOrderAction(action: JsonObject, form: StringForm): WireAction {
 
 function readOrder(value: unknown, field: string, form: StringForm): WireOrder {
   return plainOrder(value) ?? readAnyOrder(value, field, form);
+}
+
+/** A list of plain orders only, else null. */
+function plainOrders(value: unknown): WireOrder[] | null {
+  if (!Array.isArray(value)) return null;
+  const orders: WireOrder[] = [];
+  for (const item of value) {
+    const order = plainOrder(item);
+    if (order === null) return null;
+    orders.push(order);
+  }
+  return orders;
 }
 
 /**

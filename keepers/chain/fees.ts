@@ -30,6 +30,10 @@ export function feesOf(raw: Hex): Fees {
   return { maxFeeWei: tx.maxFeePerGas ?? 0n, priorityWei: tx.maxPriorityFeePerGas ?? 0n };
 }
 
+/** True when a fresh transaction can bid enough at this base fee without going beyond the ceiling. */
+export const isAffordable = (baseFeeWei: bigint, ceilingWei: bigint): boolean =>
+  maxBig(baseFeeWei + 1n, MIN_PRIORITY_WEI) <= ceilingWei;
+
 /**
  * Fees for a transaction now. Twice the base fee covers six full blocks of its fastest rise; a replacement also outbids what it
  * replaces, in both prices. Up to the ceiling a fresh transaction bids less rather than nothing. Throws FeeCeilingError for a

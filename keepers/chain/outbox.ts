@@ -12,7 +12,7 @@ import {
   type ListedOutboxRow,
 } from '../../ledger/outbox.js';
 import type { Db, OutboxRow, Writer } from '../../ledger/types.js';
-import { FeeCeilingError, chooseFees, feesOf, type Fees } from './fees.js';
+import { FeeCeilingError, chooseFees, feesOf, isAffordable, type Fees } from './fees.js';
 import { RpcResponseError, type Rpc } from './rpc.js';
 
 export interface TxRequest {
@@ -52,6 +52,8 @@ export interface OutboxStatus {
  */
 export interface Outbox {
   readonly signer: Address;
+  /** False when a fresh transaction would have to bid more than the ceiling at this base fee; `send` would throw then. */
+  affords(baseFeeWei: bigint): boolean;
   /**
    * Signs, stores, broadcasts. With `order: 'replace'` at the first unused nonce, in the place of what is unmined there; with
    * `'queue'` behind everything that is unmined. A broadcast that the node refused is repeated by `resume`. Throws FeeCeilingError.
@@ -243,6 +245,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
 
   return {
     signer,
+    affords: (baseFeeWei) => isAffordable(baseFeeWei, ceilingWei),
     send: (request) => inTurn(() => send(request)),
     resume: (headTimestampSec, withdrawn = new Set()) => inTurn(() => resume(headTimestampSec, withdrawn)),
     status: () => ({ ...status }),

@@ -5,7 +5,7 @@ import { RpcResponseError, RpcUnavailableError, createRpc, type Rpc, type RpcReq
 
 /** One endpoint as it was last seen. */
 export interface EndpointHealth {
-  url: string;
+  name: string;
   healthy: boolean;
   /** Newest block that it answered, null before the first answer. */
   head: number | null;
@@ -84,14 +84,14 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
     one.problem = problem;
     one.pausedUntilMs = nowMs() + Math.min(FIRST_PAUSE_MS * 2 ** (one.failures - 1), LONGEST_PAUSE_MS);
     if (endpoints.length > 1)
-      logger.warn({ rpc: one.rpc.url, failures: one.failures, problem }, 'an RPC endpoint failed');
+      logger.warn({ rpc: one.rpc.name, failures: one.failures, problem }, 'an RPC endpoint failed');
   }
 
   function succeed(one: Endpoint): void {
     one.failures = 0;
     one.pausedUntilMs = 0;
     one.problem = null;
-    if (inUse !== one) logger.info({ rpc: one.rpc.url }, 'using another RPC endpoint');
+    if (inUse !== one) logger.info({ rpc: one.rpc.name }, 'using another RPC endpoint');
     inUse = one;
   }
 
@@ -123,7 +123,7 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
         if (!one.rightChain) {
           one.problem = `serves chain ${chainId}, not ${options.chainId}`;
           logger.error(
-            { rpc: one.rpc.url, chainId, expected: options.chainId },
+            { rpc: one.rpc.name, chainId, expected: options.chainId },
             'an RPC endpoint serves another chain',
           );
           return;
@@ -136,8 +136,8 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
   }
 
   return {
-    get url() {
-      return inUse.rpc.url;
+    get name() {
+      return inUse.rpc.name;
     },
     endpoints: endpoints.map((one) => one.rpc),
     call: (method, params = []) => ask((rpc) => rpc.call(method, params)),
@@ -151,7 +151,7 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
     penalize: (problem) => fail(inUse, problem),
     health: () =>
       endpoints.map((one) => ({
-        url: one.rpc.url,
+        name: one.rpc.name,
         healthy: isHealthy(one),
         head: one.head,
         failures: one.failures,

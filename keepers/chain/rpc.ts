@@ -26,7 +26,8 @@ export interface RpcRequest {
 }
 
 export interface Rpc {
-  readonly url: string;
+  /** What the endpoint is called in logs and messages: its host. The rest of its URL may hold a key. */
+  readonly name: string;
   /** One request. Throws `RpcResponseError` or `RpcUnavailableError`. */
   call(method: string, params?: unknown[]): Promise<unknown>;
   /** Several requests in one round trip, answers in the order asked; the first error among them is thrown. */
@@ -41,23 +42,28 @@ interface RpcAnswer {
 
 /** A JSON-RPC client over HTTP. Every request is bounded by `timeoutMs`. */
 export function createRpc(url: string, timeoutMs = 5_000): Rpc {
+  const target = new URL(url);
+  const name = target.host;
+  const headers = { 'content-type': 'application/json', ...authorization(target) };
+  target.username = target.password = '';
+
   async function send(body: unknown): Promise<unknown> {
     try {
-      const response = await fetch(url, {
+      const response = await fetch(target, {
         method: 'POST',
-        headers: { 'content-type': 'application/json' },
+        headers,
         body: JSON.stringify(body),
         signal: AbortSignal.timeout(timeoutMs),
       });
       if (!response.ok) throw new Error(`HTTP ${response.status}`);
       return await response.json();
     } catch (error) {
-      throw new RpcUnavailableError(`no answer from ${url}: ${describe(error)}`, error);
+      throw new RpcUnavailableError(`no answer from ${name}: ${describe(error)}`, error);
     }
   }
 
   function unwrap(method: string, answer: RpcAnswer | undefined): unknown {
-    if (answer === undefined) throw new RpcUnavailableError(`${url} left ${method} unanswered`);
+    if (answer === undefined) throw new RpcUnavailableError(`${name} left ${method} unanswered`);
     if (answer.error !== undefined) {
       throw new RpcResponseError(method, answer.error.code, answer.error.message, answer.error.data);
     }
@@ -67,19 +73,26 @@ export function createRpc(url: string, timeoutMs = 5_000): Rpc {
   async function batch(requests: readonly RpcRequest[]): Promise<unknown[]> {
     if (requests.length === 0) return [];
     const answer = await send(requests.map(({ method, params }, id) => ({ jsonrpc: '2.0', id, method, params })));
-    if (!Array.isArray(answer)) throw new RpcUnavailableError(`${url} did not answer the batch`);
+    if (!Array.isArray(answer)) throw new RpcUnavailableError(`${name} did not answer the batch`);
     const byId = new Map((answer as RpcAnswer[]).map((one) => [one.id, one]));
     return requests.map(({ method }, id) => unwrap(method, byId.get(id)));
   }
 
   return {
-    url,
+    name,
     batch,
     async call(method, params = []) {
       const answer = await send({ jsonrpc: '2.0', id: 1, method, params });
       return unwrap(method, answer as RpcAnswer);
     },
   };
+}
+
+/** `fetch` takes no URL with a name and a password in it; they are sent as the header that they stand for. */
+function authorization({ username, password }: URL): { authorization?: string } {
+  if (username === '' && password === '') return {};
+  const credentials = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+  return { authorization: `Basic ${Buffer.from(credentials).toString('base64')}` };
 }
 
 function describe(error: unknown): string {

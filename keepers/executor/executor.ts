@@ -11,6 +11,7 @@ import {
   pruneQuotes,
   readAttempts,
   readFilledPending,
+  listPending,
   readPending,
   readTransactions,
   type PendingOrder,
@@ -41,8 +42,12 @@ export interface ExecutorDeps {
   /** Nothing is sent while the ledger is not ready: it could not be told whether it was filled. */
   readiness(): { ready: boolean };
   toleranceBps: number;
-  /** Most transactions for one order; one that was mined and reverted counts. */
+  /** Most transactions for one order; one that was mined and reverted counts, one that was never signed does not. */
   maxSends: number;
+  /** Most gas that an order may take: its owner's contract may burn any amount, and the fee was fixed before. */
+  maxGas: bigint;
+  /** Orders looked at in one round. Default: 128, so that a round does not take much longer than a block. */
+  ordersPerRound?: number;
   pollIntervalMs: number;
   nowMs(): number;
   logger: Logger;
@@ -50,12 +55,24 @@ export interface ExecutorDeps {
 
 export interface Executor {
   start(signal: AbortSignal): Loop;
-  /** Looks at every pending order once. */
+  /** Looks at pending orders once: first at new ones, then at those that it has not looked at for longest. */
   round(): Promise<void>;
 }
 
-/** Most orders looked at in one round, oldest first. */
-const MAX_ORDERS = 500;
+/** What was tried for an order. */
+interface Progress {
+  attempts: readonly SwapAttempt[];
+  /** Attempts of which a transaction was signed. */
+  signed: number;
+  /** A transaction is signed, and the chain has not used its nonce yet. */
+  isUnderWay: boolean;
+  /** Key of the newest attempt if nothing was signed for it, as when the node did not answer. */
+  begun: string | null;
+}
+
+const ORDERS_PER_ROUND = 128;
+/** Most orders that take turns, the oldest. */
+const MAX_ORDERS = 10_000;
 /** Orders that are simulated at the same time. */
 const CONCURRENCY = 8;
 /** Most transactions that may be unmined; further orders wait for the next block. */
@@ -73,12 +90,15 @@ const TIDY_INTERVAL_MS = 60_000;
  * when no transaction of it is under way and none will be sent.
  */
 export function createExecutor(deps: ExecutorDeps): Executor {
-  const { db, writer, outbox, rpc, marketData, logger } = deps;
+  const { db, writer, outbox, rpc, marketData, logger, ordersPerRound = ORDERS_PER_ROUND } = deps;
+  /** Round in which an order was looked at last. */
+  const looked = new Map<string, number>();
+  let roundNo = 0;
   /** Block at which an order was tried last. */
   const tried = new Map<string, number>();
   /** First block at which an order's nonce was seen used, until the ledger has scanned it. */
   const usedAt = new Map<string, number>();
-  /** Orders with a transaction under way, as far as this round has come: the oldest, which may be, are looked at first. */
+  /** Transactions under way, as far as this round has come. */
   let unmined = 0;
   let tidiedMs = Number.NEGATIVE_INFINITY;
 
@@ -86,13 +106,12 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     // Before the orders: whatever this generation holds is then known to be filled or not.
     const generation = await lastGeneration(db.knex);
     await tidy(generation);
-    const pending = await readPending(db.knex, MAX_ORDERS);
-    forget(pending);
+    const pending = await takeTurns();
     if (generation === null) return;
     await outbox.resume(toSec(generation.blockTimestampMs));
     if (pending.length === 0) return;
     const head = await marketData.head();
-    unmined = 0;
+    unmined = outbox.status().unminedCount;
     for (const group of chunks(pending, CONCURRENCY)) {
       await Promise.all(group.map((one) => tryToAdvance(one, generation, head)));
     }
@@ -107,9 +126,19 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     }
   }
 
-  function forget(pending: readonly PendingOrder[]): void {
-    const ids = new Set(pending.map(({ order }) => order.id));
-    for (const map of [tried, usedAt]) for (const id of map.keys()) if (!ids.has(id)) map.delete(id);
+  /** Whose turn it is. Orders that can't be executed at the moment must not keep others waiting, however many there are. */
+  async function takeTurns(): Promise<PendingOrder[]> {
+    const ids = await listPending(db.knex, MAX_ORDERS);
+    forget(new Set(ids));
+    roundNo += 1;
+    const lastLook = (id: string): number => looked.get(id) ?? 0;
+    const turn = ids.sort((a, b) => lastLook(a) - lastLook(b)).slice(0, ordersPerRound);
+    for (const id of turn) looked.set(id, roundNo);
+    return readPending(db.knex, turn);
+  }
+
+  function forget(ids: ReadonlySet<string>): void {
+    for (const map of [looked, tried, usedAt]) for (const id of map.keys()) if (!ids.has(id)) map.delete(id);
   }
 
   /**
@@ -120,10 +149,9 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     if (deps.nowMs() - tidiedMs < TIDY_INTERVAL_MS) return;
     const final = generation === null ? 0 : generation.toBlock - MAX_REORG_BLOCKS;
     const filled = await readFilledPending(db.knex, final, CLOSE_LIMIT);
-    await writer.tx(async (tx) => {
-      await closeOrders(tx, filled);
-      await pruneQuotes(tx, deps.nowMs() - KEEP_QUOTES_MS, PRUNE_LIMIT);
-    });
+    await writer.tx((tx) => closeOrders(tx, filled));
+    // Until none is left, since more may come in a minute than one transaction should delete.
+    while ((await writer.tx((tx) => pruneQuotes(tx, deps.nowMs() - KEEP_QUOTES_MS, PRUNE_LIMIT))) === PRUNE_LIMIT);
     tidiedMs = deps.nowMs();
   }
 
@@ -131,45 +159,49 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   async function advance(one: PendingOrder, generation: GenerationRow, head: Head): Promise<void> {
     const { order, quote } = one;
     const isPast = toSec(generation.blockTimestampMs) > quote.validToSec;
-    const attempts = await readAttempts(db.knex, order.id);
-    if (isPast) return end(one, generation, 'expired', expiryReason(attempts));
-    if (await isUnderWay(attempts)) {
+    const progress = await progressOf(order.id);
+    if (isPast) return end(one, generation, 'expired', expiryReason(progress.attempts));
+    if (progress.isUnderWay) {
       usedAt.delete(order.id);
-      unmined += 1;
       return;
     }
     const isLate = head.timestampSec >= quote.validToSec || toSec(deps.nowMs()) > quote.validToSec;
     if (!deps.readiness().ready || isLate || tried.get(order.id) === head.number) return;
     tried.set(order.id, head.number);
-    await execute(one, attempts, generation, head);
+    await execute(one, progress, generation, head);
   }
 
-  /** A transaction of the order is signed, and the chain has not used its nonce yet. */
-  async function isUnderWay(attempts: readonly SwapAttempt[]): Promise<boolean> {
-    for (const attempt of attempts) {
+  async function progressOf(orderId: string): Promise<Progress> {
+    const progress: Progress = {
+      attempts: await readAttempts(db.knex, orderId),
+      signed: 0,
+      isUnderWay: false,
+      begun: null,
+    };
+    for (const attempt of progress.attempts) {
+      progress.begun = null;
       if (attempt.result !== 'sent') continue;
       const transactions = await readTransactions(db.knex, attempt.txKey);
-      if (transactions.some(({ isFinished }) => !isFinished)) return true;
+      if (transactions.length === 0) progress.begun = attempt.txKey;
+      else progress.signed += 1;
+      if (transactions.some(({ isFinished }) => !isFinished)) progress.isUnderWay = true;
     }
-    return false;
+    return progress;
   }
 
-  async function execute(
-    one: PendingOrder,
-    attempts: readonly SwapAttempt[],
-    generation: GenerationRow,
-    head: Head,
-  ): Promise<void> {
+  async function execute(one: PendingOrder, progress: Progress, generation: GenerationRow, head: Head): Promise<void> {
     if (unmined >= MAX_UNMINED) return;
+    const { attempts, signed } = progress;
     const simulated = await bestTransaction(one, head);
     if (simulated.ok) {
       usedAt.delete(one.order.id);
-      const sends = attempts.filter(({ result }) => result === 'sent').length;
-      if (sends >= deps.maxSends) {
-        const message = `${sends} transactions were sent and reverted`;
+      if (signed >= deps.maxSends) {
+        const message = `${signed} transactions were sent and reverted`;
         return end(one, generation, 'failed', { code: 'TOO_MANY_ATTEMPTS', message });
       }
-      return send(one, attempts, simulated);
+      if (simulated.gas > deps.maxGas) return noteRefusal(one, attempts, TOO_MUCH_GAS);
+      if (!outbox.affords(head.baseFeeWei)) return noteRefusal(one, attempts, GAS_TOO_DEAR);
+      return send(one, progress, simulated);
     }
     const { refusal } = simulated;
     if (refusal.code === 'NONCE_USED') return waitOrFail(one, generation, head);
@@ -191,15 +223,23 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     const first = await simulateParts(one, quoted);
     if (first.ok && delivers(one.quote, first)) return first;
     const parts = await replan(one.quote, head);
-    if (parts === null || isSameRoute(parts, quoted)) return first;
+    if (parts === null) return first;
+    // A purchase from an owner without reserves depends on what the parts cost, too.
+    if (isSameRoute(parts, quoted) && (first.ok || one.quote.kind === 'sell')) return first;
     const second = await simulateParts(one, parts);
     if (!second.ok) return first;
     return first.ok && !isBetter(one.quote, second, first) ? first : second;
   }
 
   async function simulateParts(one: PendingOrder, parts: readonly Part[]): Promise<Simulated> {
-    const data = orderCalldata(one, parts, deps.settler, marketData.venueOf);
-    return simulate(rpc, outbox.signer, deps.settler, data);
+    const run = (pull: 'whole' | 'exact'): Promise<Simulated> => {
+      const data = orderCalldata(one, parts, deps.settler, marketData.venueOf, pull);
+      return simulate(rpc, outbox.signer, deps.settler, data);
+    };
+    const whole = await run('whole');
+    if (whole.ok || whole.refusal.code !== 'INSUFFICIENT_FUNDS' || one.quote.kind === 'sell') return whole;
+    const exact = await run('exact');
+    return exact.ok ? exact : whole;
   }
 
   /** The best route now, with the fee as it was quoted. */
@@ -217,22 +257,23 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     return isNoRoute(plan) ? null : plan.parts;
   }
 
-  /** The attempt is durable before anything of it is signed. */
+  /** The attempt is durable before anything of it is signed. One of which nothing was signed is taken up again. */
   async function send(
     { order, quote }: PendingOrder,
-    attempts: readonly SwapAttempt[],
+    { attempts, begun }: Progress,
     { data, gas }: Simulated & { ok: true },
   ): Promise<void> {
     unmined += 1;
     const attemptNo = nextNo(attempts);
-    const txKey = `order:${order.id}:${attemptNo}`;
-    await writer.tx((tx) =>
-      insertAttempt(tx, { orderId: order.id, attemptNo, timeMs: deps.nowMs(), result: 'sent', txKey }),
-    );
+    const txKey = begun ?? `order:${order.id}:${attemptNo}`;
+    if (begun === null) {
+      const attempt = { orderId: order.id, attemptNo, timeMs: deps.nowMs(), result: 'sent' as const, txKey };
+      await writer.tx((tx) => insertAttempt(tx, attempt));
+    }
     // Room for what the market may do until it is mined: another segment of the curve, another tick of a pool.
     const gasLimit = (gas * 13n) / 10n + 30_000n;
     const sent = await outbox.send({ txKey, to: deps.settler, data, gasLimit, validUntilSec: quote.validToSec });
-    logger.info({ orderId: order.id, attemptNo, hash: sent.hash }, 'sent an order');
+    logger.info({ orderId: order.id, txKey, hash: sent.hash }, 'sent an order');
   }
 
   /** Once per reason: an order is tried at every block. */
@@ -267,6 +308,16 @@ export function createExecutor(deps: ExecutorDeps): Executor {
 const NONCE_USED = {
   code: 'NONCE_USED',
   message: "The order's Permit2 nonce was used or invalidated by the owner",
+};
+
+const GAS_TOO_DEAR = {
+  code: 'GAS_TOO_DEAR',
+  message: 'Gas is dearer at the moment than the service pays',
+};
+
+const TOO_MUCH_GAS = {
+  code: 'TOO_MUCH_GAS',
+  message: "The order takes more gas than the service pays for, as when checking the owner's signature is dear",
 };
 
 const nextNo = (attempts: readonly SwapAttempt[]): number => (attempts.at(-1)?.attemptNo ?? 0) + 1;

@@ -7,12 +7,16 @@ import { OrderSettler__factory } from '../../typechain-types/factories/OrderSett
 
 export const SETTLER = OrderSettler__factory.createInterface();
 
-/** The settler's call that executes an order by these parts. */
+/**
+ * The settler's call that executes an order by these parts. A purchase takes from the owner what was signed at most, `whole`, and what it does not
+ * need comes back; or `exact` takes what the parts cost and no more, for an owner who does not have the rest.
+ */
 export function orderCalldata(
   { order, quote }: PendingOrder,
   parts: readonly Part[],
   settler: Address,
   venueOf: MarketData['venueOf'],
+  pull: 'whole' | 'exact' = 'whole',
 ): Hex {
   const signed = {
     owner: quote.owner,
@@ -28,10 +32,14 @@ export function orderCalldata(
   const isBuy = quote.kind === 'buy';
   const own = parts.find(({ id }) => id === OWN);
   if (own !== undefined && parts.length === 1) {
-    return SETTLER.encodeFunctionData('fill', [quote.feeUnits, isBuy, signed]) as Hex;
+    const terms = [quote.feeUnits, signed] as [bigint, typeof signed];
+    if (isBuy) return SETTLER.encodeFunctionData('fillOnCurveExactOut', terms) as Hex;
+    return SETTLER.encodeFunctionData('fillOnCurve', terms) as Hex;
   }
-  // What a purchase does not need comes back to the owner, so each call may use what is left over.
-  const spare = parts.reduce((rest, part) => rest - part.inUnits, quote.sellUnits - quote.feeUnits);
+  const cost = parts.reduce((sum, part) => sum + part.inUnits, quote.feeUnits);
+  const amountIn = pull === 'whole' || cost > quote.sellUnits ? quote.sellUnits : cost;
+  // Each call may use what is left over.
+  const spare = amountIn - cost;
   const calls = parts
     .filter(({ id }) => id !== OWN)
     .map((part) => {
@@ -41,7 +49,7 @@ export function orderCalldata(
     });
   const ownAmount = own === undefined ? 0n : isBuy ? own.outUnits : own.inUnits;
   const route = {
-    amountIn: quote.sellUnits,
+    amountIn,
     feeAmount: quote.feeUnits,
     ownAmount,
     ownExactOut: isBuy,

@@ -7,29 +7,70 @@ export interface BlockClock {
   waitMs(nowMs: number, beforeMs: number): number;
 }
 
+interface Sighting {
+  number: number;
+  seenMs: number;
+}
+
 /** Enough to ride out a slow scan, few enough to follow a chain that changes its pace. */
 const REMEMBERED = 32;
+/** When so many in a row come late, the chain paused and not the scans. */
+const LATE_IN_A_ROW = 4;
+/** Fewer sightings than this say little about the pace, because each may be late by the pause between two scans. */
+const ENOUGH_FOR_PACE = 16;
+/** The pace is the same as before a pause if it differs by no more than this part. */
+const SAME_PACE = 0.25;
 
 /**
  * Scans see a block some time after it was made, by up to the pause between two scans. The earliest sightings, in relation to the pace,
- * are therefore the truest: the next block is due one interval after the phase that they agree on.
+ * are therefore the truest: the next block is due one interval after the phase that they agree on. What was seen before the chain paused
+ * says nothing about that phase any more.
  */
 export function createBlockClock(): BlockClock {
-  let seen: { number: number; seenMs: number }[] = [];
+  let seen: Sighting[] = [];
+  /** The pace before the last pause, as long as there are too few sightings since. */
+  let paceBeforeMs: number | null = null;
+
+  const paceMs = (sightings: readonly Sighting[]): number =>
+    paceBeforeMs !== null && sightings.length < ENOUGH_FOR_PACE ? paceBeforeMs : slopeMs(sightings);
+
+  function forgetBeforePause(): void {
+    const [before, since] = [seen.slice(0, -LATE_IN_A_ROW), seen.slice(-LATE_IN_A_ROW)];
+    const last = before.at(-1);
+    if (last === undefined || before.length < LATE_IN_A_ROW) return;
+    const intervalMs = paceMs(before);
+    const madeMs = phaseMs(before, last, intervalMs);
+    const lateMs = since.map((one) => one.seenMs - madeMs - (one.number - last.number) * intervalMs);
+    if (Math.min(...lateMs) < intervalMs / 2) return;
+    paceBeforeMs = Math.abs(slopeMs(since) / intervalMs - 1) <= SAME_PACE ? intervalMs : null;
+    seen = since;
+  }
 
   return {
     observe(number, seenMs) {
       const last = seen.at(-1);
       if (last !== undefined && number <= last.number) return;
       seen = [...seen, { number, seenMs }].slice(-REMEMBERED);
+      forgetBeforePause();
     },
     waitMs(nowMs, beforeMs) {
       const [first, last] = [seen[0], seen.at(-1)];
       if (first === undefined || last === undefined || first === last) return 0;
-      const intervalMs = (last.seenMs - first.seenMs) / (last.number - first.number);
-      const phaseMs = Math.min(...seen.map((one) => one.seenMs + (last.number - one.number) * intervalMs));
+      const intervalMs = paceMs(seen);
+      const dueMs = phaseMs(seen, last, intervalMs) + intervalMs;
       // Never longer than a block: a wrong guess costs one cut at most.
-      return Math.min(intervalMs, Math.max(0, Math.round(phaseMs + intervalMs - beforeMs - nowMs)));
+      return Math.min(intervalMs, Math.max(0, Math.round(dueMs - beforeMs - nowMs)));
     },
   };
+}
+
+/** From one block to the next, on average. */
+function slopeMs(sightings: readonly Sighting[]): number {
+  const [first, last] = [sightings[0]!, sightings.at(-1)!];
+  return (last.seenMs - first.seenMs) / (last.number - first.number);
+}
+
+/** When the last of them was made, as the earliest sightings have it. */
+function phaseMs(sightings: readonly Sighting[], last: Sighting, intervalMs: number): number {
+  return Math.min(...sightings.map((one) => one.seenMs + (last.number - one.number) * intervalMs));
 }

@@ -143,8 +143,11 @@ export function createPoster(deps: PosterDeps): Poster {
   }
 
   async function cut(): Promise<PostRound | null> {
-    block(obstacle());
-    if (blockedBy !== null) return null;
+    const by = obstacle();
+    if (by !== null) {
+      block(by);
+      return null;
+    }
     const view = await readView();
     if (view === null || view.head.generation === cutGeneration) return null;
     operator = view.operator;
@@ -153,12 +156,17 @@ export function createPoster(deps: PosterDeps): Poster {
       return null;
     }
     for (const { market, landedSeq } of view.markets) meter.landed(market.index, landedSeq, view.head.scannedMs);
-    const waiting = view.markets.some(({ last }) => last !== null && last.signed && !last.landed);
+    const { delisted } = view.operator;
+    const waiting = view.markets.some(
+      ({ market, last }) => last !== null && last.signed && !last.landed && !delisted.has(market.index),
+    );
     if (waiting && view.head.generation > cutGeneration) meter.counters.missedBlocks += 1;
     const { due, skipped } = prepareDue(view, follower, { ...deps, preparedMs: deps.nowMs() });
     for (const { reason } of skipped) meter.counters.skipped[reason] = (meter.counters.skipped[reason] ?? 0) + 1;
     cutGeneration = view.head.generation;
-    return due.length === 0 ? null : publish(view, due);
+    if (due.length > 0) return publish(view, due);
+    block(null);
+    return null;
   }
 
   /** A follower that failed half-way is not at any cut; the next round folds anew. */
@@ -216,7 +224,9 @@ export function createPoster(deps: PosterDeps): Poster {
   /** Null when gas is dearer than the ceiling; what was prepared is then never signed. */
   async function sendBelowCeiling(request: TxRequest): Promise<SentTx | null> {
     try {
-      return await outbox.send(request);
+      const sent = await outbox.send(request);
+      block(null);
+      return sent;
     } catch (error) {
       if (!(error instanceof FeeCeilingError)) throw error;
       block('fee_ceiling');

@@ -40,8 +40,11 @@ export interface Prepared {
  * CurveCheckError rather than return a curve that fails its check.
  */
 export function prepareDue(view: PosterView, follower: Follower, options: PrepareOptions): Prepared {
+  // Nothing is published for a delisted market: its curve expires, and counts as long as it may be executed.
   const candidates = view.markets.map(({ market }) =>
-    snapshotOf(follower.book, market, follower.progress(market.index), [], view.excluded),
+    view.operator.delisted.has(market.index)
+      ? null
+      : snapshotOf(follower.book, market, follower.progress(market.index), [], view.excluded),
   );
   const limited = trimToInventory(
     view.markets.map(({ market, older }, i) => ({ market, older, candidate: candidates[i] ?? null })),

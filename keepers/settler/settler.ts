@@ -4,14 +4,13 @@ import { toSafeInt } from '../../core/amounts.js';
 import type { Address, Hex, Market } from '../../core/types.js';
 import { countPendingClaims, readClaim } from '../../ledger/claims.js';
 import { lastGeneration } from '../../ledger/ledger-log.js';
-import { readOperatorRows, readOperatorState, type OperatorState } from '../../ledger/operator-log.js';
+import { nextLowering, readOperatorState, type OperatorState } from '../../ledger/operator-log.js';
 import { readPublications } from '../../ledger/publication-log.js';
 import {
   countEmptySettlements,
   insertOutcomes,
   insertSettlements,
   landedSettlements,
-  lastLoweringSeq,
   lastSettlementNo,
   noncesOf,
   openSettlements,
@@ -66,7 +65,8 @@ export interface Settler {
 const HOUR_MS = 3_600_000;
 /** Of a settlement that only takes a claim back. */
 const NO_CHECKPOINT = 0;
-const OPERATOR_ROWS_MAX = 100;
+/** Longest wait before a lowering that had no effect is sent again: a claim's delay goes by meanwhile. */
+const LOWERING_BACKOFF_MS = 10_000;
 /** Curves of one market that are prepared while a round computes. */
 const PUBLICATIONS_MAX = 1_000;
 
@@ -142,14 +142,11 @@ export function createSettler(deps: SettlerDeps): Settler {
     head: GenerationRow,
     open: readonly Settlement[],
   ): Promise<Pick<SettleRound, 'settlements' | 'txHash'> | null> {
-    const after = await lastLoweringSeq(db.knex);
-    const acts = (await readOperatorRows(db.knex, { after, limit: OPERATOR_ROWS_MAX })).filter(
-      (row) => row.kind === 'lowerClaim',
-    );
-    const act = acts[0];
+    const act = await nextLowering(db.knex);
     if (act?.lower === undefined || act.maker === null) return null;
     const { maker, lower } = act;
     if (open.some((one) => one.maker === maker && one.token === lower.token)) return null;
+    if (!isDue({ maker, token: lower.token }, LOWERING_BACKOFF_MS)) return null;
     const claim = await readClaim(db.knex, { maker, token: lower.token });
     const planned = planLowering(act, claim);
     // It looks at no request that waits, so that none is dropped by it.
@@ -179,8 +176,8 @@ export function createSettler(deps: SettlerDeps): Settler {
     const plan = ({ funded, unfunded, worstUnits }: PendingView): PlannedSettlement[] =>
       mayPrepare
         ? planSettlements({
-            funded: funded.filter(isDue),
-            unfunded: unfunded.filter(isDue),
+            funded: funded.filter((one) => isDue(one)),
+            unfunded: unfunded.filter((one) => isDue(one)),
             worstUnits,
             batchMax: deps.batchMax,
             emptyBudget,
@@ -195,9 +192,9 @@ export function createSettler(deps: SettlerDeps): Settler {
     return publish(view, await checkpointer.cut(view, deps.nowMs()));
   }
 
-  function isDue(claim: { maker: string; token: string }): boolean {
+  function isDue(claim: { maker: string; token: string }, longestMs = Number.POSITIVE_INFINITY): boolean {
     const refused = refusals.get(keyOf(claim));
-    return refused === undefined || deps.nowMs() >= refused.lastMs + backoffMs(refused.count);
+    return refused === undefined || deps.nowMs() >= refused.lastMs + Math.min(backoffMs(refused.count), longestMs);
   }
 
   /** Makes the checkpoint and the settlements computed from it durable together, then sends the settlements. */

@@ -13,7 +13,7 @@ import { draftGeneration } from '../watcher/derive.js';
 import { NO_CLAIMS } from '../watcher/claims.js';
 import { draftSettledOrders } from '../watcher/settled-orders.js';
 import { scanRange, type Scan } from '../watcher/scan.js';
-import { readBalancesAt } from '../watcher/tokens.js';
+import { readBalancesAt, readMarket } from '../watcher/tokens.js';
 import { VerifyError, same, type Verification } from './verify.js';
 
 const CHECK = 'chain';
@@ -36,24 +36,44 @@ export async function verifyChain(verification: Verification, rpc: Rpc): Promise
   for (let from = deploymentBlock; from <= head.toBlock; from += SPAN) {
     const to = Math.min(from + SPAN - 1, head.toBlock);
     const scan = await scanRange(rpc, { from, to, parent: null, addresses });
-    const stored = (await q('blocks')
+    const stored = await q('blocks')
       .whereBetween('number', [from, to])
       .orderBy('number')
-      .select<{ hash: Hex }[]>('hash')) as { hash: Hex }[];
+      .select<StoredBlock[]>('number', 'hash', 'parent_hash', 'timestamp_sec');
     same(
       CHECK,
-      `the hashes of blocks ${from} to ${to}`,
-      stored.map(({ hash }) => hash),
-      scan.blocks.map(({ hash }) => hash),
+      `blocks ${from} to ${to}`,
+      stored.map((row) => [row.number, row.hash, row.parent_hash, row.timestamp_sec]),
+      scan.blocks.map((one) => [one.number, one.hash, one.parentHash, one.timestampSec]),
     );
     events += scan.events.length;
-    await compareEvents(verification, scan, from, to);
+    await compareEvents(verification, rpc, scan, from, to);
     onProgress({ check: CHECK, done: to - deploymentBlock + 1, total });
   }
   await compareHoldings(verification, rpc);
   await compareClaims(verification, rpc);
   await compareCurves(verification, rpc);
   return events;
+}
+
+interface StoredBlock {
+  number: number;
+  hash: Hex;
+  parent_hash: Hex;
+  timestamp_sec: number;
+}
+
+interface StoredPost {
+  market: number;
+  seq: number;
+  base_seq: number;
+  deadline_sec: number;
+  words_hash: Hex;
+  snap_ask_units: string;
+  snap_bid_units: string;
+  block_number: number;
+  block_timestamp_sec: number;
+  tx_hash: Hex;
 }
 
 interface StoredCustody {
@@ -65,13 +85,13 @@ interface StoredCustody {
   ready_at_sec: number | null;
   tx_hash: Hex;
   log_index: number;
+  block_number: number;
 }
-
-const inOrder = (row: object) => Object.entries(row).sort(([a], [b]) => (a < b ? -1 : 1));
 
 /** The events as the watcher reads them, and the rows, in chain order. */
 async function compareEvents(
   { q, markets, operator }: Verification,
+  rpc: Rpc,
   scan: Scan,
   from: number,
   to: number,
@@ -86,27 +106,34 @@ async function compareEvents(
     CHECK,
     `the deposits and withdrawals of blocks ${from} to ${to}`,
     custody.map((row) => [
-      ...[row.kind, row.maker, row.token, row.amount_units, row.basis, row.ready_at_sec, row.tx_hash, row.log_index],
+      ...[row.kind, row.maker, row.token, row.amount_units, row.basis, row.ready_at_sec],
+      ...[row.tx_hash, row.log_index, row.block_number],
     ]),
     draft.custody.map((one) => [
       ...[one.kind, one.maker, one.token, `${one.amountUnits}`, one.basis?.toString() ?? null, one.readyAtSec],
-      ...[one.txHash, one.logIndex],
+      ...[one.txHash, one.logIndex, one.blockNumber],
     ]),
   );
   const fills = (
     (await q('fills').whereBetween('block_number', within).orderBy(['block_number', 'log_index']).select()) as FillRow[]
   ).map(toChainFill);
-  same(CHECK, `the fills of blocks ${from} to ${to}`, fills.map(inOrder), draft.fills.map(inOrder));
+  same(CHECK, `the fills of blocks ${from} to ${to}`, fills, draft.fills);
   const posts = (await q('posts_seen')
     .whereBetween('block_number', within)
     .orderBy(['block_number', 'market', 'seq'])
-    .select()) as { market: number; seq: number; base_seq: number; deadline_sec: number; words_hash: Hex }[];
+    .select()) as StoredPost[];
   const seen = [...draft.posts].sort((a, b) => a.blockNumber - b.blockNumber || a.market - b.market || a.seq - b.seq);
   same(
     CHECK,
     `the curves of blocks ${from} to ${to}`,
-    posts.map((row) => [row.market, row.seq, row.base_seq, row.deadline_sec, row.words_hash]),
-    seen.map((one) => [one.market, one.seq, one.baseSeq, one.deadlineSec, one.wordsHash]),
+    posts.map((row) => [
+      ...[row.market, row.seq, row.base_seq, row.deadline_sec, row.words_hash, row.snap_ask_units, row.snap_bid_units],
+      ...[row.block_number, row.block_timestamp_sec, row.tx_hash],
+    ]),
+    seen.map((one) => [
+      ...[one.market, one.seq, one.baseSeq, one.deadlineSec, one.wordsHash, one.snapAskUnits, one.snapBidUnits],
+      ...[one.blockNumber, one.blockTimestampSec, one.txHash],
+    ]),
   );
   const orders = (
     (await q('settled_orders')
@@ -115,16 +142,19 @@ async function compareEvents(
       .select()) as SettledOrderColumns[]
   ).map(toSettledOrder);
   const filled = draftSettledOrders(scan.events, markets, operator).orders;
-  same(CHECK, `the signed orders filled in blocks ${from} to ${to}`, orders.map(inOrder), filled.map(inOrder));
-  const listed = scan.events.flatMap(({ event }) => (event.type === 'listed' ? [event.index] : []));
-  const unknown = listed.find((index) => markets[index] === undefined);
-  if (unknown !== undefined)
-    throw new VerifyError(CHECK, `market ${unknown} is listed and the ledger has no row of it`);
+  same(CHECK, `the signed orders filled in blocks ${from} to ${to}`, orders, filled);
+  for (const { event } of scan.events) {
+    if (event.type !== 'listed') continue;
+    const stored = markets[event.index];
+    if (stored === undefined)
+      throw new VerifyError(CHECK, `market ${event.index} is listed and the ledger has no row of it`);
+    same(CHECK, `market ${event.index}`, stored, await readMarket(rpc, event));
+  }
 }
 
 async function compareHoldings({ q, head, contracts, markets }: Verification, rpc: Rpc): Promise<void> {
   const tokens = [...new Set(markets.flatMap(({ base, quote }) => [base.address, quote.address]))];
-  const held = await readBalancesAt(rpc, contracts.custodian, tokens, head.toBlock);
+  const held = await readBalancesAt(rpc, contracts.custodian, tokens, { number: head.toBlock, hash: head.blockHash });
   const rows = await readBalances(q);
   tokens.forEach((token, i) => {
     const owed = rows

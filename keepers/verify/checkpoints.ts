@@ -4,6 +4,7 @@ import { readChangedRows, readCheckpoints, rowKey } from '../../ledger/checkpoin
 import { createCheckpointState } from '../../ledger/checkpoint-state.js';
 import { fromColumn } from '../../ledger/columns.js';
 import { readGeneration } from '../../ledger/generations.js';
+import { isLost } from '../../ledger/settlement-log.js';
 import { isReversedRef, reversedRef } from '../../ledger/refs.js';
 import { VAULT, type Account, type CheckpointHead, type CheckpointRow } from '../../ledger/types.js';
 import { VerifyError, same, type Verification } from './verify.js';
@@ -59,7 +60,69 @@ export async function verifyCheckpoints(verification: Verification): Promise<num
     }
     if (heads.length < PAGE) break;
   }
+  await checkReferences(verification, done);
   return done;
+}
+
+interface StoredSettlement {
+  settlement_no: number;
+  maker: Address;
+  token: Address;
+  amount_units: string;
+  previous_units: string;
+  prepared_by: string;
+  operator_seq: number | null;
+  checkpoint_seq: number;
+  cut_generation: number;
+}
+
+/** Settlements are numbered, and each is explained: by a checkpoint, or by an act of the operator. No row is of a checkpoint that is not. */
+async function checkReferences(verification: Verification, last: number): Promise<void> {
+  const { q } = verification;
+  const row = (await q('checkpoint_rows').max({ last: 'checkpoint_seq' }).first()) as { last: number | null };
+  if ((row.last ?? 0) > last) throw new VerifyError(CHECK, `checkpoint ${row.last} has rows and is missing`);
+  const rows = (await q('settlements').orderBy('settlement_no').select()) as StoredSettlement[];
+  for (const [i, one] of rows.entries()) {
+    const name = `settlement ${one.settlement_no}`;
+    same(CHECK, 'the number of a settlement', one.settlement_no, i + 1);
+    await checkPrevious(verification, name, one);
+    if (one.prepared_by === 'operator') {
+      const act = (await q('operator_log').where({ operator_seq: one.operator_seq, kind: 'lowerClaim' }).first()) as
+        { maker: Address; token: Address; amount_units: string } | undefined;
+      const found = one.amount_units === one.previous_units;
+      const asked = act && [act.maker, act.token, found ? one.amount_units : act.amount_units, 0];
+      same(CHECK, `what ${name} says`, [one.maker, one.token, one.amount_units, one.checkpoint_seq], asked);
+    } else {
+      same(CHECK, `who prepared ${name}`, [one.prepared_by, one.operator_seq], ['settler', null]);
+      if (one.checkpoint_seq < 1 || one.checkpoint_seq > last)
+        throw new VerifyError(CHECK, `${name} was computed from checkpoint ${one.checkpoint_seq}, which is missing`);
+    }
+  }
+  await checkOutcomes(verification, rows.length);
+}
+
+/** What the claim was when the settlement was computed, unless a reorganisation has taken that back. */
+async function checkPrevious({ q, reversals }: Verification, name: string, one: StoredSettlement): Promise<void> {
+  const { maker, token, cut_generation: cutGeneration } = one;
+  if (isLost({ preparedBy: 'settler', cutGeneration }, reversals)) return;
+  const claim = await q('claim_changes')
+    .where({ maker, token })
+    .where('generation', '<=', cutGeneration)
+    .orderBy('generation', 'desc')
+    .first<{ claim_units: string } | undefined>('claim_units');
+  same(CHECK, `the claim before ${name}`, one.previous_units, claim?.claim_units ?? '0');
+}
+
+/** Only what was prepared has an end, and what has landed was seen, if only in blocks that the chain has lost since. */
+async function checkOutcomes({ q, reversals }: Verification, prepared: number): Promise<void> {
+  const rows = await q('settlement_outcomes as ended')
+    .leftJoin('custody_events as seen', 'seen.settlement_no', 'ended.settlement_no')
+    .select<{ settlement_no: number; outcome: string; tx_hash: string | null }[]>('ended.*', 'seen.tx_hash');
+  for (const { settlement_no: no, outcome, tx_hash: seenIn } of rows) {
+    const known = ['landed', 'refused', 'abandoned'].includes(outcome) && no >= 1 && no <= prepared;
+    if (!known || (outcome === 'landed' && seenIn === null && reversals.length === 0))
+      throw new VerifyError(CHECK, `settlement ${no} has ended as ${outcome}, and nothing explains it`);
+  }
 }
 
 const pair = (row: CheckpointRow | undefined): [bigint, bigint] | null =>

@@ -7,13 +7,14 @@ import {
   type ClaimState,
   type LaterRequests,
 } from '../../core/claims.js';
-import { maxBig } from '../../core/amounts.js';
+import { maxBig, toSafeInt } from '../../core/amounts.js';
 import type { Address } from '../../core/types.js';
 import { readBalances } from '../../ledger/balances.js';
 import { liveRanges } from '../../ledger/branches.js';
 import { readClaim } from '../../ledger/claims.js';
 import { fromColumn } from '../../ledger/columns.js';
-import type { CustodyKind } from '../../ledger/types.js';
+import { isLost } from '../../ledger/settlement-log.js';
+import type { CustodyKind, Settlement } from '../../ledger/types.js';
 import { servedFrom } from './served.js';
 import { VerifyError, same, type Verification } from './verify.js';
 
@@ -39,21 +40,26 @@ interface Folded {
   token: Address;
   state: ClaimState;
   requests: { units: bigint; blockNumber: number }[];
-  netCapital: bigint;
+}
+
+/** What the events of each generation come to, by `generation:maker:token`. */
+interface Derived {
+  reserved: Map<string, bigint>;
+  capital: Map<string, bigint>;
+  claims: Map<string, ClaimState>;
 }
 
 /**
  * Folds every withdrawal from its events, one after the other, and compares claims, reservations and the counters of capital with what
- * is stored. Returns the number of withdrawals.
+ * is stored, generation by generation. Returns the number of withdrawals.
  */
 export async function verifyClaims(verification: Verification): Promise<number> {
   const { q, onProgress } = verification;
   const settlements = await readPrepared(verification);
   const served = await servedFrom(verification);
   // An event of the very generation that listed its token counts: deployments list before anybody can deposit.
-  const originGeneration = await capitalOriginGeneration(verification);
   const folded = new Map<string, Folded>();
-  const deltas = new Map<string, bigint>();
+  const derived: Derived = { reserved: new Map(), capital: new Map(), claims: new Map() };
   const total = ((await q('custody_events').count({ count: '*' }).first()) as { count: number }).count;
   for (let done = 0; done < total; done += PAGE) {
     const page = (await q('custody_events')
@@ -65,13 +71,22 @@ export async function verifyClaims(verification: Verification): Promise<number> 
       if ((served.get(event.token) ?? Number.MAX_SAFE_INTEGER) > event.generation) continue;
       const key = `${event.generation}:${event.maker}:${event.token}`;
       const before = folded.get(`${event.maker}:${event.token}`)?.state ?? NO_CLAIM;
-      const { state } = apply(folded, settlements, event, event.generation > originGeneration);
-      deltas.set(key, (deltas.get(key) ?? 0n) + state.outstandingUnits - before.outstandingUnits);
+      const { state } = apply(folded, settlements, event);
+      add(derived.reserved, key, state.outstandingUnits - before.outstandingUnits);
+      if (event.kind === 'deposited') add(derived.capital, key, fromColumn(event.amount_units));
+      else derived.claims.set(key, state);
+      if (event.kind === 'executed') add(derived.capital, key, -fromColumn(event.amount_units));
     }
     onProgress({ check: CHECK, done: Math.min(done + PAGE, total), total });
   }
-  await compareReservations(verification, deltas);
+  await restartCapital(verification, derived.capital);
+  await compareClaimChanges(verification, derived.claims);
+  await compareChanges(verification, derived);
   return compare(verification, folded);
+}
+
+function add(sums: Map<string, bigint>, key: string, units: bigint): void {
+  sums.set(key, (sums.get(key) ?? 0n) + units);
 }
 
 /** A prepared settlement, as far as its event must agree with it. */
@@ -82,46 +97,109 @@ interface Prepared {
   amount_units: string;
   basis: string;
   cut_block: number;
+  /** A reorganisation took the blocks back that it looked at. */
+  lost: boolean;
 }
 
-async function readPrepared({ q }: Verification): Promise<Map<number, Prepared>> {
+type StoredPrepared = Omit<Prepared, 'lost'> & { prepared_by: Settlement['preparedBy']; cut_generation: number };
+
+async function readPrepared({ q, reversals }: Verification): Promise<Map<number, Prepared>> {
   const columns = ['settlement_no', 'maker', 'token', 'amount_units', 'basis', 'cut_block'] as const;
-  const rows = await q('settlements').select<Prepared[]>(...columns);
-  return new Map(rows.map((row) => [row.settlement_no, row]));
+  const rows = await q('settlements').select<StoredPrepared[]>(...columns, 'prepared_by', 'cut_generation');
+  return new Map(
+    rows.map(({ prepared_by: preparedBy, cut_generation: cutGeneration, ...row }) => [
+      row.settlement_no,
+      { ...row, lost: isLost({ preparedBy, cutGeneration }, reversals) },
+    ]),
+  );
 }
 
-async function capitalOriginGeneration({ q }: Verification): Promise<number> {
-  const row = (await q('capital_origins').max({ last: 'generation' }).first()) as { last: number | null };
-  return row.last ?? 0;
+/** Where the counters of capital start again, what they came to until then is taken off. */
+async function restartCapital({ q }: Verification, capital: Map<string, bigint>): Promise<void> {
+  const origins = await q('capital_origins').orderBy('generation').select<{ generation: number }[]>('generation');
+  const taken = new Map<string, bigint>();
+  for (const [key, units] of capital) {
+    const [generation = '', maker, token] = key.split(':');
+    const origin = origins.find((one) => one.generation > toSafeInt(BigInt(generation)));
+    if (origin !== undefined) add(taken, `${origin.generation}:${maker}:${token}`, -units);
+  }
+  for (const [key, units] of taken) add(capital, key, units);
 }
 
-function apply(
-  folded: Map<string, Folded>,
-  settlements: ReadonlyMap<number, Prepared>,
-  event: StoredEvent,
-  counts: boolean,
-): Folded {
+/** Every state that a claim ever had is kept, for a reorganisation may bring it back. */
+async function compareClaimChanges({ q }: Verification, derived: ReadonlyMap<string, ClaimState>): Promise<void> {
+  const left = new Map(derived);
+  const newest = new Map<string, number>();
+  const rows = (await q('claim_changes').orderBy('generation').select()) as StoredClaim[];
+  for (const row of rows) {
+    const key = `${row.generation}:${row.maker}:${row.token}`;
+    const state = left.get(key);
+    same(
+      CHECK,
+      `the claim of ${row.maker} in ${row.token} after generation ${row.generation}`,
+      ofRow(row),
+      state && ofState(state),
+    );
+    left.delete(key);
+    newest.set(`${row.maker}:${row.token}`, row.generation);
+  }
+  const [missing] = left.keys();
+  if (missing !== undefined) throw new VerifyError(CHECK, `the claim ${missing} was not kept`);
+  for (const row of (await q('claims').select()) as StoredClaim[]) {
+    const key = `${row.maker}:${row.token}`;
+    same(CHECK, `the generation of the claim ${key}`, row.generation, newest.get(key));
+  }
+}
+
+interface StoredClaim {
+  generation: number;
+  maker: Address;
+  token: Address;
+  claim_units: string;
+  basis: string;
+  ready_at_sec: number | null;
+  outstanding_units: string;
+  advance_units: string;
+  pending_since_block: number | null;
+}
+
+const ofRow = (row: StoredClaim) => [
+  ...[row.claim_units, row.basis, row.ready_at_sec],
+  ...[row.outstanding_units, row.advance_units, row.pending_since_block],
+];
+
+const ofState = (claim: ClaimState) => [
+  ...[claim.claimUnits, claim.basis, claim.readyAtSec],
+  ...[claim.outstandingUnits, claim.advanceUnits, claim.pendingSinceBlock],
+];
+
+function apply(folded: Map<string, Folded>, settlements: ReadonlyMap<number, Prepared>, event: StoredEvent): Folded {
   const { maker, token } = event;
   const key = `${maker}:${token}`;
-  const one = folded.get(key) ?? { maker, token, state: NO_CLAIM, requests: [], netCapital: 0n };
+  const one = folded.get(key) ?? { maker, token, state: NO_CLAIM, requests: [] };
   folded.set(key, one);
   const units = fromColumn(event.amount_units);
+  if (event.kind !== 'settled' && event.settlement_no !== null)
+    throw new VerifyError(CHECK, `settlement ${event.settlement_no} explains an event of another kind`);
   switch (event.kind) {
     case 'deposited':
-      if (counts) one.netCapital += units;
       break;
     case 'requested':
       one.requests.push({ units, blockNumber: event.block_number });
       one.state = afterRequest(one.state, units, event.block_number);
       break;
     case 'executed':
-      if (counts) one.netCapital -= units;
       one.state = afterExecution(one.state, units);
       break;
     case 'settled':
       one.state = afterSettlement(
         one.state,
-        { units, readyAtSec: event.ready_at_sec },
+        {
+          units,
+          readyAtSec: event.ready_at_sec,
+          blockNumber: event.block_number,
+          lost: settlements.get(event.settlement_no ?? 0)?.lost ?? false,
+        },
         laterRequests(one, settlements, event),
       );
       break;
@@ -158,53 +236,56 @@ function laterRequests(one: Folded, settlements: ReadonlyMap<number, Prepared>, 
   };
 }
 
-/** Each generation that stands reserved and released what its events say, by `generation:maker:token`. */
-async function compareReservations(
-  { q, head, reversals }: Verification,
-  deltas: ReadonlyMap<string, bigint>,
-): Promise<void> {
-  const left = new Map([...deltas].filter(([, units]) => units !== 0n));
+/**
+ * Each generation that stands reserved, released and counted what its events say, and all changes together, those that were taken back
+ * and their reversals included, are what the rows have.
+ */
+async function compareChanges({ q, head, reversals }: Verification, { reserved, capital }: Derived): Promise<void> {
+  const left = new Set([...reserved, ...capital].flatMap(([key, units]) => (units === 0n ? [] : [key])));
   const reversing = new Set(reversals.map(({ generation }) => generation));
-  for (const { from, to } of liveRanges(reversals, head.generation)) {
-    for (let start = from; start <= to; start += PAGE) {
-      const rows = await q('balance_changes')
-        .whereBetween('generation', [start, Math.min(start + PAGE - 1, to)])
-        .select<{ generation: number; account: Address; token: Address; reserved_delta_units: string }[]>();
-      for (const { generation, account, token, reserved_delta_units: units } of rows) {
-        if (reversing.has(generation)) continue;
-        const key = `${generation}:${account}:${token}`;
-        const name = `what generation ${generation} reserved of ${token} for ${account}`;
-        same(CHECK, name, fromColumn(units), left.get(key) ?? 0n);
-        left.delete(key);
-      }
+  const live = liveRanges(reversals, head.generation);
+  const sums = { reserved: new Map<string, bigint>(), capital: new Map<string, bigint>() };
+  for (let start = 1; start <= head.generation; start += PAGE) {
+    const rows = (await q('balance_changes')
+      .whereBetween('generation', [start, start + PAGE - 1])
+      .select()) as StoredChange[];
+    for (const { generation, account, token, ...delta } of rows) {
+      const units = [delta.reserved_delta_units, delta.net_capital_delta_units].map(fromColumn);
+      add(sums.reserved, `${account}:${token}`, units[0]!);
+      add(sums.capital, `${account}:${token}`, units[1]!);
+      if (reversing.has(generation) || !live.some(({ from, to }) => from <= generation && generation <= to)) continue;
+      const key = `${generation}:${account}:${token}`;
+      const name = `what generation ${generation} reserved and counted of ${token} for ${account}`;
+      same(CHECK, name, units, [reserved.get(key) ?? 0n, capital.get(key) ?? 0n]);
+      left.delete(key);
     }
   }
-  for (const [key, units] of left) same(CHECK, `what was reserved in ${key}`, 0n, units);
+  for (const key of left) throw new VerifyError(CHECK, `what was reserved and counted in ${key} was not kept`);
+  for (const row of await readBalances(q)) {
+    const key = `${row.account}:${row.token}`;
+    same(CHECK, `the reservation of ${key}`, row.reservedUnits, sums.reserved.get(key) ?? 0n);
+    same(CHECK, `the capital of ${key}`, row.netCapitalUnits, sums.capital.get(key) ?? 0n);
+  }
+}
+
+interface StoredChange {
+  generation: number;
+  account: Address;
+  token: Address;
+  reserved_delta_units: string;
+  net_capital_delta_units: string;
 }
 
 async function compare({ q }: Verification, folded: ReadonlyMap<string, Folded>): Promise<number> {
   const rows = new Map((await readBalances(q)).map((row) => [`${row.account}:${row.token}`, row]));
   let claims = 0;
-  for (const [key, { maker, token, state, netCapital }] of folded) {
+  for (const [key, { maker, token, state }] of folded) {
     const name = `${maker} in ${token}`;
-    const { maker: _maker, token: _token, ...stored } = await readClaim(q, { maker, token });
-    const ordered = ({ claimUnits, basis, readyAtSec, outstandingUnits, pendingSinceBlock }: ClaimState) => [
-      claimUnits,
-      basis,
-      readyAtSec,
-      outstandingUnits,
-      pendingSinceBlock,
-    ];
-    same(CHECK, `the claim of ${name}`, ordered(stored), ordered(state));
+    same(CHECK, `the claim of ${name}`, ofState(await readClaim(q, { maker, token })), ofState(state));
     if (state !== NO_CLAIM) claims += 1;
-    const row = rows.get(key);
-    same(CHECK, `the reservation of ${name}`, row?.reservedUnits ?? 0n, state.outstandingUnits);
-    same(CHECK, `the capital of ${name}`, row?.netCapitalUnits ?? 0n, netCapital);
+    same(CHECK, `the reservation of ${name}`, rows.get(key)?.reservedUnits ?? 0n, state.outstandingUnits);
     rows.delete(key);
   }
-  for (const [key, row] of rows) {
-    same(CHECK, `the reservation of ${key}`, row.reservedUnits, 0n);
-    same(CHECK, `the capital of ${key}`, row.netCapitalUnits, 0n);
-  }
+  for (const [key, row] of rows) same(CHECK, `the reservation of ${key}`, row.reservedUnits, 0n);
   return claims;
 }

@@ -1,4 +1,6 @@
 import { replayCurve, orderFillsOf } from '../../core/attribution.js';
+import { snapshotCloids } from '../../core/snapshot.js';
+import { VOLUME_MODULUS } from '../../core/curve/words.js';
 import { tradeId } from '../../core/trade-id.js';
 import type { Market, MarketSnapshot, OrderFill } from '../../core/types.js';
 import { readAttributedFill, type FillRow } from '../../ledger/fills.js';
@@ -6,6 +8,7 @@ import { readSnapshot } from '../../ledger/ledger-log.js';
 import { readPublication } from '../../ledger/publication-log.js';
 import { checkFoldedPublication, RecordFaultError, rebuildPublication } from '../../ledger/rebuild.js';
 import { createSnapshotStore } from '../../ledger/snapshots.js';
+import type { Publication, Queryable } from '../../ledger/types.js';
 import { VerifyError, same, type Verification } from './verify.js';
 
 const CHECK = 'curves';
@@ -14,6 +17,11 @@ const CHECK = 'curves';
 interface SeenCurve {
   market: number;
   seq: number;
+  base_seq: number;
+  deadline_sec: number;
+  snap_ask_units: string;
+  snap_bid_units: string;
+  words_hash: string;
 }
 
 /**
@@ -29,13 +37,16 @@ export async function verifyCurves(
   const snapshots = createSnapshotStore(markets, { foldAlways: true });
   const seen = await seenCurves(verification);
   let fills = 0;
-  for (const [i, { market: index, seq }] of seen.entries()) {
+  for (const [i, post] of seen.entries()) {
+    const { market: index, seq } = post;
     const market = markets[index];
     if (market === undefined) throw new VerifyError(CHECK, `curve ${seq} is of market ${index}, which is not listed`);
     const publication = await readPublication(q, index, seq);
     if (publication === null) throw new VerifyError(CHECK, `curve ${seq} of ${market.pair} was never prepared`);
+    compareSeen(market, post, publication);
     const stored = await readSnapshot(q, index, seq);
     const { cut } = publication;
+    const before = fills;
     if (cut.orderSeq < folded.orderSeq || cut.generation < folded.generation) {
       foldedCurves += 1;
       await checked(() => checkFoldedPublication(q, market, publication, stored));
@@ -43,8 +54,11 @@ export async function verifyCurves(
     } else {
       const { snapshot } = await checked(() => rebuildPublication(q, { markets, snapshots }, publication));
       if (stored !== null) same(CHECK, `the book behind curve ${seq} of ${market.pair}`, stored, snapshot);
+      same(CHECK, `the last fill before curve ${seq} of ${market.pair}`, publication.fillSeq, snapshot.fillSeq);
       fills += await verifyFills(verification, market, seq, snapshot);
     }
+    if (fills > before && stored === null)
+      throw new VerifyError(CHECK, `curve ${seq} of ${market.pair} has a fill, and its book was not kept`);
     onProgress({ check: CHECK, done: i + 1, total: seen.length });
   }
   await verifyProgress(verification, fills);
@@ -57,7 +71,22 @@ async function seenCurves({ q }: Verification): Promise<SeenCurve[]> {
       on.on('made.market', 'seen.market').on('made.seq', 'seen.seq');
     })
     .orderBy(['made.cut_generation', 'made.cut_order_seq', 'seen.market', 'seen.seq'])
-    .select<SeenCurve[]>('seen.market', 'seen.seq');
+    .select<SeenCurve[]>('seen.*');
+}
+
+/** What the chain said of a curve is what was prepared. A touch says no more than what it prolongs and until when. */
+function compareSeen(market: Market, seen: SeenCurve, publication: Publication): void {
+  const isTouch = seen.base_seq !== seen.seq;
+  const { baseSeq, seq, deadlineSec, askVolumeUnits, bidVolumeUnits, wordsHash } = publication;
+  const posted = isTouch
+    ? [baseSeq, 0n, 0n, '0x']
+    : [seq, askVolumeUnits % VOLUME_MODULUS, bidVolumeUnits % VOLUME_MODULUS, wordsHash];
+  same(
+    CHECK,
+    `curve ${seq} of ${market.pair}, as it was seen`,
+    [seen.deadline_sec, seen.base_seq, seen.snap_ask_units, seen.snap_bid_units, seen.words_hash],
+    [deadlineSec, ...posted],
+  );
 }
 
 async function checked<T>(check: () => Promise<T>): Promise<T> {
@@ -91,6 +120,7 @@ async function verifyFills(
     late,
     stored.map(({ fill }) => fill),
   );
+  const cloids = snapshotCloids(snapshot);
   stored.forEach(({ fill, decomposition, orderFills }, i) => {
     const name = `fill ${fill.fillSeq} of ${market.pair}`;
     const derived = replay.decompositions[i]!;
@@ -101,10 +131,36 @@ async function verifyFills(
     const parts = orderFillsOf(market, fill.side, derived).map((part) => ({
       ...part,
       tid: tradeId(deploymentId, market.id, fill, part.oid),
+      cloid: cloids.get(part.oid) ?? null,
     }));
     same(CHECK, `the order fills of ${name}`, orderFills, parts);
   });
+  for (const [i, row] of rows.entries()) await compareParts(q, market, row, stored[i]!.orderFills);
   return rows.length;
+}
+
+interface StoredPart {
+  part_no: number;
+  oid: number;
+  maker: string;
+  side: string;
+  price_ticks: string;
+  base_units: string;
+  generation: number;
+}
+
+/** The rows of `order_fills` repeat what the legs say, and it is from them that makers are told, and that later curves are carried. */
+async function compareParts(q: Queryable, market: Market, fill: FillRow, parts: readonly OrderFill[]): Promise<void> {
+  const rows = (await q('order_fills')
+    .where({ market: market.index, fill_seq: fill.fill_seq })
+    .orderBy('part_no')
+    .select()) as StoredPart[];
+  same(
+    CHECK,
+    `the rows of the order fills of fill ${fill.fill_seq} of ${market.pair}`,
+    rows.map((row) => [row.part_no, row.oid, row.maker, row.side, row.price_ticks, row.base_units, row.generation]),
+    parts.map((part, i) => [...[i, part.oid, part.maker, part.side, part.priceTicks, part.baseUnits], fill.generation]),
+  );
 }
 
 /** Parts of the fills between a snapshot's cut and the curve's first fill; they were taken on older curves. */

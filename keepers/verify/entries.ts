@@ -1,4 +1,5 @@
 import type { Address } from '../../core/types.js';
+import { toSafeInt } from '../../core/amounts.js';
 import { fromColumn } from '../../ledger/columns.js';
 import { readAttributedFill, type FillRow } from '../../ledger/fills.js';
 import { groupBy } from '../../ledger/group.js';
@@ -6,9 +7,10 @@ import { accountKey, fillRef } from '../../ledger/invariants.js';
 import { baseRef, isReversedRef, reversedRef } from '../../ledger/refs.js';
 import { readTakerFees } from '../../ledger/claims.js';
 import { readBalances } from '../../ledger/balances.js';
-import { UNATTRIBUTED, VAULT, type Account, type LedgerEntry } from '../../ledger/types.js';
+import { UNATTRIBUTED, VAULT, type Account, type LedgerEntry, type Queryable } from '../../ledger/types.js';
 import { depositEntries, executionEntries, fillEntries } from '../watcher/postings.js';
 import { servedFrom } from './served.js';
+import { checkStarts, inBookingOrder, readStarts, startKey } from './starts.js';
 import { VerifyError, same, type Verification } from './verify.js';
 
 const CHECK = 'postings';
@@ -42,8 +44,8 @@ interface StoredOrder {
   fee_in_swap: number;
 }
 
-/** What the postings of a page of generations should be, by ref. */
-type Expected = Map<string, LedgerEntry[]>;
+/** What the postings of a page of generations should be, by ref. Fills come first, in the order of the chain. */
+type Expected = Map<string, { generation: number; lines: LedgerEntry[] }>;
 
 /**
  * Derives the postings of every event and fill that stands, sums all postings up, and compares the sums with the balances. A posting
@@ -52,8 +54,7 @@ type Expected = Map<string, LedgerEntry[]>;
 export async function verifyEntries(verification: Verification): Promise<{ postings: number; balances: number }> {
   const { q, head, onProgress } = verification;
   const reversed = await reversedRefs(verification);
-  const balances = new Map<string, bigint>();
-  const fees = new Map<string, bigint>();
+  const sums: Sums = { balances: new Map(), fees: new Map(), changed: await lastChanges(q), charged: new Map() };
   let postings = 0;
   for (let from = 1; from <= head.generation; from += PAGE) {
     const to = Math.min(from + PAGE - 1, head.generation);
@@ -62,22 +63,57 @@ export async function verifyEntries(verification: Verification): Promise<{ posti
       .orderBy(['generation', 'ref', 'line'])
       .select()) as StoredEntry[];
     const expected = await expectedEntries(verification, { from, to });
-    for (const [ref, lines] of groupBy(rows, (row) => row.ref)) {
-      postings += 1;
-      checkBalanced(ref, lines);
-      if (isReversedRef(ref)) await checkReversal(verification, ref, lines);
-      else if (!reversed.has(ref)) checkPosting(ref, lines, expected);
-      for (const { kind, account, token, amount_units: units } of lines) {
-        add(balances, accountKey({ account, token }), fromColumn(units));
-        if (kind === 'takerFee') add(fees, accountKey({ account, token }), fromColumn(units));
+    const starts = await readStarts(q, { from, to });
+    for (const [generation, ofGeneration] of groupBy(rows, (row) => row.generation)) {
+      const booked = groupBy(ofGeneration, (row) => row.ref);
+      for (const ref of inBookingOrder([...booked.keys()], [...expected.keys()])) {
+        const lines = booked.get(ref)!;
+        postings += 1;
+        checkBalanced(ref, lines);
+        checkStarts(starts.get(startKey(generation, ref)) ?? [], sums.balances);
+        sumUp(sums, lines);
+      }
+      for (const [ref, lines] of booked) {
+        if (isReversedRef(ref)) await checkReversal(verification, ref, lines);
+        else if (!reversed.has(ref)) await checkPosting(verification, ref, lines, expected);
       }
     }
     const [missing] = expected.keys();
     if (missing !== undefined) throw new VerifyError(CHECK, `${missing} was never booked`);
     onProgress({ check: CHECK, done: to, total: head.generation });
   }
-  await checkFees(verification, fees);
-  return { postings, balances: await checkBalances(verification, balances) };
+  await checkFees(verification, sums);
+  return { postings, balances: await checkBalances(verification, sums) };
+}
+
+/** Everything that was posted so far, by account and token. */
+interface Sums {
+  balances: Map<string, bigint>;
+  fees: Map<string, bigint>;
+  /** Newest generation that changed a row, or charged a fee. */
+  changed: Map<string, number>;
+  charged: Map<string, number>;
+}
+
+function sumUp({ balances, fees, changed, charged }: Sums, lines: readonly StoredEntry[]): void {
+  for (const { kind, account, token, amount_units: units, generation } of lines) {
+    const key = accountKey({ account, token });
+    add(balances, key, fromColumn(units));
+    changed.set(key, Math.max(changed.get(key) ?? 0, generation));
+    if (kind !== 'takerFee') continue;
+    add(fees, key, fromColumn(units));
+    charged.set(key, generation);
+  }
+}
+
+/** Newest generation in which the counters that postings do not explain changed, by account and token. */
+async function lastChanges(q: Queryable): Promise<Map<string, number>> {
+  const newest = q('balance_changes')
+    .select('account', 'token')
+    .max({ last: 'generation' })
+    .groupBy('account', 'token');
+  const rows = await q.from(newest.as('newest')).select<{ account: string; token: string; last: number }[]>();
+  return new Map(rows.map((row) => [accountKey(row), row.last]));
 }
 
 function add(sums: Map<string, bigint>, key: string, units: bigint): void {
@@ -107,24 +143,57 @@ function checkBalanced(ref: string, lines: readonly StoredEntry[]): void {
   for (const [token, sum] of sums) same(CHECK, `the sum of ${ref} in ${token}`, sum, 0n);
 }
 
-async function checkReversal({ q }: Verification, ref: string, lines: readonly StoredEntry[]): Promise<void> {
+async function checkReversal(
+  { q, reversals }: Verification,
+  ref: string,
+  lines: readonly StoredEntry[],
+): Promise<void> {
   const of = ref.slice(reversedRef('').length);
   const original = (await q('entries').where({ ref: of }).select()) as StoredEntry[];
   const opposite = original.map((line) => ({ ...line, amount_units: (-fromColumn(line.amount_units)).toString() }));
   same(CHECK, ref, canonical(lines), canonical(opposite));
+  const generation = generationOf(ref, lines);
+  const by = reversals.find((one) => one.generation === generation);
+  const from = original[0]?.generation ?? 0;
+  if (by === undefined || from <= by.keptGeneration || from >= generation)
+    throw new VerifyError(CHECK, `${ref} is of generation ${generation}, which did not take generation ${from} back`);
 }
 
-function checkPosting(ref: string, lines: readonly StoredEntry[], expected: Expected): void {
+/** All lines of a posting belong to one generation, and are numbered. */
+function generationOf(ref: string, lines: readonly StoredEntry[]): number {
+  const generation = lines[0]!.generation;
+  same(
+    CHECK,
+    `the lines of ${ref}`,
+    lines.map((line) => [line.line, line.generation]),
+    lines.map((_line, i) => [i, generation]),
+  );
+  return generation;
+}
+
+async function checkPosting(
+  verification: Verification,
+  ref: string,
+  lines: readonly StoredEntry[],
+  expected: Expected,
+): Promise<void> {
   const name = baseRef(ref);
-  if (name.startsWith('surplus:')) return checkSurplus(ref, lines);
+  const generation = generationOf(ref, lines);
+  if (name.startsWith('surplus:')) return checkSurplus(verification, ref, lines, generation);
   const derived = expected.get(name);
   if (derived === undefined) throw new VerifyError(CHECK, `${ref} is booked and nothing that stands explains it`);
   expected.delete(name);
-  same(CHECK, ref, canonical(lines), canonical(derived.map(toStored)));
+  same(CHECK, ref, canonical(lines), canonical(derived.lines.map(toStored)));
+  same(CHECK, `the generation of ${ref}`, generation, derived.generation);
 }
 
 /** Only the chain says how much it was; it may never come out of anybody's row, nor go into one. */
-function checkSurplus(ref: string, lines: readonly StoredEntry[]): void {
+async function checkSurplus(
+  { q }: Verification,
+  ref: string,
+  lines: readonly StoredEntry[],
+  generation: number,
+): Promise<void> {
   const [first] = lines;
   const units = first === undefined ? 0n : fromColumn(first.amount_units);
   const amount = units < 0n ? -units : units;
@@ -135,16 +204,21 @@ function checkSurplus(ref: string, lines: readonly StoredEntry[]): void {
     { kind, account: VAULT, token, amountUnits: -amount, ref },
   ] satisfies LedgerEntry[];
   same(CHECK, ref, canonical(lines), canonical(derived.map(toStored)));
+  const number = toSafeInt(BigInt(baseRef(ref).split(':').at(-1) ?? ''));
+  const block = await q<{ number: number; generation: number }>('blocks').where({ number }).first('generation');
+  same(CHECK, `the generation of ${ref}`, generation, block?.generation);
 }
 
 async function expectedEntries(verification: Verification, span: { from: number; to: number }): Promise<Expected> {
   const { q, markets, operator } = verification;
   const expected: Expected = new Map();
   const within = [span.from, span.to] as const;
-  for (const row of (await q('fills').whereBetween('generation', within).select()) as FillRow[]) {
+  const inOrder = ['generation', 'block_number', 'log_index'];
+  for (const row of (await q('fills').whereBetween('generation', within).orderBy(inOrder).select()) as FillRow[]) {
     const market = markets[row.market]!;
     const { fill, decomposition } = await readAttributedFill(q, row);
-    expected.set(fillRef(market, fill.fillSeq), fillEntries(market, fill, decomposition, operator));
+    const lines = fillEntries(market, fill, decomposition, operator);
+    expected.set(fillRef(market, fill.fillSeq), { generation: row.generation, lines });
   }
   const served = await servedFrom(verification);
   const custody = (await q('custody_events')
@@ -155,7 +229,8 @@ async function expectedEntries(verification: Verification, span: { from: number;
     const ref = `${event.kind}:${event.tx_hash}:${event.log_index}`;
     if (!(await isBooked(verification, served, event, ref))) continue;
     const make = event.kind === 'deposited' ? depositEntries : executionEntries;
-    expected.set(ref, make(ref, event.maker, event.token, fromColumn(event.amount_units)));
+    const lines = make(ref, event.maker, event.token, fromColumn(event.amount_units));
+    expected.set(ref, { generation: event.generation, lines });
   }
   const orders = (await q('settled_orders').whereBetween('generation', within).select()) as (StoredOrder & {
     generation: number;
@@ -167,10 +242,11 @@ async function expectedEntries(verification: Verification, span: { from: number;
     const event = { token: order.token_in, generation: order.generation };
     if (!(await isBooked(verification, served, event, ref))) continue;
     const token = order.token_in;
-    expected.set(ref, [
+    const lines: LedgerEntry[] = [
       { ref, kind: 'inputFee', account: operator, token, amountUnits },
       { ref, kind: 'inputFee', account: VAULT, token, amountUnits: -amountUnits },
-    ]);
+    ];
+    expected.set(ref, { generation: order.generation, lines });
   }
   return expected;
 }
@@ -188,25 +264,44 @@ async function isBooked(
   return (await q('entries').where({ ref }).first('ref')) !== undefined;
 }
 
-async function checkBalances({ q, operator }: Verification, derived: Map<string, bigint>): Promise<number> {
+async function checkBalances({ q, operator }: Verification, { balances, changed }: Sums): Promise<number> {
   const rows = await readBalances(q);
   for (const row of rows) {
     const key = accountKey(row);
-    same(CHECK, `the balance of ${row.account} in ${row.token}`, row.balanceUnits, derived.get(key) ?? 0n);
-    derived.delete(key);
+    same(CHECK, `the balance of ${row.account} in ${row.token}`, row.balanceUnits, balances.get(key) ?? 0n);
+    balances.delete(key);
     const mayBeNegative = row.account === operator || !row.account.startsWith('0x');
     if (row.balanceUnits < 0n && !mayBeNegative)
       throw new VerifyError(CHECK, `${row.account} has ${row.balanceUnits} units of ${row.token}`);
   }
-  for (const [key, units] of derived) same(CHECK, `the balance ${key}`, 0n, units);
+  for (const [key, units] of balances) same(CHECK, `the balance ${key}`, 0n, units);
+  await checkNewest(q, { table: 'balances', owner: 'account' }, changed);
   return rows.length;
 }
 
-async function checkFees({ q }: Verification, derived: Map<string, bigint>): Promise<void> {
+async function checkFees({ q }: Verification, { fees, charged }: Sums): Promise<void> {
   for (const { taker, token, accruedUnits } of await readTakerFees(q)) {
     const key = accountKey({ account: taker, token });
-    same(CHECK, `the fees of ${taker} in ${token}`, accruedUnits, derived.get(key) ?? 0n);
-    derived.delete(key);
+    same(CHECK, `the fees of ${taker} in ${token}`, accruedUnits, fees.get(key) ?? 0n);
+    fees.delete(key);
   }
-  for (const [key, units] of derived) same(CHECK, `the fees ${key}`, 0n, units);
+  for (const [key, units] of fees) same(CHECK, `the fees ${key}`, 0n, units);
+  await checkNewest(q, { table: 'taker_fees', owner: 'taker' }, charged);
+}
+
+/** A row names the last generation that changed it: checkpoints are cut from what changed since. */
+async function checkNewest(
+  q: Queryable,
+  { table, owner }: { table: string; owner: string },
+  newest: ReadonlyMap<string, number>,
+): Promise<void> {
+  const rows = await q(table).select<{ account: string; token: string; generation: number }[]>(
+    `${owner} as account`,
+    'token',
+    'generation',
+  );
+  for (const row of rows) {
+    const name = `the generation of ${row.account} in ${row.token}, in ${table}`;
+    same(CHECK, name, row.generation, newest.get(accountKey(row)));
+  }
 }

@@ -1,3 +1,6 @@
+import { BookError } from '../../core/book/create-book.js';
+import { PayloadError } from '../../core/json.js';
+import { MarketError } from '../../core/market.js';
 import type { Market } from '../../core/types.js';
 import type { Address } from '../../core/types.js';
 import { readTx } from '../../ledger/db.js';
@@ -95,13 +98,14 @@ export async function verifyLedger(deps: VerifyDeps): Promise<VerifyReport> {
       reversals: await readReversals(q),
       folded: await readFoldPosition(q),
     };
-    const blocks = await verifyBlocks(verification);
-    const { curves, foldedCurves, fills } = await verifyCurves(verification);
-    const foldedOrders = await verifyFold(verification);
-    const { postings, balances } = await verifyEntries(verification);
-    const claims = await verifyClaims(verification);
-    const checkpoints = await verifyCheckpoints(verification);
-    const chainEvents = deps.rpc === null ? null : await verifyChain(verification, deps.rpc);
+    const blocks = await readable('blocks', () => verifyBlocks(verification));
+    const { curves, foldedCurves, fills } = await readable('curves', () => verifyCurves(verification));
+    const foldedOrders = await readable('folded orders', () => verifyFold(verification));
+    const { postings, balances } = await readable('postings', () => verifyEntries(verification));
+    const claims = await readable('withdrawals', () => verifyClaims(verification));
+    const checkpoints = await readable('checkpoints', () => verifyCheckpoints(verification));
+    const { rpc } = deps;
+    const chainEvents = rpc === null ? null : await readable('chain', () => verifyChain(verification, rpc));
     return {
       generation: head.generation,
       blockNumber: head.toBlock,
@@ -120,11 +124,31 @@ export async function verifyLedger(deps: VerifyDeps): Promise<VerifyReport> {
   });
 }
 
+/** What is thrown at a row that nobody could have written so: it names another one that is not there, or is no number or JSON. */
+const UNREADABLE = [RangeError, TypeError, SyntaxError, PayloadError, BookError, MarketError] as const;
+
+/** A row that can't even be read is a difference, too, unlike a database or a node that does not answer. */
+async function readable<T>(check: string, verify: () => Promise<T>): Promise<T> {
+  try {
+    return await verify();
+  } catch (error) {
+    if (UNREADABLE.some((kind) => error instanceof kind))
+      throw new VerifyError(check, `a row can not be read: ${(error as Error).message}`);
+    throw error;
+  }
+}
+
 /** Throws VerifyError unless the two are the same. */
 export function same(check: string, what: string, stored: unknown, derived: unknown): void {
-  const text = (value: unknown): string =>
-    JSON.stringify(value, (_key, item: unknown) => (typeof item === 'bigint' ? item.toString() : item)) ?? 'nothing';
+  const text = (value: unknown): string => JSON.stringify(value, comparable) ?? 'nothing';
   if (text(stored) !== text(derived)) {
     throw new VerifyError(check, `${what}: stored is ${text(stored)}, derived ${text(derived)}`);
   }
+}
+
+/** Amounts as text, and properties by name, since two makers of the same object need not agree on their order. */
+function comparable(_key: string, item: unknown): unknown {
+  if (typeof item === 'bigint') return item.toString();
+  if (item === null || typeof item !== 'object' || Array.isArray(item)) return item;
+  return Object.fromEntries(Object.entries(item).sort(([a], [b]) => (a < b ? -1 : 1)));
 }

@@ -6,6 +6,7 @@ import {
   type SideState,
 } from '../../core/attribution.js';
 import { tradeId } from '../../core/trade-id.js';
+import { snapshotCloids } from '../../core/snapshot.js';
 import type { ChainFill, Decomposition, Market, MarketSnapshot, Side } from '../../core/types.js';
 import { readFillsAfter, type PastFill } from '../../ledger/past-fills.js';
 import { readPublication } from '../../ledger/publication-log.js';
@@ -35,6 +36,14 @@ export interface Attributor {
 interface HitCurve {
   seq: number;
   sides: Partial<Record<Side, SideState>>;
+  /** Client order ids of the curve's snapshot, by order. */
+  cloids: ReadonlyMap<number, string>;
+}
+
+/** What an attribution begins with. */
+interface OpenCurve {
+  state: SideState;
+  cloids: HitCurve['cloids'];
 }
 
 /**
@@ -52,7 +61,7 @@ export function createAttributor(deploymentId: string, snapshots: SnapshotStore)
       const current: PastFill[] = [];
 
       /** The curve's side as it stood before `fill`: its snapshot less the carry, less what it sold already. */
-      async function open(market: Market, fill: ChainFill): Promise<SideState | null> {
+      async function open(market: Market, fill: ChainFill): Promise<OpenCurve | null> {
         const publication = await readPublication(q, market.index, fill.curveSeq);
         if (publication === null) return null;
         const snapshot = await snapshots.get(q, publication);
@@ -62,13 +71,14 @@ export function createAttributor(deploymentId: string, snapshots: SnapshotStore)
         if (own.length === 0) firstHits.push({ seq: fill.curveSeq, snapshot });
         const late = past.filter((one) => one.curveSeq < fill.curveSeq).flatMap((one) => one.orderFills);
         const ownOnSide = own.filter((one) => one.side === fill.side);
-        return ownOnSide.reduce(
-          (state, one) => attributeFill(market, state, one).state,
+        const state = ownOnSide.reduce(
+          (before, one) => attributeFill(market, before, one).state,
           openSide(market, snapshot, fill.side, late),
         );
+        return { state, cloids: snapshotCloids(snapshot) };
       }
 
-      function explain(market: Market, fill: ChainFill, state: SideState): Decomposition {
+      function explain(market: Market, fill: ChainFill, { state, cloids }: OpenCurve): Decomposition {
         const mismatch = consumptionMismatchUnits(state, fill.consumedBeforeUnits);
         if (mismatch !== 0n) {
           faults.push({
@@ -89,27 +99,31 @@ export function createAttributor(deploymentId: string, snapshots: SnapshotStore)
         }
         const before = draft.get(market.index) ?? kept.get(market.index);
         const sides = before?.seq === fill.curveSeq ? before.sides : {};
-        draft.set(market.index, { seq: fill.curveSeq, sides: { ...sides, [fill.side]: attributed.state } });
+        draft.set(market.index, { seq: fill.curveSeq, sides: { ...sides, [fill.side]: attributed.state }, cloids });
         return attributed.decomposition;
       }
 
       async function attribute(market: Market, fill: ChainFill): Promise<AttributedFill> {
         const hit = draft.get(market.index) ?? kept.get(market.index);
         const known = hit?.seq === fill.curveSeq ? hit.sides[fill.side] : undefined;
-        const state = known ?? (await open(market, fill));
-        if (state === null) {
+        const curve = known === undefined ? await open(market, fill) : { state: known, cloids: hit!.cloids };
+        if (curve === null) {
           faults.push({
             code: 'unexplained_curve',
             message: `fill ${fill.fillSeq} of ${market.pair} hit curve ${fill.curveSeq}, which was never prepared here`,
           });
         }
-        const decomposition = state === null ? unexplained(fill) : explain(market, fill, state);
+        const decomposition = curve === null ? unexplained(fill) : explain(market, fill, curve);
         const orderFills = orderFillsOf(market, fill.side, decomposition);
         current.push({ ...fill, orderFills });
         return {
           fill,
           decomposition,
-          orderFills: orderFills.map((one) => ({ ...one, tid: tradeId(deploymentId, market.id, fill, one.oid) })),
+          orderFills: orderFills.map((one) => ({
+            ...one,
+            tid: tradeId(deploymentId, market.id, fill, one.oid),
+            cloid: curve?.cloids.get(one.oid) ?? null,
+          })),
         };
       }
 

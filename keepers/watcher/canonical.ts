@@ -27,7 +27,7 @@ export async function confirmMismatch(endpoints: RpcPool['endpoints'], known: Kn
 
 /** Thrown when an endpoint tells another history than the majority does. The pool then prefers another one. */
 export function minorityHistory(pool: RpcPool, known: KnownBlock): RpcUnavailableError {
-  const problem = `${pool.url} has another block ${known.number} than the ledger, and no majority agrees with it`;
+  const problem = `${pool.name} has another block ${known.number} than the ledger, and no majority agrees with it`;
   pool.penalize(problem);
   return new RpcUnavailableError(problem);
 }

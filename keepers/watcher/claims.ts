@@ -4,7 +4,8 @@ import type { LaterRequests } from '../../core/claims.js';
 import { maxBig, minBig, toSafeInt, MAX_U128 } from '../../core/amounts.js';
 import type { Address } from '../../core/types.js';
 import { readClaimsOf, requestsAfter } from '../../ledger/claims.js';
-import { explainSettlement } from '../../ledger/settlement-log.js';
+import { readReversals } from '../../ledger/reversals.js';
+import { explainSettlement, isLost } from '../../ledger/settlement-log.js';
 import type { BalanceRow, ClaimRow, CustodyEvent, GenerationWrite, Queryable, Settlement } from '../../ledger/types.js';
 import type { ChainEvent, RawLog } from '../chain/logs.js';
 import type { SeenEvent } from './scan.js';
@@ -13,6 +14,8 @@ import type { SeenEvent } from './scan.js';
 export interface ExplainedSettlement {
   settlement: Pick<Settlement, 'settlementNo' | 'cutBlock'>;
   later: LaterRequests;
+  /** A reorganisation took the blocks back that it looked at. */
+  lost: boolean;
 }
 
 export interface ClaimContext {
@@ -35,12 +38,14 @@ export async function readClaimContext(q: Queryable, events: readonly SeenEvent[
   const claims = new Map((await readClaimsOf(q, makers)).map((claim) => [claimKey(claim), claim]));
   const settlements = new Map<string, ExplainedSettlement>();
   const taken = new Set<number>();
+  const reversals = events.some(({ event }) => event.type === 'settled') ? await readReversals(q) : [];
   for (const { log, event } of events) {
     if (event.type !== 'settled') continue;
     const settlement = await explainSettlement(q, { ...event, txHash: log.txHash }, taken);
     if (settlement === null) continue;
     taken.add(settlement.settlementNo);
-    settlements.set(logKey(log), { settlement, later: await requestsAfter(q, event, settlement.cutBlock) });
+    const later = await requestsAfter(q, event, settlement.cutBlock);
+    settlements.set(logKey(log), { settlement, later, lost: isLost(settlement, reversals) });
   }
   return { claims, settlements };
 }
@@ -97,7 +102,12 @@ export function createClaimFold(context: ClaimContext): ClaimFold {
       } else if (event.type === 'settled') {
         const explained = context.settlements.get(logKey(log));
         const later = explained === undefined ? allPending(claim) : laterRequests(key, explained);
-        const settled = { units: event.amountUnits, readyAtSec: readyAtSec(event) };
+        const settled = {
+          units: event.amountUnits,
+          readyAtSec: readyAtSec(event),
+          blockNumber: log.blockNumber,
+          lost: explained?.lost ?? false,
+        };
         changed.set(key, { ...claim, ...afterSettlement(claim, settled, later) });
       }
     },
@@ -144,11 +154,13 @@ export function unexplainedSettlement(custody: readonly CustodyEvent[]): { code:
 
 /**
  * A claim above the ledger balance that should pay for it. The rule of settlement makes that impossible, so it means that a deposit
- * or a fill is no longer what it was when the claim was settled. `balanceUnits` answers for after the scan.
+ * or a fill is no longer what it was when the claim was settled. The operator's row is left out: it may owe, and a rounded sale beside
+ * a claim for all that it had must stop nobody. `balanceUnits` answers for after the scan.
  */
 export async function unbackedClaim(
   q: Queryable,
   write: Pick<GenerationWrite, 'entries' | 'claims'>,
+  operator: Address,
   balanceUnits: (account: BalanceRow['account'], token: Address) => bigint,
 ): Promise<{ code: string; message: string } | null> {
   const changed = new Map(write.claims.map((claim) => [claimKey(claim), claim]));
@@ -156,7 +168,7 @@ export async function unbackedClaim(
   const stored = makers.length === 0 ? [] : await readClaimsOf(q, makers);
   for (const claim of [...changed.values(), ...stored.filter((one) => !changed.has(claimKey(one)))]) {
     const { maker, token, claimUnits } = claim;
-    if (claimUnits === 0n || claimUnits <= balanceUnits(maker, token)) continue;
+    if (maker === operator || claimUnits === 0n || claimUnits <= balanceUnits(maker, token)) continue;
     return {
       code: 'unbacked_claim',
       message: `${maker} may withdraw ${claimUnits} units of ${token} and has ${balanceUnits(maker, token)}`,

@@ -28,7 +28,7 @@ function isSuspicious(rpc: Rpc, header: Header, ours: readonly RawLog[], address
   const has = (value: Hex): boolean => bloomHas(header.bloom, bitsOf(value));
   for (const log of ours) {
     if (!has(log.address) || !log.topics.every(has)) {
-      throw new RpcUnavailableError(`${rpc.url} answered a log that block ${header.number} excludes`);
+      throw new RpcUnavailableError(`${rpc.name} answered a log that block ${header.number} excludes`);
     }
   }
   const seen = new Set(ours.map((log) => `${log.address}:${log.topics[0] ?? ''}`));
@@ -50,7 +50,7 @@ async function checkAgainstReceipts(
   const key = (log: RawLog): string => `${log.logIndex}:${log.txHash}:${log.topics.join()}:${log.data}`;
   if (logged.map(key).sort().join() !== answered.map(key).sort().join()) {
     throw new RpcUnavailableError(
-      `${rpc.url} answered ${answered.length} logs of block ${header.number}, its receipts hold ${logged.length}`,
+      `${rpc.name} answered ${answered.length} logs of block ${header.number}, its receipts hold ${logged.length}`,
     );
   }
 }
@@ -66,7 +66,7 @@ async function readReceipts(rpc: Rpc, header: Header): Promise<RpcReceipt[]> {
     (await readOneByOne(rpc, header))) as (RpcReceipt | null)[];
   const foreign = receipts.some((receipt) => receipt?.blockHash.toLowerCase() !== header.hash);
   if (receipts.length !== header.txHashes.length || foreign) {
-    throw new RpcUnavailableError(`${rpc.url} lacks receipts of block ${header.number}`);
+    throw new RpcUnavailableError(`${rpc.name} lacks receipts of block ${header.number}`);
   }
   return receipts as RpcReceipt[];
 }

@@ -40,7 +40,7 @@ export function parseHeader(value: unknown): Header | null {
 /** The newest block of the node. */
 export async function readHead(rpc: Rpc): Promise<Header> {
   const head = parseHeader(await rpc.call('eth_getBlockByNumber', ['latest', false]));
-  if (head === null) throw new RpcUnavailableError(`${rpc.url} has no latest block`);
+  if (head === null) throw new RpcUnavailableError(`${rpc.name} has no latest block`);
   return head;
 }
 
@@ -64,6 +64,6 @@ export async function readHeaders(rpc: Rpc, numbers: readonly number[]): Promise
 
 /** Throws RpcUnavailableError unless the node has the block that was asked for. */
 export function requireHeader(rpc: Rpc, header: Header | null, number: number): Header {
-  if (header === null || header.number !== number) throw new RpcUnavailableError(`${rpc.url} lacks block ${number}`);
+  if (header === null || header.number !== number) throw new RpcUnavailableError(`${rpc.name} lacks block ${number}`);
   return header;
 }

@@ -53,6 +53,7 @@ export function createRemoteStatus(deps: RemoteStatusDeps): {
       lastSuccessfulScanMs: head.scannedMs,
       catchingUp: head.observedHead - head.toBlock > CATCH_UP_BLOCKS,
       failedWrite: false,
+      solvency: [],
       halt,
     };
     if (isNew) deps.onGeneration(head.generation);

@@ -69,7 +69,7 @@ function checkLinks(rpc: Rpc, blocks: readonly ScannedBlock[], parent: KnownBloc
   for (const block of blocks) {
     if (previous !== null && block.parentHash !== previous.hash) {
       if (previous === parent) throw new CanonicalMismatchError(previous.number, previous.hash, block.parentHash);
-      throw new RpcUnavailableError(`${rpc.url} answered blocks of two histories at ${block.number}`);
+      throw new RpcUnavailableError(`${rpc.name} answered blocks of two histories at ${block.number}`);
     }
     previous = block;
   }
@@ -80,7 +80,7 @@ function collectEvents(rpc: Rpc, blocks: readonly ScannedBlock[], logs: readonly
   const events: SeenEvent[] = [];
   for (const log of logs) {
     if (hashes.get(log.blockNumber) !== log.blockHash) {
-      throw new RpcUnavailableError(`${rpc.url} answered a log of another history at ${log.blockNumber}`);
+      throw new RpcUnavailableError(`${rpc.name} answered a log of another history at ${log.blockNumber}`);
     }
     const event = decodeLog(log);
     if (event !== null) events.push({ log, event });

@@ -1,14 +1,17 @@
-/** Why inventory is not safe to quote against. */
-export type NotReadyReason =
-  | 'missing_canonical_state'
-  | 'startup_catch_up'
-  | 'integrity_halt'
-  | 'operator_halt'
-  | 'failed_write'
-  | 'stale_ledger'
-  | 'chain_stalled'
-  /** Of a process that waits for another one's logs. */
-  | 'standby';
+import type { Address } from '../../core/types.js';
+
+/** Why inventory is not safe to quote against; the last one is that of a process that waits for another one's logs. */
+export const NOT_READY_REASONS = [
+  'missing_canonical_state',
+  'startup_catch_up',
+  'integrity_halt',
+  'operator_halt',
+  'failed_write',
+  'stale_ledger',
+  'chain_stalled',
+  'standby',
+] as const;
+export type NotReadyReason = (typeof NOT_READY_REASONS)[number];
 
 export interface Readiness {
   ready: boolean;
@@ -28,6 +31,11 @@ export interface WatcherStatus {
   lastSuccessfulScanMs: number;
   catchingUp: boolean;
   failedWrite: boolean;
+  /**
+   * What the vault held at the last scanned block beyond what all rows add up to, per token: zero, or less when it lacks something. Empty
+   * before this process scanned anything.
+   */
+  solvency: readonly { token: Address; differenceUnits: bigint }[];
   halt: { code: string; message: string; byOperator: boolean } | null;
 }
 
@@ -42,6 +50,7 @@ export const beforeFirstScan = (deploymentBlock: number): WatcherStatus => ({
   lastSuccessfulScanMs: 0,
   catchingUp: true,
   failedWrite: false,
+  solvency: [],
   halt: null,
 });
 
@@ -53,7 +62,7 @@ export const MAX_HEAD_AGE_MS = 10_000;
 export const CATCH_UP_BLOCKS = 2;
 
 /** The first reason that holds, in the order in which an operator should look. */
-export function judgeReadiness(status: WatcherStatus, nowMs: number): Readiness {
+export function judgeReadiness(status: Omit<WatcherStatus, 'solvency'>, nowMs: number): Readiness {
   const notReady = (reason: NotReadyReason): Readiness => ({ ready: false, reason });
   if (status.halt !== null) return notReady(status.halt.byOperator ? 'operator_halt' : 'integrity_halt');
   if (status.scannedBlockHash === null) return notReady('missing_canonical_state');

@@ -3,7 +3,9 @@ import { hexToBytes } from '../../core/hash.js';
 import { createMarket } from '../../core/market.js';
 import type { Address, Hex, Market, Token } from '../../core/types.js';
 import type { ChainEvent } from '../chain/logs.js';
-import { toQuantity, type Rpc } from '../chain/rpc.js';
+import { RpcUnavailableError, toQuantity, type Rpc } from '../chain/rpc.js';
+import type { KnownBlock } from './canonical.js';
+import { parseHeader, requireHeader } from './headers.js';
 
 const SYMBOL = '0x95d89b41';
 const DECIMALS = '0x313ce567';
@@ -39,18 +41,26 @@ function decodeSymbol(data: Hex): string {
   return text(bytes.subarray(64, 64 + length));
 }
 
-/** Balance of `holder` in each token at the end of a block. */
+/**
+ * Balance of `holder` in each token at the end of a block. Throws RpcUnavailableError when the endpoint that answers has another block at
+ * that height: what it says of holdings is of another history, and must neither halt the ledger nor be booked.
+ */
 export async function readBalancesAt(
   rpc: Rpc,
   holder: Address,
   tokens: readonly Address[],
-  blockNumber: number,
+  block: KnownBlock,
 ): Promise<bigint[]> {
-  const answers = await rpc.batch(
-    tokens.map((token) => ({
-      method: 'eth_call',
-      params: [{ to: token, data: `${BALANCE_OF}${holder.slice(2).padStart(64, '0')}` }, toQuantity(blockNumber)],
-    })),
-  );
-  return answers.map((answer) => BigInt(answer as Hex));
+  const at = toQuantity(block.number);
+  const data = `${BALANCE_OF}${holder.slice(2).padStart(64, '0')}`;
+  // Behind the balances, and in one request with them, so that it is the same endpoint's, and none the older.
+  const [header, ...answers] = (
+    await rpc.batch([
+      ...tokens.map((token) => ({ method: 'eth_call', params: [{ to: token, data }, at] })),
+      { method: 'eth_getBlockByNumber', params: [at, false] },
+    ])
+  ).reverse();
+  if (requireHeader(rpc, parseHeader(header), block.number).hash !== block.hash)
+    throw new RpcUnavailableError(`${rpc.name} has another block ${block.number} than the one that was scanned`);
+  return answers.reverse().map((answer) => BigInt(answer as Hex));
 }

@@ -94,7 +94,13 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
 
   /** Takes everything from what is durable. */
   async function reload(): Promise<void> {
-    for (const market of await readMarkets(db.knex)) if (markets[market.index] === undefined) markets.push(market);
+    const listed = await readMarkets(db.knex);
+    // At once, for others read the list meanwhile; a market that stands stays the object that it is.
+    markets.splice(
+      0,
+      markets.length,
+      ...listed.map((one) => (markets[one.index]?.id === one.id ? markets[one.index]! : one)),
+    );
     const head = await loadLedgerHead(db.knex);
     const rows = await readBalances(db.knex);
     balances = new Map(rows.map((row) => [`${row.account}:${row.token}`, row]));
@@ -149,7 +155,6 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
       return;
     }
     logger.warn({ operatorSeq: request.operatorSeq, reversal }, 'reconciled the ledger as the operator asked');
-    markets.length = 0;
     status.nextBlock = deps.deploymentBlock;
     status.catchingUp = true;
     await reload();
@@ -162,7 +167,7 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
     if (last !== null && observed.number < last.number) {
       // Not a scan: if no endpoint gets further, the ledger grows stale and says so.
       rpc.penalize(`its head is ${observed.number}, and block ${last.number} is scanned already`);
-      logger.warn({ head: observed.number, scanned: last.number, rpc: rpc.url }, 'a node answers an older head');
+      logger.warn({ head: observed.number, scanned: last.number, rpc: rpc.name }, 'a node answers an older head');
       return;
     }
     status.observedHead = observed.number;
@@ -201,7 +206,7 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
       if (error instanceof CanonicalMismatchError && last !== null) return judgeMismatch(last);
       if (error instanceof RpcResponseError && to > from) {
         span = Math.max(1, Math.floor((to - from + 1) / 2));
-        throw new RpcUnavailableError(`${rpc.url} refused blocks ${from} to ${to}: ${error.message}`, error);
+        throw new RpcUnavailableError(`${rpc.name} refused blocks ${from} to ${to}: ${error.message}`, error);
       }
       throw error;
     }
@@ -248,11 +253,12 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
       netCapital: draft.netCapital,
       snapshots: run.snapshots(),
       halt:
+        // First, because only the halt that names it lets a shortfall be committed.
+        holdings.halt ??
         run.faults()[0] ??
         (await unexplainedPost(draft.posts)) ??
         unexplainedSettlement(draft.custody) ??
-        holdings.halt ??
-        (await unbackedClaim(db.knex, { claims: draft.claims, entries }, (account, token) =>
+        (await unbackedClaim(db.knex, { claims: draft.claims, entries }, deps.operator, (account, token) =>
           balanceAfter(entries, account, token),
         )),
     };
@@ -282,6 +288,10 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
     status.durableInventoryRevision = generation;
     status.nextBlock = lastBlock.number + 1;
     status.scannedBlockHash = lastBlock.hash;
+    status.solvency = write.holdings.map(({ token, units }) => ({
+      token,
+      differenceUnits: units + (balances.get(`${VAULT}:${token}`)?.balanceUnits ?? 0n),
+    }));
     if (write.halt !== null) status.halt = { ...write.halt, byOperator: false };
     for (const post of write.posts) deps.snapshots.forget(post.market, post.seq);
     deps.onGeneration(write);
@@ -313,7 +323,7 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
     block: ScannedBlock,
   ): Promise<{ entries: LedgerEntry[]; held: GenerationWrite['holdings']; halt: Halt | null }> {
     const tokens = [...new Set(known.flatMap((market) => [market.base.address, market.quote.address]))];
-    const held = await readBalancesAt(rpc, deps.contracts.custodian, tokens, block.number);
+    const held = await readBalancesAt(rpc, deps.contracts.custodian, tokens, block);
     const surplus: LedgerEntry[] = [];
     let shortfall: Halt | null = null;
     tokens.forEach((token, i) => {

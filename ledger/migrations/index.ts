@@ -6,6 +6,10 @@ import { swaps } from './0005-swaps.js';
 import { reversals } from './0007-reversals.js';
 import { nonceOrder } from './0008-nonce-order.js';
 import { retention } from './0009-retention.js';
+import { advances } from './0010-advances.js';
+import { tradeIds } from './0011-trade-ids.js';
+import { fillCloids } from './0012-fill-cloids.js';
+import { lowerings } from './0013-lowerings.js';
 
 /** One step of the schema. A step that was released never changes; later steps alter what it made. */
 export interface Migration {
@@ -24,4 +28,8 @@ export const migrations: readonly Migration[] = [
   reversals,
   nonceOrder,
   retention,
+  advances,
+  tradeIds,
+  fillCloids,
+  lowerings,
 ];

@@ -23,6 +23,21 @@ const BINARY = {
   logic: { '&&': ['||'], '||': ['&&'] },
 };
 const ASSIGNMENT = { '+=': '-=', '-=': '+=', '|=': '&=', '<<=': '>>=' };
+/** What assembly calls them; a bound is the same comparison with equality, or without it. */
+const BUILTIN = {
+  add: 'sub',
+  sub: 'add',
+  mul: 'div',
+  div: 'mul',
+  and: 'or',
+  or: 'and',
+  xor: 'or',
+  shl: 'shr',
+  shr: 'shl',
+};
+const BUILTIN_KIND = { and: 'bits', or: 'bits', xor: 'bits', shl: 'bits', shr: 'bits' };
+/** Assembly has no semicolon to leave out. */
+const YUL_NOTHING = '{ }';
 /** Without it a contract does not compile. */
 const KEPT_MODIFIERS = new Set(['initializer']);
 
@@ -90,6 +105,20 @@ export function mutantsOf(file, source, ast) {
       case 'RevertStatement':
         add('dropped statement', node, '{}');
         break;
+      case 'YulFunctionCall':
+        mutateBuiltin(node, text, add);
+        break;
+      case 'YulLiteral':
+        if (node.kind === 'number' && parent.nodeType !== 'YulForLoop') add('constant', node, increased(text(node)));
+        break;
+      case 'YulIf':
+        add('dropped check', node.condition, '0');
+        add('forced branch', node.condition, '1');
+        break;
+      case 'YulExpressionStatement':
+      case 'YulAssignment':
+        add('dropped statement', node, YUL_NOTHING);
+        break;
       case 'ModifierInvocation':
         if (node.kind !== 'baseConstructorSpecifier' && !KEPT_MODIFIERS.has(text(node)))
           add('dropped modifier', node, '');
@@ -97,6 +126,24 @@ export function mutantsOf(file, source, ast) {
     }
   });
   return found.sort((a, b) => a.start - b.start || a.length - b.length);
+}
+
+function mutateBuiltin(node, text, add) {
+  const { name } = node.functionName;
+  const [left, right] = node.arguments.map(text);
+  if (name === 'lt' || name === 'gt') {
+    add('bound', node, `iszero(${name === 'lt' ? 'gt' : 'lt'}(${left}, ${right}))`);
+    add('comparison', node, `iszero(${text(node)})`);
+  } else if (name === 'eq') add('comparison', node, `iszero(${text(node)})`);
+  else if (name === 'iszero') add('negation', node, left);
+  else if (BUILTIN[name] !== undefined)
+    add(BUILTIN_KIND[name] ?? 'arithmetic', node, `${BUILTIN[name]}(${left}, ${right})`);
+}
+
+/** A number of assembly plus one, as it is written. */
+function increased(number) {
+  const next = BigInt(number) + 1n;
+  return number.startsWith('0x') ? `0x${next.toString(16)}` : `${next}`;
 }
 
 function mutateBinary(node, text, add) {
@@ -123,11 +170,18 @@ function lineOf(source, offset) {
 function walk(node, visit, parent = {}) {
   if (node === null || typeof node !== 'object') return;
   if (Array.isArray(node)) return node.forEach((one) => walk(one, visit, parent));
-  // A loop counts in one way only, and an endless one proves nothing; assembly is left alone, as are declarations of errors and events.
-  if (['InlineAssembly', 'EventDefinition', 'ErrorDefinition', 'ImportDirective'].includes(node.nodeType)) return;
+  // A loop counts in one way only, and an endless one proves nothing; declarations of errors and events are left alone.
+  if (['EventDefinition', 'ErrorDefinition', 'ImportDirective'].includes(node.nodeType)) return;
   if (typeof node.nodeType === 'string') visit(node, parent);
   for (const [key, value] of Object.entries(node)) {
-    if (key === 'loopExpression' || key === 'typeDescriptions' || key === 'documentation') continue;
+    if (
+      key === 'loopExpression' ||
+      key === 'post' ||
+      key === 'flags' ||
+      key === 'typeDescriptions' ||
+      key === 'documentation'
+    )
+      continue;
     walk(value, visit, typeof node.nodeType === 'string' ? node : parent);
   }
 }

@@ -25,6 +25,10 @@ const RATE_LIMIT_HEADERS: Json = {
   'x-ratelimit-reset': header('end of the window, Unix milliseconds'),
 };
 
+const UNEXPECTED = 'INTERNAL_ERROR: unexpected; the operator finds the cause in the log';
+
+const RETRY_HEADER: Json = { 'retry-after': header('seconds until the next window') };
+
 const ETAG_HEADER: Json = { description: 'names this answer, for If-None-Match', schema: { type: 'string' } };
 
 /** The OpenAPI 3.1 document of the endpoints, in their order. Schemas with an id are shared under `components`. */
@@ -63,11 +67,15 @@ function operation(endpoint: Endpoint, schemaOf: SchemaOf): Json {
   if (endpoint.tagged === true) {
     responses[304] = {
       description: 'The answer to If-None-Match: your copy is still true',
-      headers: RATE_LIMIT_HEADERS,
+      headers: { ...RATE_LIMIT_HEADERS, etag: ETAG_HEADER },
     };
   }
-  for (const [status, description] of Object.entries(endpoint.refusals)) {
-    responses[status] = { description, content: refusalContent(endpoint, schemaOf) };
+  for (const [status, description] of Object.entries({ ...endpoint.refusals, 500: UNEXPECTED })) {
+    responses[status] = {
+      description,
+      headers: status === '429' ? { ...RATE_LIMIT_HEADERS, ...RETRY_HEADER } : RATE_LIMIT_HEADERS,
+      content: refusalContent(endpoint, schemaOf),
+    };
   }
   return {
     operationId: operationId(endpoint),

@@ -29,6 +29,8 @@ export interface PosterFacts {
   transactions: Readonly<Record<string, number>>;
   missedBlocks: number;
   fees: { spentLastHourWei: bigint; budgetWei: bigint | null; lastGasUsed: number | null };
+  /** Why nothing is posted; null while something may be. */
+  blockedBy: string | null;
 }
 
 export interface GatewayFacts {
@@ -46,7 +48,9 @@ export interface MetricSources {
   readiness(): { ready: boolean; reason: string | null };
   /** Of the newest durable generation, and of the scan. Null before the first scan. */
   ledger(): { head: number; nextBlock: number; headTimestampMs: number; scannedMs: number; generation: number } | null;
-  /** Units that a token's rows are away from the vault's holdings: zero, or the ledger halts. */
+  /** What the vault lacked (less than zero) at the last scan, per token: zero, or the ledger halts. Only a watcher knows. */
+  solvency(): readonly { token: string; differenceUnits: bigint }[];
+  /** What came into the vault without a deposit, per token. */
   unattributed(): Promise<readonly { token: string; units: bigint }[]>;
   /** The operator's row in every served token, against the floor below which somebody should top it up. */
   operator(): Promise<readonly { token: string; balanceUnits: bigint; floorUnits: bigint; isBelow: boolean }[]>;
@@ -68,7 +72,7 @@ export interface Metrics {
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 const GWEI = 10n ** 9n;
 
-/** A registry of its own, so that several servers in one process don't meet. Names and meanings are in docs/runbook.md. */
+/** A registry of its own, so that several servers in one process don't meet. Names and meanings are in docs/operators.md. */
 export function createMetrics(sources: MetricSources): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry, prefix: 'curvebook_' });
@@ -105,7 +109,10 @@ function gauge(
 const one = (value: number | null | undefined): [Labels, number][] =>
   value === null || value === undefined ? [] : [[{}, value]];
 
-function ledgerGauges(registry: Registry, { readiness, ledger, unattributed, storage, nowMs }: MetricSources): void {
+function ledgerGauges(
+  registry: Registry,
+  { readiness, ledger, solvency, unattributed, storage, nowMs }: MetricSources,
+): void {
   gauge(registry, ['database_bytes', 'size of the database'], async () => one((await storage()).bytes));
   gauge(registry, ['folded_order_row', 'newest row of the order log that is folded'], async () =>
     one((await storage()).foldedOrderSeq),
@@ -128,6 +135,11 @@ function ledgerGauges(registry: Registry, { readiness, ledger, unattributed, sto
     const facts = ledger();
     return one(facts && (nowMs() - facts.scannedMs) / 1000);
   });
+  gauge(
+    registry,
+    ['solvency_difference_units', 'what the vault holds beyond all rows; less than zero is missing', 'token'],
+    () => solvency().map(({ token, differenceUnits }) => [{ token }, saturated(differenceUnits)]),
+  );
   gauge(registry, ['unattributed_units', 'smallest units in the vault that belong to nobody', 'token'], async () =>
     (await unattributed()).map(({ token, units }) => [{ token }, saturated(units)]),
   );
@@ -193,6 +205,10 @@ function posterGauges(registry: Registry, { poster }: MetricSources): void {
   gauge(registry, ['post_transactions', 'transactions since the start, by what became of them', 'outcome'], () =>
     Object.entries(poster()?.transactions ?? {}).map(([outcome, count]) => [{ outcome }, count]),
   );
+  gauge(registry, ['post_blocked', '1 while nothing may be posted, with the reason; else 0', 'reason'], () => {
+    const facts = poster();
+    return facts === null ? [] : [[{ reason: facts.blockedBy ?? '' }, facts.blockedBy === null ? 0 : 1]];
+  });
   gauge(registry, ['post_missed_blocks', 'blocks that went by while a post waited to be mined'], () =>
     one(poster()?.missedBlocks),
   );
@@ -242,12 +258,12 @@ function requestObserver(registry: Registry): Middleware {
     registers: [registry],
   });
   return async (ctx, next) => {
-    const end = seconds.startTimer();
+    const startedMs = performance.now();
     await next();
     // The pattern, never the path: a label for each address would fill the memory.
     const route = (ctx as { routerPath?: string; _matchedRoute?: unknown })._matchedRoute;
     const name = typeof route === 'string' ? route : 'none';
-    end({ route: name });
+    seconds.observe({ route: name }, (performance.now() - startedMs) / 1_000);
     requests.inc({ method: ctx.method, route: name, status: `${ctx.status}` });
   };
 }

@@ -45,8 +45,7 @@ function readBytes(request: IncomingMessage): Promise<Buffer> {
       if (length > MAX_BODY_BYTES) reject(tooLong());
       else resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, length));
     });
-    // After the end these come too late to say anything.
-    request.on('error', () => reject(endedEarly()));
+    // Also after an error, which nobody needs to listen for; after the end it comes too late to say anything.
     request.on('close', () => request.readableEnded || reject(endedEarly()));
   });
 }

@@ -68,18 +68,31 @@ export function createDraft(view: Pick<AdmissionView, 'book' | 'markets'>, maker
     count: book.openCount(maker),
     lastOid: book.lastOid(),
   };
+  // Methods, which have their names by themselves: the loader names every function that is a property's value when it is made.
   return {
     effects: held.effects,
-    open: (order) => open(held, order),
-    close: (oid, reason = 'canceled') => close(held, oid, reason),
-    order: (oid) => find(held, oid),
-    orderByCloid: (cloid) => {
+    open(order) {
+      return open(held, order);
+    },
+    close(oid, reason = 'canceled') {
+      return close(held, oid, reason);
+    },
+    order(oid) {
+      return find(held, oid);
+    },
+    orderByCloid(cloid) {
       const oid = held.openedCloids.get(cloid);
       return oid === undefined ? own(held, book.orderByCloid(maker, cloid)) : held.opened.get(oid);
     },
-    openCount: () => held.count,
-    bestTicks: (market, side) => bestTicks(held, market, side),
-    exposureUnits: (token) => book.exposureOf(maker, token) + (held.exposure.get(token) ?? 0n),
+    openCount() {
+      return held.count;
+    },
+    bestTicks(market, side) {
+      return bestTicks(held, market, side);
+    },
+    exposureUnits(token) {
+      return book.exposureOf(maker, token) + (held.exposure.get(token) ?? 0n);
+    },
   };
 }
 

@@ -5,6 +5,7 @@ import type { Address, Market } from '../../core/types.js';
 import { signatureBackend } from '../../core/wire/recover.js';
 import { readSignedRequest } from '../../core/wire/request.js';
 import type { SignedRequest } from '../../core/wire/types.js';
+import { LogFoldedError } from '../../ledger/errors.js';
 import { readMakers, readOperatorState } from '../../ledger/operator-log.js';
 import type { OperatorState } from '../../ledger/operator-log.js';
 import { appendOrderRows, readOrderRows } from '../../ledger/order-log.js';
@@ -62,7 +63,10 @@ export interface Gateway {
   isActive: () => boolean;
   /** Wakes the follower: a generation has become durable. */
   onGeneration: () => void;
-  /** Follows the ledger and operator logs, and carries out scheduled cancels, until the signal stops it. */
+  /**
+   * Follows the ledger and operator logs, and carries out scheduled cancels, until the signal stops it. Rejects with LogFoldedError
+   * when a standby slept so long that rows which it lacks were folded; what it holds stays as it is, and a new gateway is due.
+   */
   run: (signal: AbortSignal) => Promise<void>;
   /** Resolves when everything submitted so far has been answered. */
   idle: () => Promise<void>;
@@ -111,7 +115,13 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
     if (commits.isLost()) throw standby();
     if (!NEVER_LIMITED.has(type)) refuseFailing(hint);
     if (type === 'approveAgent') return submitApproval(request, hint);
-    const verified = await verify(request, hint);
+    const options = { sources: config.sources, resolve, hint };
+    let verified = verifyRequest(request, options);
+    if (verified !== null && verified.standing.kind !== 'active') {
+      // An approval may be newer than what was last read, so nobody is called unknown before the operator log was asked.
+      await refreshOperator();
+      verified = verifyRequest(request, options);
+    }
     if (verified === null || verified.standing.kind === 'unknown') countFailure(hint);
     if (verified === null) return refused(REFUSALS.badSignature());
     if (request.vaultAddress !== null) return refused(REFUSALS.vault(request.vaultAddress));
@@ -152,15 +162,6 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
     if (address !== undefined) failures.count(address);
   }
 
-  /** An approval may be newer than what was last read, so nobody is called unknown before the operator log was asked. */
-  async function verify(request: SignedRequest, hint: ConnectionHint) {
-    const options = { sources: config.sources, resolve, hint };
-    const verified = verifyRequest(request, options);
-    if (verified === null || verified.standing.kind === 'active') return verified;
-    await refreshOperator();
-    return verifyRequest(request, options);
-  }
-
   /** Reads the operator log once more; a read that is already under way may be too old, so then another one follows it. */
   function refreshOperator(): Promise<void> {
     if (reading === null) {
@@ -188,9 +189,11 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
   async function closeOrders(): Promise<void> {
     const { book } = state.committed();
     if (sleepMs() === 0) await commits.submit({ type: 'trigger' });
+    const { suspended, delisted } = operator;
+    const leaving = new Set([...delisted].flatMap((market) => [...book.makersIn(market)]));
     const makers = book
       .makersWithOrders()
-      .filter((maker) => operator.suspended.has(maker) || isShort(book, maker, state.inventory.available));
+      .filter((maker) => suspended.has(maker) || leaving.has(maker) || isShort(book, maker, state.inventory.available));
     await Promise.all(makers.map((maker) => commits.submit({ type: 'close', maker })));
   }
 
@@ -215,6 +218,7 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
       try {
         await step();
       } catch (error) {
+        if (error instanceof LogFoldedError) throw error;
         logger.error({ err: error }, 'following the ledger log failed; it will be tried again');
         await delay(config.pollMs, undefined, { signal }).catch(() => undefined);
       }

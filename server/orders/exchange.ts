@@ -13,9 +13,12 @@ export interface RequestOrigin {
 export function exchangeHandler(gateway: Gateway): (body: unknown, origin: RequestOrigin) => Promise<ExchangeReply> {
   const hints = new WeakMap<Socket, ConnectionHint>();
   return async (body, { socket, address }) => {
-    const hint = hints.get(socket) ?? {};
+    let hint = hints.get(socket);
+    if (hint === undefined) {
+      hint = {};
+      hints.set(socket, hint);
+    }
     hint.address = address;
-    hints.set(socket, hint);
     return (await gateway.submit(body, hint)).reply;
   };
 }

@@ -9,7 +9,11 @@ const WINDOW_MS = 60_000;
 /** Addresses remembered at once. */
 const MAX_ADDRESSES = 50_000;
 
-/** Counts failures per address in windows of a minute that begin with the first one. */
+/**
+ * Counts failures per address in windows of a minute that begin with the first one. Not the library that limits the other routes:
+ * that one answers by a promise, while this is asked in front of every signed action, keeps a timer for each address and any number of
+ * addresses, which whoever sends bad signatures may choose, and knows no clock but the system's.
+ */
 export function createFailureLimit(perMinute: number, clock: () => number): FailureLimit {
   const windows = new Map<string, { startMs: number; failures: number }>();
 

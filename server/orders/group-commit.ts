@@ -45,6 +45,8 @@ interface Waiting<E, R> {
 
 /** Most entries in one transaction. */
 const MAX_GROUP = 256;
+/** Most turns of the event loop that a group waits for more entries. */
+const MAX_TURNS = 4;
 
 /**
  * Self-clocked group commit: whatever queued up while the last transaction ran is judged and committed in the next one. A group
@@ -75,12 +77,23 @@ export function createGroupCommit<E, R>(
     if (scheduled) return;
     scheduled = true;
     tail = tail.then(async () => {
-      // One turn of the event loop lets every request that has arrived by now join; SQLite holds the loop while it commits.
-      await nextTurn();
+      await gather();
       scheduled = false;
       await runGroup(queue.splice(0, MAX_GROUP));
       if (queue.length > 0) schedule();
     });
+  }
+
+  /**
+   * One turn of the event loop lets every request that has arrived by now join; SQLite holds the loop while it commits. Reading those
+   * takes a while, in which others arrive, so that turns go on as long as they bring some, up to a limit.
+   */
+  async function gather(): Promise<void> {
+    for (let turn = 0; turn < MAX_TURNS; turn += 1) {
+      const { length } = queue;
+      await nextTurn();
+      if (queue.length === length) return;
+    }
   }
 
   /** Answers every member of the group, one way or the other; it never rejects. */

@@ -111,10 +111,10 @@ export function createHistory(
     const entry = oid === undefined ? undefined : tracked.get(oid);
     if (entry === undefined) return undefined;
     const { order, close } = entry;
+    // Also when it was closed before: after a restart, fills are known before the rows, and the answer must be the same.
+    if (isFilled(entry)) return { order, state: 'filled', stateMs: null };
     if (close !== null) return { order, state: close.state, stateMs: close.ms };
-    return isFilled(entry)
-      ? { order, state: 'filled', stateMs: null }
-      : { order, state: 'open', stateMs: order.placedMs };
+    return { order, state: 'open', stateMs: order.placedMs };
   }
 
   // Orders count as closed in the order in which they were, so that the oldest of them go first.

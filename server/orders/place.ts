@@ -25,6 +25,7 @@ export function placeOrder(
   if (!view.readiness.ready) return { error: REFUSALS.notReady(view.readiness.reason ?? 'unknown') };
   const market = marketOf(view.markets, entry.a);
   if (market === undefined) return { error: REFUSALS.unknownAsset(entry.a) };
+  if (view.delisted.has(market.index)) return { error: REFUSALS.delisted(entry.a) };
   const read = readOrder(entry, market);
   if (typeof read === 'string') return { error: read };
   const order: NewOrder = options.postOnly ? { ...read, tif: 'Alo' } : read;

@@ -1,5 +1,5 @@
 import type { Book } from '../../core/book.js';
-import type { Address, OrderEffect, OrderLogRow } from '../../core/types.js';
+import type { Address, CloseReason, OpenOrder, OrderEffect, OrderLogRow } from '../../core/types.js';
 import type { SignedRequest } from '../../core/wire/types.js';
 import { judgeAction } from './actions/registry.js';
 import type { AdmittedAction } from './actions/registry.js';
@@ -78,14 +78,16 @@ export function createPlanner(deps: PlannerDeps): (entry: Entry) => Plan<Exchang
     );
   }
 
-  /** Closes all orders of a suspended maker, and what the inventory of any other no longer backs. */
+  /** Closes all orders of a suspended maker; of any other those in delisted markets, and what its inventory no longer backs then. */
   function planClose(maker: Address, nowMs: number): OrderLogRow[] {
     const { book } = state.planned();
-    const effects = deps.operator().suspended.has(maker)
-      ? closesOf(book, maker, 'suspended')
-      : closeForShortage(book, state.markets, maker, state.inventory.available);
-    if (effects.length === 0) return [];
-    return [append({ timeMs: nowMs, maker, signer: null, nonce: null, kind: 'close', effects })];
+    const { suspended, delisted } = deps.operator();
+    const close = (effects: OrderEffect[]): OrderLogRow[] =>
+      effects.length === 0 ? [] : [append({ timeMs: nowMs, maker, signer: null, nonce: null, kind: 'close', effects })];
+    if (suspended.has(maker)) return close(closesOf(book, maker, 'suspended'));
+    const inDelisted = (order: OpenOrder): boolean => delisted.has(order.market);
+    const rows = delisted.size === 0 ? [] : close(closesOf(book, maker, 'delisted', inDelisted));
+    return [...rows, ...close(closeForShortage(book, state.markets, maker, state.inventory.available))];
   }
 
   function planSigned(entry: Extract<Entry, { type: 'signed' }>, nowMs: number): Plan<ExchangeReply> {
@@ -119,8 +121,10 @@ export function createPlanner(deps: PlannerDeps): (entry: Entry) => Plan<Exchang
       markets: state.markets,
       available: state.inventory.available,
       readiness: deps.readiness(),
-      isAccount: (address) =>
-        resolveAccount(address, { operator, hasLedgerRow: state.inventory.has }).kind !== 'unknown',
+      delisted: operator.delisted,
+      isAccount(address) {
+        return resolveAccount(address, { operator, hasLedgerRow: state.inventory.has }).kind !== 'unknown';
+      },
       nowMs,
     });
   }
@@ -135,5 +139,12 @@ export function createPlanner(deps: PlannerDeps): (entry: Entry) => Plan<Exchang
   };
 }
 
-const closesOf = (book: Book, maker: Address, reason: 'scheduledCancel' | 'suspended'): OrderEffect[] =>
-  book.openOrders(maker).map(({ oid }) => ({ type: 'close', oid, reason }));
+function closesOf(
+  book: Book,
+  maker: Address,
+  reason: CloseReason,
+  applies: (order: OpenOrder) => boolean = () => true,
+): OrderEffect[] {
+  const orders = book.openOrders(maker).filter(applies);
+  return orders.map(({ oid }) => ({ type: 'close', oid, reason }));
+}

@@ -56,6 +56,7 @@ export const REFUSALS = {
   // One entry of a batch.
   notReady: refusal('not_ready', (reason: string) => `The ledger is not ready: ${reason}`),
   unknownAsset: refusal('unknown_asset', (asset: number) => `Unknown asset. asset=${asset}`),
+  delisted: refusal('market_delisted', (asset: number) => `Asset is delisted. asset=${asset}`),
   offTick: refusal('off_tick', (asset: number) => `Price must be divisible by tick size. asset=${asset}`),
   badPrice: refusal('bad_price', () => 'Order has invalid price.'),
   offLot: refusal('off_lot', () => 'Order has invalid size.'),

@@ -1,15 +1,17 @@
 import type { Agents } from '../../core/book/agents.js';
 import type { Address } from '../../core/types.js';
 
-/** Approvals and suspensions as the operator log tells them. */
+/** Approvals, suspensions and delistings as the operator log tells them. */
 export interface OperatorView {
   approved: ReadonlySet<Address>;
   suspended: ReadonlySet<Address>;
+  /** Indexes of markets. */
+  delisted: ReadonlySet<number>;
 }
 
 /** What a recovered address is judged by. */
 export interface SignerView {
-  operator: OperatorView;
+  operator: Pick<OperatorView, 'approved' | 'suspended'>;
   agents: Pick<Agents, 'byAddress'>;
   hasLedgerRow: (account: Address) => boolean;
   nowMs: number;

@@ -58,6 +58,8 @@ export interface AdmissionView {
   /** Unreserved balance after the last durable generation, in units of the token. */
   available: (maker: Address, token: Address) => bigint;
   readiness: Readiness;
+  /** Indexes of markets that take no orders. */
+  delisted: ReadonlySet<number>;
   agents: Agents;
   /** Whether the address is or was an approved maker, or has a ledger row. */
   isAccount: (address: Address) => boolean;

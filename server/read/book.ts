@@ -58,8 +58,7 @@ export function bookHandler(deps: ReadDeps): RouterMiddleware {
   return (ctx) => {
     const market = marketOf(deps.markets(), ctx.params.pair ?? '');
     const { stem } = levelsOf(market);
-    const isLive = deps.feed.feedLive(market.index);
-    const heardMs = deps.feed.heardMs(market.index);
+    const { isLive, heardMs } = deps.feed(market.index);
     sendTagged(ctx, `W/"${stem.tag}.${isLive ? 1 : 0}.${heardMs.toString(36)}"`, () => {
       const ageMs = Math.max(deps.nowMs() - heardMs, 0);
       return withTail(stem, `${isLive},"age_ms":${ageMs}}`);

@@ -39,6 +39,8 @@ export interface ReadStore {
   /** What names the newest fill of the market: another name after every change of its fills; empty without any. */
   newestFill(market: number): Promise<string>;
   explainedFill(market: number, fillSeq: number): Promise<ExplainedFill | null>;
+  /** Another text after every change of the ledger's rows. */
+  ledgerVersion(): Promise<string>;
   /** Fees per taker and token, with the taker's ledger balance in that token. */
   takerFees(): Promise<(TakerFee & { balanceUnits: bigint })[]>;
   /** Claims of an account, and at most `limit` of its newest custody events, newest last. */
@@ -68,9 +70,9 @@ export interface WithdrawalState {
 /** How fresh the quotes of a market are. */
 export interface FeedStatus {
   /** A maker with standing quotes in the market has an open feed session. */
-  feedLive(market: number): boolean;
+  isLive: boolean;
   /** When the newest action was accepted of a maker with standing quotes in the market; without any, when this process began. */
-  heardMs(market: number): number;
+  heardMs: number;
 }
 
 /** Where the scan of the chain stands now; block numbers are null until the chain has been asked once. */
@@ -99,7 +101,7 @@ export interface ReadDeps {
   markets(): readonly Market[];
   /** Acknowledged orders only. A function, because a gateway that takes over starts with a new book. */
   book(): Pick<Book, 'levels' | 'version'>;
-  feed: FeedStatus;
+  feed(market: number): FeedStatus;
   readiness(): Readiness;
   /** The halt that stands now, null for none. */
   halt(): { code: string; message: string; byOperator: boolean } | null;

@@ -14,33 +14,28 @@ export interface FeedSources {
   startedMs: number;
 }
 
-interface Known {
+interface Known extends FeedStatus {
   book: QuotedBook;
   /** Any accepted action, a fill that closes an order, and any session may change what is known. */
   orderSeq: number;
   version: number;
   sessions: number;
-  isLive: boolean;
-  heardMs: number;
 }
 
 /**
  * Freshness of a market's quotes, from the makers that have standing ones. Without any, the market is not live, and it was last heard
  * of when the process began. Looks at the makers once per change.
  */
-export function createFeed(sources: FeedSources): FeedStatus {
+export function createFeed(sources: FeedSources): (market: number) => FeedStatus {
   const known = new Map<number, Known>();
 
   function look(market: number): Known {
     const book = sources.book();
-    const key = { orderSeq: book.lastOrderSeq(), version: book.version(market), sessions: sources.sessions.version() };
+    const orderSeq = book.lastOrderSeq();
+    const version = book.version(market);
+    const sessions = sources.sessions.version();
     const last = known.get(market);
-    if (
-      last?.book === book &&
-      last.orderSeq === key.orderSeq &&
-      last.version === key.version &&
-      last.sessions === key.sessions
-    ) {
+    if (last?.book === book && last.orderSeq === orderSeq && last.version === version && last.sessions === sessions) {
       return last;
     }
     let heardMs: number | null = null;
@@ -49,10 +44,10 @@ export function createFeed(sources: FeedSources): FeedStatus {
       heardMs = Math.max(heardMs ?? 0, sources.lastActionMs(maker) ?? sources.startedMs);
       isLive ||= sources.sessions.isOpen(maker);
     }
-    const found = { book, ...key, isLive, heardMs: heardMs ?? sources.startedMs };
+    const found = { book, orderSeq, version, sessions, isLive, heardMs: heardMs ?? sources.startedMs };
     known.set(market, found);
     return found;
   }
 
-  return { feedLive: (market) => look(market).isLive, heardMs: (market) => look(market).heardMs };
+  return look;
 }

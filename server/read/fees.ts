@@ -2,7 +2,9 @@ import type { RouterMiddleware } from '@koa/router';
 import { z } from 'zod';
 import { formatUnits } from '../../core/amounts.js';
 import type { Address, Market, Token } from '../../core/types.js';
-import type { ReadDeps } from './deps.js';
+import type { ReadDeps, ReadStore } from './deps.js';
+import { createRemembered } from './remembered.js';
+import { render, type Rendered } from './rendered.js';
 import { addressSchema, decimalSchema, signedDecimalSchema } from './schemas.js';
 
 /** `accrued` only grows; `balance` is the address's whole ledger balance in that token, whatever it came from. */
@@ -10,25 +12,36 @@ const feeSchema = z.strictObject({ token: z.string(), accrued: decimalSchema, ba
 
 export const feesSchema = z.array(z.strictObject({ taker: addressSchema, fees: z.array(feeSchema) }));
 
-/** GET /v0/fees: one row per taker that was ever credited a fee. */
+/**
+ * GET /v0/fees: one row per taker that was ever credited a fee. Written once per generation, with which alone totals and balances change;
+ * a look at the newest one tells whether they have.
+ */
 export function feesHandler(deps: ReadDeps): RouterMiddleware {
+  const remembered = createRemembered<Rendered>();
   return async (ctx) => {
-    const tokens = tokensOf(deps.markets());
-    const rows = new Map<Address, z.infer<typeof feeSchema>[]>();
-    for (const { taker, token: address, accruedUnits, balanceUnits } of await deps.store.takerFees()) {
-      const token = tokens.get(address);
-      if (token === undefined || accruedUnits === 0n) continue;
-      const fees = rows.get(taker) ?? [];
-      rows.set(taker, fees);
-      fees.push({
-        token: token.symbol,
-        accrued: formatUnits(accruedUnits, token.decimals),
-        balance: formatUnits(balanceUnits, token.decimals),
-      });
-    }
-    const body: z.infer<typeof feesSchema> = [...rows].map(([taker, fees]) => ({ taker, fees }));
+    const markets = deps.markets();
+    const name = `${await deps.store.ledgerVersion()} ${markets.length}`;
+    const { body } = await remembered.get(name, async () => render(feeRows(markets, await deps.store.takerFees())));
+    ctx.set('Content-Type', 'application/json; charset=utf-8');
     ctx.body = body;
   };
+}
+
+function feeRows(markets: readonly Market[], totals: Awaited<ReturnType<ReadStore['takerFees']>>) {
+  const tokens = tokensOf(markets);
+  const rows = new Map<Address, z.infer<typeof feeSchema>[]>();
+  for (const { taker, token: address, accruedUnits, balanceUnits } of totals) {
+    const token = tokens.get(address);
+    if (token === undefined || accruedUnits === 0n) continue;
+    const fees = rows.get(taker) ?? [];
+    rows.set(taker, fees);
+    fees.push({
+      token: token.symbol,
+      accrued: formatUnits(accruedUnits, token.decimals),
+      balance: formatUnits(balanceUnits, token.decimals),
+    });
+  }
+  return [...rows].map(([taker, fees]): z.infer<typeof feesSchema>[number] => ({ taker, fees }));
 }
 
 function tokensOf(markets: readonly Market[]): Map<Address, Token> {

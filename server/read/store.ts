@@ -24,6 +24,10 @@ export function createReadStore(db: Db): ReadStore {
       })),
     recentFills: (market, limit) => recentFills(db.knex, market, limit),
     newestFill: (market) => newestFill(db.knex, market),
+    ledgerVersion: async () => {
+      const newest = await lastGeneration(db.knex);
+      return newest === null ? '' : `${newest.generation}:${newest.blockHash}`;
+    },
     takerFees: () => readTakerFees(db.knex),
     withdrawals: (account, limit) =>
       readTx(db, async (tx) => ({

@@ -35,6 +35,8 @@ export interface Connection {
 
 /** Longest part of a message that an error names. */
 const ECHO_CHARS = 1_000;
+/** Levels of a subscription, which is echoed: the serialiser gives up where the parser does not. */
+const MAX_NESTING = 8;
 
 /** `lost` ends the connection when updates of it could not be read. */
 export function createConnection(deps: ConnectionDeps, outbox: Outbox, address: string, lost: () => void): Connection {
@@ -55,6 +57,7 @@ export function createConnection(deps: ConnectionDeps, outbox: Outbox, address: 
       return malformed(text);
     }
     if (method === 'ping') outbox.reply(PONG);
+    else if (nestsDeeper(message.subscription, MAX_NESTING)) malformed(text);
     else if (method === 'subscribe') subscribe(message.subscription);
     else if (method === 'unsubscribe') unsubscribe(message.subscription);
     else if (method === 'post') post(message, text);
@@ -86,6 +89,8 @@ export function createConnection(deps: ConnectionDeps, outbox: Outbox, address: 
     if (subscriptions.size >= limits.maxSubscriptions) return complain('Invalid subscription', value);
     subscriptions.set(subscription.key, subscription);
     outbox.reply(acknowledgement('subscribe', value));
+    // The acknowledgement may have been one frame too many.
+    if (closed) return;
     if ('user' in subscription) updates.subscribe(subscription.type, subscription.user, self);
     else books.subscribe(subscription.key, subscription, outbox);
   }
@@ -155,6 +160,12 @@ export function createConnection(deps: ConnectionDeps, outbox: Outbox, address: 
       subscriptions.clear();
     },
   };
+}
+
+/** Whether a parsed value has lists or objects inside each other on more levels than these. */
+function nestsDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return levels === 0 || Object.values(value).some((inner) => nestsDeeper(inner, levels - 1));
 }
 
 const SHAPE_TEXT = 'Failed to deserialize the JSON body into the target type';

@@ -14,6 +14,8 @@ export interface StreamLimits {
   /** Events that a connection may be behind, and for how long. */
   retainedEvents: number;
   retainedMs: number;
+  /** A connection that is given up has this long to read what the socket holds, and the close code behind it. */
+  farewellMs: number;
   /** Changes of a book are gathered this long before it is pushed. */
   coalesceMs: number;
   /** Books and mids that did not change are pushed again after this long. */
@@ -30,6 +32,7 @@ export const STREAM_LIMITS: StreamLimits = {
   maxQueueBytes: 4 * 1024 * 1024,
   retainedEvents: 100_000,
   retainedMs: 600_000,
+  farewellMs: 10_000,
   coalesceMs: 50,
   repeatMs: 5_000,
 };

@@ -38,78 +38,101 @@ interface Waiting {
 
 type Limits = Pick<StreamLimits, 'highWaterBytes' | 'maxQueueBytes' | 'retainedEvents' | 'retainedMs'>;
 
+const AS_TEXT = { binary: false } as const;
+
+/**
+ * A class, unlike most things here: an event goes to a thousand connections in a row, each of which is cold in the processor's cache,
+ * and every closure on the way to the socket would be another object to fetch.
+ */
+class QueuedOutbox implements Outbox {
+  private closed = false;
+  private draining = false;
+  private queuedBytes = 0;
+  private readonly queue: Waiting[] = [];
+  private readonly states = new Map<string, Buffer>();
+
+  constructor(
+    private readonly socket: OutSocket,
+    private readonly limits: Limits,
+    private readonly clock: () => number,
+    private readonly close: (reason: CloseReason) => void,
+  ) {}
+
+  reply(frame: Buffer): void {
+    this.push(frame, null);
+  }
+
+  event(event: EventFrame): void {
+    this.push(event.frame, event);
+  }
+
+  latest(key: string, frame: Buffer): void {
+    if (this.closed) return;
+    if (this.draining) this.states.set(key, frame);
+    else this.send(frame);
+  }
+
+  drop(key: string): void {
+    this.states.delete(key);
+  }
+
+  check(lastSeq: number): void {
+    const oldest = this.queue.find((waiting) => waiting.event !== null)?.event;
+    if (oldest === undefined || oldest === null) return;
+    const { retainedEvents, retainedMs } = this.limits;
+    const isBehind = lastSeq - oldest.seq >= retainedEvents || this.clock() - oldest.timeMs > retainedMs;
+    if (isBehind) this.fail(CLOSE.behind);
+  }
+
+  private push(frame: Buffer, event: EventFrame | null): void {
+    if (this.closed) return;
+    if (!this.draining) return this.send(frame);
+    this.queue.push({ frame, event });
+    this.queuedBytes += frame.length;
+    if (this.queuedBytes > this.limits.maxQueueBytes) this.fail(CLOSE.queueFull);
+    else if (event !== null) this.check(event.seq);
+  }
+
+  /** Hands a frame to the socket; a frame that fills it asks to be told when it is gone. */
+  private send(frame: Buffer): void {
+    const { socket } = this;
+    if (socket.bufferedAmount + frame.length < this.limits.highWaterBytes) return socket.send(frame, AS_TEXT);
+    this.draining = true;
+    socket.send(frame, AS_TEXT, () => {
+      this.draining = false;
+      this.drain();
+    });
+  }
+
+  private drain(): void {
+    let sent = 0;
+    while (!this.closed && !this.draining && sent < this.queue.length) {
+      const { frame } = this.queue[sent]!;
+      this.queuedBytes -= frame.length;
+      sent += 1;
+      this.send(frame);
+    }
+    if (!this.closed) this.queue.splice(0, sent);
+    for (const [key, frame] of this.states) {
+      if (this.closed || this.draining) return;
+      this.states.delete(key);
+      this.send(frame);
+    }
+  }
+
+  private fail(reason: CloseReason): void {
+    if (this.closed) return;
+    this.closed = true;
+    this.queue.length = 0;
+    this.states.clear();
+    this.close(reason);
+  }
+}
+
 /** `close` is called at most once, when the connection is too slow; nothing is sent after it. */
-export function createOutbox(
+export const createOutbox = (
   socket: OutSocket,
   limits: Limits,
   clock: () => number,
   close: (reason: CloseReason) => void,
-): Outbox {
-  const queue: Waiting[] = [];
-  const states = new Map<string, Buffer>();
-  let queuedBytes = 0;
-  let draining = false;
-  let closed = false;
-
-  function fail(reason: CloseReason): void {
-    if (closed) return;
-    closed = true;
-    queue.length = 0;
-    states.clear();
-    close(reason);
-  }
-
-  /** Hands a frame to the socket; a frame that fills it asks to be told when it is gone. */
-  function send(frame: Buffer): void {
-    if (socket.bufferedAmount + frame.length < limits.highWaterBytes) return socket.send(frame, { binary: false });
-    draining = true;
-    socket.send(frame, { binary: false }, () => {
-      draining = false;
-      drain();
-    });
-  }
-
-  function drain(): void {
-    let sent = 0;
-    while (!closed && !draining && sent < queue.length) {
-      const { frame } = queue[sent]!;
-      queuedBytes -= frame.length;
-      sent += 1;
-      send(frame);
-    }
-    if (!closed) queue.splice(0, sent);
-    for (const [key, frame] of states) {
-      if (closed || draining) return;
-      states.delete(key);
-      send(frame);
-    }
-  }
-
-  function push(frame: Buffer, event: EventFrame | null): void {
-    if (closed) return;
-    if (!draining) return send(frame);
-    queue.push({ frame, event });
-    queuedBytes += frame.length;
-    if (queuedBytes > limits.maxQueueBytes) fail(CLOSE.queueFull);
-    else if (event !== null) check(event.seq);
-  }
-
-  function check(lastSeq: number): void {
-    const oldest = queue.find((waiting) => waiting.event !== null)?.event;
-    if (oldest === undefined || oldest === null) return;
-    const behind = lastSeq - oldest.seq >= limits.retainedEvents || clock() - oldest.timeMs > limits.retainedMs;
-    if (behind) fail(CLOSE.behind);
-  }
-
-  return {
-    reply: (frame) => push(frame, null),
-    event: (event) => push(event.frame, event),
-    latest(key, frame) {
-      if (closed) return;
-      if (draining) states.set(key, frame);
-      else send(frame);
-    },
-    drop: (key) => states.delete(key),
-    check,
-  };
-}
+): Outbox => new QueuedOutbox(socket, limits, clock, close);

@@ -2,6 +2,7 @@ import type { IncomingMessage, Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { WebSocketServer } from 'ws';
 import type { WebSocket } from 'ws';
+import { clientAddress } from '../client-address.js';
 import type { Gateway } from '../orders/engine.js';
 import type { InfoDeps } from '../orders/info/types.js';
 import type { GatewayLogger } from '../orders/types.js';
@@ -23,7 +24,7 @@ export interface StreamDeps {
   logger: GatewayLogger;
   /** Unix milliseconds. */
   clock: () => number;
-  /** Takes the client address from X-Forwarded-For. */
+  /** Takes the client address from the end of X-Forwarded-For. */
   trustProxy?: boolean;
   limits?: Partial<StreamLimits>;
 }
@@ -35,7 +36,7 @@ export interface Stream {
 }
 
 const PATH = '/ws';
-/** How long a closing connection may take to say goodbye. */
+/** How long a closing connection may take to say goodbye, unless it is one that was too slow before. */
 const CLOSE_GRACE_MS = 1_000;
 const SWEEP_MS = 1_000;
 
@@ -70,21 +71,21 @@ export function serveStream(deps: StreamDeps): Stream {
     if (path !== PATH) return refuseUpgrade(socket, '404 Not Found', 'WebSocket connections are served on /ws');
     if (clients.size >= limits.maxConnections)
       return refuseUpgrade(socket, '503 Service Unavailable', `More than ${limits.maxConnections} connections`);
-    sockets.handleUpgrade(request, socket, head, (accepted) => accept(accepted, addressOf(request)));
-  }
-
-  function addressOf(request: IncomingMessage): string {
-    const forwarded = request.headers['x-forwarded-for'];
-    const named =
-      deps.trustProxy === true && typeof forwarded === 'string' ? forwarded.split(',')[0]?.trim() : undefined;
-    return named ?? request.socket.remoteAddress ?? '';
+    sockets.handleUpgrade(request, socket, head, (accepted) =>
+      accept(accepted, clientAddress(request, deps.trustProxy ?? false)),
+    );
   }
 
   function accept(socket: WebSocket, address: string): void {
+    let ended = false;
+    /** Nothing more is done for the client, because it would not learn of it; what the socket holds and the code are left to read. */
     const end = ({ code, reason }: CloseReason): void => {
+      if (ended) return;
+      ended = true;
       logger.warn({ address, code, reason }, 'gave a connection up');
+      connection.onClose();
       socket.close(code, reason);
-      setTimeout(() => socket.terminate(), CLOSE_GRACE_MS).unref();
+      setTimeout(() => socket.terminate(), limits.farewellMs).unref();
     };
     const outbox = createOutbox(socket, limits, clock, end);
     const client: Client = { socket, outbox, heardMs: clock() };
@@ -99,6 +100,7 @@ export function serveStream(deps: StreamDeps): Stream {
     socket.on('pong', heard);
     socket.on('message', (data, isBinary) => {
       heard();
+      if (ended) return;
       try {
         if (isBinary) outbox.reply(errorFrame('Error parsing JSON into valid websocket request: binary message'));
         else connection.onMessage((data as Buffer).toString('utf8'));

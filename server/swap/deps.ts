@@ -1,5 +1,6 @@
 import type { GasModel } from '../../core/swap/pricing.js';
 import type { Address } from '../../core/types.js';
+import type { SwapOrder } from '../../ledger/swap-log.js';
 import type { Db } from '../../ledger/types.js';
 import type { EthReader } from '../../liquidity/eth.js';
 import type { MarketData } from '../../liquidity/market-data.js';
@@ -30,5 +31,5 @@ export interface SwapDeps {
   readiness(): { ready: boolean; reason: string | null };
   nowMs(): number;
   /** Called after an order is durable, so that the executor need not wait for its next look. */
-  onOrder(): void;
+  onOrder(order: SwapOrder): void;
 }

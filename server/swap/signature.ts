@@ -2,7 +2,7 @@ import { Interface, Signature, TypedDataEncoder, getBytes } from 'ethers';
 import type { OrderTypedData } from '../../core/swap/typed-data.js';
 import { recoverAddress } from '../../core/wire/recover.js';
 import type { Address, Hex } from '../../core/types.js';
-import type { EthReader } from '../../liquidity/eth.js';
+import { isFailedCall, type EthReader } from '../../liquidity/eth.js';
 
 const ACCOUNT = new Interface(['function isValidSignature(bytes32, bytes) view returns (bytes4)']);
 const VALID = '0x1626ba7e';
@@ -30,7 +30,7 @@ export async function acceptedSignature(
     const answer = (await eth.call('eth_call', [{ to: owner, data }, 'latest'])) as Hex;
     return answer.length >= 66 && answer.startsWith(VALID) ? signature : null;
   } catch (error) {
-    if (isAnswer(error)) return null;
+    if (isFailedCall(error)) return null;
     throw error;
   }
 }
@@ -47,9 +47,4 @@ function signedByKey(owner: Address, digest: Hex, signature: Hex): Hex | null {
   } catch {
     return null;
   }
-}
-
-/** The node answered, and its answer is that the call reverts. A node that can't be reached has no code. */
-export function isAnswer(error: unknown): boolean {
-  return typeof (error as { code?: unknown }).code === 'number';
 }

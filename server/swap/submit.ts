@@ -79,7 +79,7 @@ async function accept(
   const acceptance = await acceptOrder(deps.db, order, quote.validToSec);
   if (acceptance.result === 'quoteUsed') return { order: usedQuote(acceptance.order, clientOrderId), isNew: false };
   const isNew = acceptance.result === 'accepted';
-  if (isNew) deps.onOrder();
+  if (isNew) deps.onOrder(acceptance.order);
   return { order: acceptance.order, isNew };
 }
 

@@ -35,12 +35,13 @@ export const tokenListSchema = z.object({
   ),
 });
 
-/** GET /api/v1/tokens?chainId=: the tokens that may be quoted. Without the query all there are, which is one chain's. */
+/** GET /api/v1/tokens?chainId=: the tokens that may be quoted, of this chain only: token lists often hold those of many. */
 export function tokensHandler({ tokens, chainId }: SwapDeps): RouterMiddleware {
+  const served = tokens.filter((token) => token.chainId === chainId);
   return (ctx) => {
     const asked = ctx.query['chainId'];
     if (asked !== undefined && asked !== `${chainId}`) throw badRequest(`chainId must be ${chainId}`);
-    ctx.body = [...tokens];
+    ctx.body = [...served];
   };
 }
 

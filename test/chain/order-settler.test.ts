@@ -263,8 +263,8 @@ describe('signed orders', function () {
       const order = await signed({ minAmountOut: 2_900n * USD });
       const fee = ETHER / 100n;
       const expected = await entrypoint.quote(await weth.getAddress(), await usdc.getAddress(), ETHER - fee);
-      expect([...(await settler.fill.staticCall(fee, false, order))]).to.deep.equal([ETHER, expected]);
-      const { receipt, changes } = await changesOf(() => settler.fill(fee, false, order));
+      expect([...(await settler.fillOnCurve.staticCall(fee, order))]).to.deep.equal([ETHER, expected]);
+      const { receipt, changes } = await changesOf(() => settler.fillOnCurve(fee, order));
       expect(changes).to.deep.equal({
         'owner.weth': -ETHER,
         'custodian.weth': ETHER,
@@ -292,7 +292,7 @@ describe('signed orders', function () {
 
     it('gives the recipient all that the price improved', async () => {
       const quoted = await entrypoint.quote(await weth.getAddress(), await usdc.getAddress(), ETHER);
-      const { changes } = await changesOf(async () => settler.fill(0n, false, await signed()));
+      const { changes } = await changesOf(async () => settler.fillOnCurve(0n, await signed()));
       expect(changes['recipient.usdc']).to.equal(quoted);
       expect(quoted > 2_990n * USD).to.equal(true);
     });
@@ -300,7 +300,7 @@ describe('signed orders', function () {
     it('buys exactly what was signed and takes only what that needs', async () => {
       const order = await buys();
       const cost = await entrypoint.quoteExactOutput(await usdc.getAddress(), await weth.getAddress(), ETHER);
-      const { receipt, changes } = await changesOf(() => settler.fill(USD, true, order));
+      const { receipt, changes } = await changesOf(() => settler.fillOnCurveExactOut(USD, order));
       expect(changes).to.deep.equal({
         'owner.usdc': -(cost + USD),
         'custodian.usdc': cost + USD,
@@ -315,12 +315,12 @@ describe('signed orders', function () {
     it('takes no more than was signed, the fee included', async () => {
       const cost = await entrypoint.quoteExactOutput(await usdc.getAddress(), await weth.getAddress(), ETHER);
       const order = await buys({ maxAmountIn: cost + 5n });
-      expect(await refusal(settler.fill.staticCall(6n, true, order))).to.deep.equal([
+      expect(await refusal(settler.fillOnCurveExactOut.staticCall(6n, order))).to.deep.equal([
         'ExcessiveInput',
         cost,
         cost - 1n,
       ]);
-      const { changes } = await changesOf(() => settler.fill(5n, true, order));
+      const { changes } = await changesOf(() => settler.fillOnCurveExactOut(5n, order));
       expect(changes['owner.usdc']).to.equal(-(cost + 5n));
     });
 
@@ -329,20 +329,20 @@ describe('signed orders', function () {
       await mined(entrypoint.connect(wallet('owner')).setTakerFee(await settler.getAddress(), 10_000n));
       await mined(curveBook.connect(wallet('owner')).setTakerFees(market.id, true));
       const quoted = await entrypoint.quote(await weth.getAddress(), await usdc.getAddress(), ETHER);
-      const { changes } = await changesOf(async () => settler.fill(0n, false, await signed()));
+      const { changes } = await changesOf(async () => settler.fillOnCurve(0n, await signed()));
       expect(changes['recipient.usdc']).to.equal(quoted);
     });
 
     it('refuses a fee above the input, and a price below the limit', async () => {
       const order = await signed();
-      expect(await refusal(settler.fill.staticCall(ETHER + 1n, false, order))).to.deep.equal([
+      expect(await refusal(settler.fillOnCurve.staticCall(ETHER + 1n, order))).to.deep.equal([
         'FeeTooHigh',
         ETHER + 1n,
         ETHER,
       ]);
-      expect((await refusal(settler.fill.staticCall(ETHER, false, order)))[0]).to.equal('ZeroAmount');
+      expect((await refusal(settler.fillOnCurve.staticCall(ETHER, order)))[0]).to.equal('ZeroAmount');
       const out = await entrypoint.quote(await weth.getAddress(), await usdc.getAddress(), ETHER - 10n ** 17n);
-      expect(await refusal(settler.fill.staticCall(10n ** 17n, false, order))).to.deep.equal([
+      expect(await refusal(settler.fillOnCurve.staticCall(10n ** 17n, order))).to.deep.equal([
         'InsufficientOutput',
         out,
         2_990n * USD,
@@ -352,7 +352,7 @@ describe('signed orders', function () {
     it('accepts compact signatures', async () => {
       const order = await signed();
       const compact = { ...order, signature: Signature.from(order.signature as string).compactSerialized };
-      const { changes } = await changesOf(() => settler.fill(0n, false, compact));
+      const { changes } = await changesOf(() => settler.fillOnCurve(0n, compact));
       expect(changes['owner.weth']).to.equal(-ETHER);
     });
   });
@@ -360,11 +360,11 @@ describe('signed orders', function () {
   describe('what the signature does not allow', () => {
     it('works once', async () => {
       const order = await signed();
-      await mined(settler.fill(0n, false, order));
-      expect(await refusal(settler.fill.staticCall(0n, false, order))).to.deep.equal(['InvalidNonce']);
+      await mined(settler.fillOnCurve(0n, order));
+      expect(await refusal(settler.fillOnCurve.staticCall(0n, order))).to.deep.equal(['InvalidNonce']);
       expect(await refusal(settler.fillRoute.staticCall(order, route()))).to.deep.equal(['InvalidNonce']);
       const another = await signed({ nonce: order.nonce, maxAmountIn: ETHER / 2n, minAmountOut: 1n });
-      expect(await refusal(settler.fill.staticCall(0n, false, another))).to.deep.equal(['InvalidNonce']);
+      expect(await refusal(settler.fillOnCurve.staticCall(0n, another))).to.deep.equal(['InvalidNonce']);
     });
 
     it('binds every term', async () => {
@@ -379,7 +379,7 @@ describe('signed orders', function () {
         ['owner', { owner: stranger }],
       ];
       for (const [what, change] of tampered) {
-        const call = settler.fill.staticCall(0n, false, { ...order, ...change });
+        const call = settler.fillOnCurve.staticCall(0n, { ...order, ...change });
         expect(await refusal(call), what).to.deep.equal(['InvalidSigner']);
         const routed = settler.fillRoute.staticCall({ ...order, ...change }, route());
         expect(await refusal(routed), what).to.deep.equal(['InvalidSigner']);
@@ -388,17 +388,17 @@ describe('signed orders', function () {
       const other = { ...order, tokenOut: PERMIT2_ADDRESS };
       expect(await refusal(settler.fillRoute.staticCall(other, route()))).to.deep.equal(['InvalidSigner']);
       const otherSpender = await signOrder(owner, await terms(), { ...domain, spender: stranger });
-      expect(await refusal(settler.fill.staticCall(0n, false, otherSpender))).to.deep.equal(['InvalidSigner']);
+      expect(await refusal(settler.fillOnCurve.staticCall(0n, otherSpender))).to.deep.equal(['InvalidSigner']);
       const otherChain = await signOrder(owner, await terms(), { ...domain, chainId: 1 });
-      expect(await refusal(settler.fill.staticCall(0n, false, otherChain))).to.deep.equal(['InvalidSigner']);
+      expect(await refusal(settler.fillOnCurve.staticCall(0n, otherChain))).to.deep.equal(['InvalidSigner']);
       const byAnother = await signOrder(wallet('taker1'), await terms(), domain);
-      expect(await refusal(settler.fill.staticCall(0n, false, byAnother))).to.deep.equal(['InvalidSigner']);
+      expect(await refusal(settler.fillOnCurve.staticCall(0n, byAnother))).to.deep.equal(['InvalidSigner']);
     });
 
     it('expires', async () => {
       const { timestamp } = (await provider.getBlock('latest'))!;
       const order = await signed({ deadline: BigInt(timestamp) - 1n });
-      expect(await refusal(settler.fill.staticCall(0n, false, order))).to.deep.equal([
+      expect(await refusal(settler.fillOnCurve.staticCall(0n, order))).to.deep.equal([
         'SignatureExpired',
         BigInt(timestamp) - 1n,
       ]);
@@ -408,15 +408,16 @@ describe('signed orders', function () {
       const order = await signed();
       const stranger = wallet('taker1');
       const { address } = stranger;
-      expect(await refusal(settler.connect(stranger).fill.staticCall(0n, false, order))).to.deep.equal([
-        'NotExecutor',
-        address,
-      ]);
+      for (const method of ['fillOnCurve', 'fillOnCurveExactOut'] as const)
+        expect(await refusal(settler.connect(stranger)[method].staticCall(0n, order))).to.deep.equal([
+          'NotExecutor',
+          address,
+        ]);
       expect(await refusal(settler.connect(stranger).fillRoute.staticCall(order, route()))).to.deep.equal([
         'NotExecutor',
         address,
       ]);
-      const call = settler.connect(stranger).pay.staticCall(1n, '0x', await weth.getAddress());
+      const call = settler.connect(stranger).deliver.staticCall({ amount: 1n, order });
       expect(await refusal(call)).to.deep.equal(['NotEntrypoint', address]);
       expect(orderDigest(order, domain)).to.not.equal(orderDigest(order, { ...domain, spender: address }));
     });
@@ -541,9 +542,9 @@ describe('signed orders', function () {
       await mined(settler.connect(wallet('owner')).setExecutor(await exchange.getAddress(), true));
       const target = await exchange.getAddress();
       const attempts = [
-        [settler.interface.encodeFunctionData('fill', [0n, false, inner]), 'ReentrancyGuardReentrantCall'],
+        [settler.interface.encodeFunctionData('fillOnCurve', [0n, inner]), 'ReentrancyGuardReentrantCall'],
         [settler.interface.encodeFunctionData('fillRoute', [inner, route()]), 'ReentrancyGuardReentrantCall'],
-        [settler.interface.encodeFunctionData('pay', [1n, '0x', await weth.getAddress()]), 'NotEntrypoint'],
+        [settler.interface.encodeFunctionData('deliver', [{ amount: 1n, order: inner }]), 'NotEntrypoint'],
       ] as const;
       for (const [data, expected] of attempts) {
         const callBack = exchange.interface.encodeFunctionData('callBack', [domain.spender, data]);

@@ -12,6 +12,8 @@ import {
 } from '../../core/claims.js';
 import { fcOptions } from '../support/fc.js';
 
+/** Of a settlement that looked at blocks which the chain still has. */
+const usual = { blockNumber: 20, lost: false };
 const none = { units: 0n, sinceBlock: null };
 
 describe('claims', () => {
@@ -25,27 +27,28 @@ describe('claims', () => {
     let state = NO_CLAIM;
     for (let i = 0; i < 9; i++) state = afterRequest(state, 2n ** 256n - 1n, i);
     expect(state.outstandingUnits).to.equal(MAX_U128);
-    const settled = afterSettlement(state, { units: 5n, readyAtSec: 1 }, { units: MAX_U128, sinceBlock: 3 });
+    const settled = afterSettlement(state, { units: 5n, readyAtSec: 1, ...usual }, { units: MAX_U128, sinceBlock: 3 });
     expect(settled.outstandingUnits).to.equal(MAX_U128);
   });
 
   it('replaces what a settlement looked at, drops the rest of it for good, and keeps what came after its cut', () => {
     const asked = afterRequest(afterRequest(NO_CLAIM, 100n, 7), 9n, 12);
-    const settled = afterSettlement(asked, { units: 60n, readyAtSec: 700 }, { units: 9n, sinceBlock: 12 });
+    const settled = afterSettlement(asked, { units: 60n, readyAtSec: 700, ...usual }, { units: 9n, sinceBlock: 12 });
     expect(settled).to.deep.equal({
       claimUnits: 60n,
       basis: 1n,
       readyAtSec: 700,
       outstandingUnits: 69n,
+      advanceUnits: 0n,
       pendingSinceBlock: 12,
     });
   });
 
   it('sets and does not add when a claim is settled again', () => {
-    const first = afterSettlement(afterRequest(NO_CLAIM, 10n, 1), { units: 10n, readyAtSec: 600 }, none);
+    const first = afterSettlement(afterRequest(NO_CLAIM, 10n, 1), { units: 10n, readyAtSec: 600, ...usual }, none);
     const second = afterRequest(first, 5n, 2);
     expect(second.outstandingUnits).to.equal(15n);
-    const again = afterSettlement(second, { units: 15n, readyAtSec: 900 }, none);
+    const again = afterSettlement(second, { units: 15n, readyAtSec: 900, ...usual }, none);
     expect([again.claimUnits, again.outstandingUnits, again.readyAtSec, again.basis]).to.deep.equal([
       15n,
       15n,
@@ -55,31 +58,59 @@ describe('claims', () => {
   });
 
   it('keeps the version of a claim that an equal amount settles, as the custodian does', () => {
-    const zero = afterSettlement(afterRequest(NO_CLAIM, 10n, 1), { units: 0n, readyAtSec: 0 }, none);
+    const zero = afterSettlement(afterRequest(NO_CLAIM, 10n, 1), { units: 0n, readyAtSec: 0, ...usual }, none);
     expect(zero).to.deep.equal(NO_CLAIM);
-    const raised = afterSettlement(afterRequest(NO_CLAIM, 10n, 1), { units: 10n, readyAtSec: 600 }, none);
-    const same = afterSettlement(raised, { units: 10n, readyAtSec: 600 }, none);
+    const raised = afterSettlement(afterRequest(NO_CLAIM, 10n, 1), { units: 10n, readyAtSec: 600, ...usual }, none);
+    const same = afterSettlement(raised, { units: 10n, readyAtSec: 600, ...usual }, none);
     expect(same).to.deep.equal(raised);
   });
 
   it('releases what a lower claim gives up', () => {
-    const raised = afterSettlement(afterRequest(NO_CLAIM, 10n, 1), { units: 10n, readyAtSec: 600 }, none);
-    const lower = afterSettlement(raised, { units: 4n, readyAtSec: 600 }, none);
+    const raised = afterSettlement(afterRequest(NO_CLAIM, 10n, 1), { units: 10n, readyAtSec: 600, ...usual }, none);
+    const lower = afterSettlement(raised, { units: 4n, readyAtSec: 600, ...usual }, none);
     expect([lower.claimUnits, lower.outstandingUnits, lower.basis]).to.deep.equal([4n, 4n, 2n]);
-    const cancelled = afterSettlement(lower, { units: 0n, readyAtSec: 600 }, none);
+    const cancelled = afterSettlement(lower, { units: 0n, readyAtSec: 600, ...usual }, none);
     expect(cancelled).to.deep.equal({ ...NO_CLAIM, basis: 3n });
   });
 
   it('takes an executed claim off, and leaves requests that wait', () => {
-    const settled = afterSettlement(afterRequest(NO_CLAIM, 10n, 1), { units: 10n, readyAtSec: 600 }, none);
+    const settled = afterSettlement(afterRequest(NO_CLAIM, 10n, 1), { units: 10n, readyAtSec: 600, ...usual }, none);
     const waiting = afterRequest(settled, 3n, 8);
     expect(afterExecution(waiting, 10n)).to.deep.equal({
       claimUnits: 0n,
       basis: 2n,
       readyAtSec: null,
       outstandingUnits: 3n,
+      advanceUnits: 0n,
       pendingSinceBlock: 8,
     });
+  });
+
+  const lost = { readyAtSec: 600, blockNumber: 20, lost: true };
+
+  it('covers the requests of this chain by a settlement whose own requests were taken back, before it or after it', () => {
+    const before = afterSettlement(
+      afterRequest(NO_CLAIM, 30n, 15),
+      { units: 30n, ...lost },
+      { units: 30n, sinceBlock: 15 },
+    );
+    const advance = afterSettlement(NO_CLAIM, { units: 30n, ...lost }, none);
+    expect([advance.outstandingUnits, advance.advanceUnits, advance.pendingSinceBlock]).to.deep.equal([30n, 30n, null]);
+    expect(afterRequest(advance, 30n, 25)).to.deep.equal(before);
+    expect([before.claimUnits, before.outstandingUnits, before.pendingSinceBlock]).to.deep.equal([30n, 30n, null]);
+    const more = afterRequest(afterRequest(advance, 10n, 25), 45n, 26);
+    expect([more.outstandingUnits, more.advanceUnits, more.pendingSinceBlock]).to.deep.equal([55n, 0n, 26]);
+    const short = afterSettlement(afterRequest(NO_CLAIM, 50n, 15), { units: 30n, ...lost }, none);
+    expect([short.outstandingUnits, short.advanceUnits, short.pendingSinceBlock]).to.deep.equal([50n, 0n, 15]);
+  });
+
+  it('pays an advance out like any claim, and lowers it like any', () => {
+    const advance = afterSettlement(NO_CLAIM, { units: 30n, ...lost }, none);
+    expect(afterExecution(advance, 30n)).to.deep.equal({ ...NO_CLAIM, basis: 2n });
+    const lower = afterSettlement(advance, { units: 0n, readyAtSec: 600, ...usual }, none);
+    expect(lower).to.deep.equal({ ...NO_CLAIM, basis: 2n });
+    const half = afterSettlement(afterRequest(advance, 10n, 25), { units: 20n, readyAtSec: 600, ...usual }, none);
+    expect([half.outstandingUnits, half.advanceUnits, half.pendingSinceBlock]).to.deep.equal([20n, 10n, null]);
   });
 
   it('settles everything outstanding, clamped to the balance, and nothing without one', () => {
@@ -144,7 +175,7 @@ describe('claims', () => {
           units: uncovered.reduce((a, b) => (a + b > MAX_U128 ? MAX_U128 : a + b), 0n),
           sinceBlock: uncovered.length === 0 ? null : block,
         };
-        state = afterSettlement(state, { units: amount, readyAtSec: block }, later);
+        state = afterSettlement(state, { units: amount, readyAtSec: block, ...usual }, later);
         if (amount !== chain.amount) chain.basis += 1n;
         chain.amount = amount;
       }

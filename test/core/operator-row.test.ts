@@ -27,9 +27,10 @@ describe("the operator's row", () => {
     expect(standing(base.symbol, floors, debt - 1n).isBelow).to.equal(true);
   });
 
-  it('has a floor of zero where none is set', () => {
-    expect(standing(quote.symbol, {}, 0n)).to.include({ isBelow: false, floorUnits: 0n });
-    expect(standing(quote.symbol, {}, -1n).isBelow).to.equal(true);
+  it('may owe the dust of rounding where no floor is set, and nothing more', () => {
+    expect(standing(quote.symbol, {}, -1_000n)).to.include({ isBelow: false, floorUnits: -1_000n });
+    expect(standing(quote.symbol, {}, -1_001n).isBelow).to.equal(true);
+    expect(standing(quote.symbol, { [quote.symbol]: '0' }, -1n).isBelow, 'a floor of zero is one').to.equal(true);
   });
 
   it('rounds a floor of more decimals than the token has up', () => {

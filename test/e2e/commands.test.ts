@@ -77,7 +77,7 @@ forEachDatabase((name, open) =>
         expect(usage.output).to.include(help);
       }
       expect(Object.keys(COMMANDS)).to.have.members([
-        ...['maker', 'claim', 'status', 'verify', 'reconcile', 'checkpoint', 'outbox', 'halt', 'resume'],
+        ...['maker', 'claim', 'status', 'verify', 'reconcile', 'checkpoint', 'outbox', 'halt', 'resume', 'market'],
       ]);
     });
 
@@ -92,6 +92,22 @@ forEachDatabase((name, open) =>
       expect([elsewhere.code, elsewhere.errors]).to.satisfy(
         ([code, errors]: [number, string]) => code === 1 && /can't read .*none\.json/.test(errors),
       );
+    });
+
+    it('delist and relist markets', async () => {
+      const { pair } = stack.markets[0]!;
+      const list = (status: string) => [{ pair, status }];
+      expect(await json('market', 'list')).to.deep.equal(list('listed'));
+      expect(await json('market', 'delist', pair)).to.include({ kind: 'delist', maker: null, note: '0' });
+      expect(await json('market', 'list')).to.deep.equal(list('delisted'));
+      expect((await run(['market', 'list'])).output).to.equal(`${pair} delisted\n`);
+      expect((await run(['market', 'relist', pair])).output).to.equal(`${pair} is relisted\n`);
+      expect(await json('market', 'list')).to.deep.equal(list('listed'));
+      await expectRefused(['market'], /unknown command: market/);
+      await expectRefused(['market', 'close', pair], /unknown command: market close/);
+      await expectRefused(['market', 'delist'], /no such market: \(none given\)/);
+      await expectRefused(['market', 'delist', 'DOGE-USDC'], /no such market: DOGE-USDC/);
+      await expectRefused(['market', 'list', pair], /unexpected argument/);
     });
 
     it('approve, suspend and list makers', async () => {
@@ -233,6 +249,9 @@ forEachDatabase((name, open) =>
         pendingWithdrawals: number;
         lastReversal: null;
         chain: { head: number };
+        storage: {
+          shares: { name: string; count: number; lastDay: number; bytesEach: number; bytesLastDay: number }[];
+        };
       }
       const status = await json<Status>('status');
       expect(status).to.deep.include({ pendingWithdrawals: 0, lastReversal: null, unusedFloors: [] });
@@ -243,10 +262,21 @@ forEachDatabase((name, open) =>
         ['USDC', false],
       ]);
       expect(status.chain.head).to.equal(await chain.provider.getBlockNumber());
+      const scans = status.storage.shares.find((share) => share.name === 'scans');
+      expect(scans).to.include({ count: status.generation, lastDay: status.generation });
+      expect(scans?.bytesLastDay)
+        .to.equal(status.generation * scans!.bytesEach)
+        .and.greaterThan(0);
       process.env.OPERATOR_FLOORS = 'USDC=12.5,WHET=1';
       try {
         const { output } = await run(['status']);
         expect(output).to.include('operator: 0 WETH\n');
+        expect(output).to.match(
+          /^database: \d+\.\d MiB; order rows up to 0 are folded; \d+\.\d MiB are of what hardly grows$/m,
+        );
+        expect(output).to.match(
+          /^the last 24 hours added \d+\.\d MiB: \d+ order rows .*, \d+ scans \(\d+ bytes each\), /m,
+        );
         expect(output).to.include('operator: 0 USDC, below its floor of 12.5: deposit USDC\n');
         expect(output).to.include('OPERATOR_FLOORS names WHET, which no listed pair trades\n');
       } finally {

@@ -26,6 +26,7 @@ const CONTRACTS = { file: 'docs/contracts.md', test: 'test/chain/contract-sample
 const REASONS = [
   'CI runs it',
   'asks for a password',
+  'needs Docker; test/e2e/compose.test.ts runs its processes',
   'test/chain/deploy-cli.test.ts runs it',
   'test/chain/upgrade.test.ts runs its steps',
 ];

@@ -19,9 +19,9 @@ import { accountOf, contractsOf, exchangeClient, forEachDatabaseUrl, startStack,
 import type { Stack, TestDatabase } from '../support/stack.js';
 import { place } from '../support/trading.js';
 
-/** Kills in one run; the seed that is printed with the other properties' decides where they fall. */
+/** Kills in one run per database; the seed that is printed with the other properties' decides where they fall. KILLS sets their number. */
 const deep = process.env.RUNS !== undefined && process.env.RUNS !== '1';
-const ROUNDS = deep ? 100 : 12;
+const ROUNDS = killsOf(process.env.KILLS) ?? (deep ? 100 : 12);
 /** Bounds one round on a machine that does much else. */
 const ROUND_LIMIT_MS = 150_000;
 /** Longest time that a process lives once the ledger is ready, and longest time that it stays dead. */
@@ -29,6 +29,14 @@ const MAX_LIFE_MS = 1_000;
 const MAX_DEATH_MS = 400;
 /** Swaps of one taker over the whole run; with three of them less than the 256 fills that the read API lists. */
 const SWAPS_PER_TAKER = 80;
+/** With fewer than five not every process dies; with more the takers' swaps would not last. Throws RangeError. */
+function killsOf(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const kills = Number.parseInt(text, 10);
+  if (!/^\d+$/.test(text) || kills < 5 || kills > 150) throw new RangeError(`KILLS is 5 to 150, not ${text}`);
+  return kills;
+}
+
 const DEPOSITS = { WETH: wei('100'), USDC: micros('300000') };
 
 /** Hashes of blocks from `from` on, up to the newest, by number. */

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
+import { verifyLedger } from '../../keepers/verify/verify.js';
 import { openDb } from '../../ledger/db.js';
 import type { Db } from '../../ledger/types.js';
 import type { Side } from '../../core/types.js';
@@ -179,6 +180,7 @@ async function runHistory(db: Db, chain: HistoryChain, steps: Iterable<Command>)
     await fc.asyncModelRun(() => ({ model: {}, real: history }), steps);
     await history.mine();
     if (!history.ended) await history.scan();
+    await verifyLedger({ ...history.verification(), onProgress: () => undefined });
     return history.seen;
   } finally {
     await history.stack.stop();

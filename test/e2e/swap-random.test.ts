@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { Contract, MaxUint256 } from 'ethers';
 import type { Wallet } from 'ethers';
+import { maxSellUnits } from '../../core/swap/pricing.js';
 import { sumBalances } from '../../ledger/balances.js';
 import { readHalt } from '../../ledger/halts.js';
 import { forEachDatabase } from '../support/db.js';
@@ -20,7 +21,7 @@ const GAS = { gasLimit: 1_000_000n };
 
 forEachDatabase((name, open) =>
   describe(`quotes against executions on ${name}`, function () {
-    const { numRuns, seed } = fcOptions(40);
+    const { numRuns, seed } = fcOptions(50);
     this.timeout(60_000 + 3_000 * numRuns);
     let chain: ManualChain;
     let stack: SwapStack;
@@ -102,7 +103,7 @@ forEachDatabase((name, open) =>
       await mineAndScan();
     }
 
-    async function randomQuote(random: Random): Promise<QuoteAnswer | null> {
+    async function randomQuote(random: Random): Promise<{ quote: QuoteAnswer; slippageBps: number } | null> {
       const weth = await stack.balanceOf('WETH', taker.address);
       const usdc = await stack.balanceOf('USDC', taker.address);
       const worth = (weth * 2_500n) / 10n ** 12n;
@@ -113,16 +114,18 @@ forEachDatabase((name, open) =>
       const [sellToken, buyToken] = sells ? ['WETH', 'USDC'] : ['USDC', 'WETH'];
       const isWeth = (kind === 'sell') === sells;
       const amount = String(isWeth ? wethUnits : usdcUnits);
+      const slippageBps = random.pick([0, 1, 20, 50, 500]);
       try {
-        return await stack.quote(taker.address, {
+        const quote = await stack.quote(taker.address, {
           sellToken: stack.token(sellToken),
           buyToken: stack.token(buyToken),
           kind,
           ...(kind === 'sell' ? { sellAmountBeforeFee: amount } : { buyAmountAfterFee: amount }),
-          slippageBps: random.pick([0, 1, 20, 50, 500]),
+          slippageBps,
           routingPreference: random.pick(['auto', 'auto', 'preferService', 'onlyService']),
           receiver: random.int(0, 7) === 0 ? chain.address('taker2') : taker.address,
         });
+        return { quote, slippageBps };
       } catch (error) {
         expect((error as Error).message).to.match(/INSUFFICIENT_LIQUIDITY/);
         return null;
@@ -142,11 +145,12 @@ forEachDatabase((name, open) =>
         if (i % 64 === 32) await refill();
         if (i % 8 === 0) await requote(random);
         else if (i % 4 === 2) await post();
-        const quote = await randomQuote(random);
-        if (quote === null) {
+        const drawn = await randomQuote(random);
+        if (drawn === null) {
           counts.refused += 1;
           continue;
         }
+        const { quote, slippageBps } = drawn;
         const { status, body } = await stack.submit(quote, taker);
         expect(status, JSON.stringify(body)).to.equal(200);
         const moves = random.int(0, 2) === 0;
@@ -170,7 +174,9 @@ forEachDatabase((name, open) =>
         if (moves || others > 0) continue;
         // Nothing moved in between, so the quote is what was executed, to the unit.
         expect(order, `swap ${i}`).to.include({ status: 'filled', executedBuyAmount: quote.quote.buyAmount });
-        if (quote.quote.kind === 'sell') expect(order.executedSellAmount).to.equal(quote.quote.sellAmount);
+        const { kind, sellAmount } = quote.quote;
+        const spent = BigInt(order.executedSellAmount);
+        expect(kind === 'sell' ? spent : maxSellUnits(spent, slippageBps), `swap ${i}`).to.equal(BigInt(sellAmount));
         counts.exact += 1;
       }
       console.log(`      ${JSON.stringify(counts)}`);

@@ -211,6 +211,24 @@ forEachDatabase((name, open) =>
       });
     }
 
+    for (const route of ['pool', 'split']) {
+      it(`buys for an owner who has what it costs, and not what slippage adds (${route})`, async () => {
+        if (route === 'split') await quoteMarket();
+        const buyAmountAfterFee = micros(route === 'split' ? '90000' : '7000');
+        const quote = await stack.quote(taker.address, { kind: 'buy', buyAmountAfterFee, slippageBps: 500 });
+        const most = BigInt(quote.quote.sellAmount);
+        const spare = (await stack.balanceOf('WETH', taker.address)) - (most * 97n) / 100n;
+        await chain.provider.send('hardhat_setBalance', [taker.address, '0xde0b6b3a7640000']);
+        await chain.tokenAs('WETH', 'taker3').getFunction('transfer').send(chain.address('taker2'), spare);
+        await chain.mine();
+        const { status, body } = await stack.submit(quote, taker);
+        expect(status, JSON.stringify(body)).to.equal(200);
+        await stack.land();
+        expect(await stack.order(body.orderId)).to.include({ status: 'filled', executedBuyAmount: buyAmountAfterFee });
+        await expectSolvent();
+      });
+    }
+
     it('takes our own curve while it is as good as the tolerance asks, if that is preferred', async () => {
       /** Whether an order of that preference goes through our curve, and what it was quoted. */
       async function trade(routingPreference: string): Promise<{ isOwn: boolean; bought: bigint }> {

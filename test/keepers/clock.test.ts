@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createBlockClock } from '../../keepers/poster/clock.js';
+import { createBlockClock, type BlockClock } from '../../keepers/poster/clock.js';
 import { createMeter, createSamples } from '../../keepers/poster/metrics.js';
 
 describe('when the poster cuts', () => {
@@ -17,6 +17,41 @@ describe('when the poster cuts', () => {
     expect(18 * INTERVAL_MS - 500 - cutMs, 'too early by').to.be.within(-60, 300);
     expect(clock.waitMs(cutMs, 500)).to.equal(0);
     expect(clock.waitMs(cutMs + 5_000, 500)).to.equal(0);
+  });
+
+  const lateness = [400, 0, 130, 490, 250, 0, 333, 120];
+  /** When block n is seen if block 0 was made at `fromMs`. */
+  const seenAt = (n: number, fromMs = 0): number => fromMs + n * INTERVAL_MS + lateness[n % lateness.length]!;
+  /** How much too early the cut is for the block after `n`. */
+  const tooEarlyBy = (clock: BlockClock, n: number, fromMs = 0): number => {
+    const cutMs = seenAt(n, fromMs) + clock.waitMs(seenAt(n, fromMs), 500);
+    return fromMs + (n + 1) * INTERVAL_MS - 500 - cutMs;
+  };
+
+  it('is that again soon after the chain stood still', () => {
+    for (const stallMs of [2_000, 60_000]) {
+      const clock = createBlockClock();
+      for (let n = 0; n < 40; n++) clock.observe(n, seenAt(n));
+      for (let n = 40; n < 50; n++) {
+        clock.observe(n, seenAt(n, stallMs));
+        const early = tooEarlyBy(clock, n, stallMs);
+        // Early costs freshness, late costs a block.
+        expect(early, `block ${n}`).to.be.at.least(-60);
+        if (n >= 44) expect(early, `block ${n}`).to.be.below(400);
+      }
+    }
+  });
+
+  it('does not come late because scans did', () => {
+    const clock = createBlockClock();
+    for (let n = 0; n < 40; n++) clock.observe(n, seenAt(n));
+    // One scan takes three seconds, and sees two blocks at once.
+    clock.observe(41, seenAt(40) + 3_000);
+    expect(43 * INTERVAL_MS - (seenAt(40) + 3_000 + clock.waitMs(seenAt(40) + 3_000, 500))).to.be.at.least(440);
+    for (let n = 42; n < 60; n++) {
+      clock.observe(n, seenAt(n));
+      expect(tooEarlyBy(clock, n), `block ${n}`).to.be.within(-60, 400);
+    }
   });
 
   it('is at once when the block is due already, and never more than a block away', () => {

@@ -5,9 +5,11 @@ import { MaxUint256, parseUnits } from 'ethers';
 import { pino } from 'pino';
 import { mined } from '../../deploy/transactions.js';
 import { createRpcPool } from '../../keepers/chain/pool.js';
+import { toQuantity, type Rpc } from '../../keepers/chain/rpc.js';
 import { planReconcile } from '../../keepers/watcher/reconcile.js';
 import { sumBalances } from '../../ledger/balances.js';
 import { readHalt } from '../../ledger/halts.js';
+import { appendQuotes, readQuote } from '../../ledger/swap-log.js';
 import { requestReconcile } from '../../ledger/reconcile-requests.js';
 import { OrderSettler__factory } from '../../typechain-types/factories/OrderSettler__factory.js';
 import { SmartAccount__factory } from '../../typechain-types/factories/mocks/SmartAccount__factory.js';
@@ -17,6 +19,9 @@ import { startSwapStack, type QuoteAnswer, type SwapStack } from '../support/swa
 
 const wei = (amount: string): string => parseUnits(amount, 18).toString();
 const MAX_SENDS = 2;
+/** A base fee beyond what the outbox pays, and a common one. */
+const DEAR_HEX = toQuantity(parseUnits('100', 'gwei'));
+const ONE_GWEI_HEX = toQuantity(parseUnits('1', 'gwei'));
 /** Past the last second of an order, by the clock of API and executor. */
 const ORDER_MS = 125_000;
 
@@ -151,6 +156,69 @@ forEachDatabase((name, open) =>
       await stack.land();
       expect(await fillsOnChain()).to.equal(0);
       expect((await stack.order(order.orderId)).status).to.equal('failed');
+    });
+
+    it('keeps an order while gas is dearer than the ceiling, says so, and executes it afterwards', async () => {
+      const order = await submit('1');
+      for (let i = 0; i < MAX_SENDS + 2; i++) {
+        await chain.provider.send('hardhat_setNextBlockBaseFeePerGas', [DEAR_HEX]);
+        await mineAndScan();
+        await stack.executor.round();
+      }
+      const waiting = await stack.order(order.orderId);
+      expect([waiting.status, waiting.reason?.code]).to.deep.equal(['pending', 'GAS_TOO_DEAR']);
+      expect(waiting.attempts.map(({ code }) => code)).to.deep.equal(['GAS_TOO_DEAR']);
+      await chain.provider.send('hardhat_setNextBlockBaseFeePerGas', [ONE_GWEI_HEX]);
+      await mineAndScan();
+      await stack.land();
+      expect(await stack.order(order.orderId)).to.include({ status: 'filled', reason: null });
+    });
+
+    it('does not send an order while its owner would burn gas that no fee pays for', async () => {
+      const order = await submit('1');
+      let burnt = toQuantity(20_000_000);
+      const burning = (rpc: Rpc): Rpc => ({
+        ...rpc,
+        batch: async (requests) => {
+          const answers = await rpc.batch(requests);
+          return answers.map((answer, i) => (requests[i]!.method === 'eth_estimateGas' ? burnt : answer));
+        },
+      });
+      await stack.restartExecutor({ rpc: burning });
+      await stack.land();
+      const answer = await stack.order(order.orderId);
+      expect([answer.status, answer.reason?.code]).to.deep.equal(['pending', 'TOO_MUCH_GAS']);
+      burnt = toQuantity(400_000);
+      await mineAndScan();
+      await stack.land();
+      expect((await stack.order(order.orderId)).status).to.equal('filled');
+    });
+
+    it('forgets all old quotes that nobody used, however many there are', async () => {
+      const { quote } = await submit('1');
+      const used = (await readQuote(stack.db.knex, quote.id))!;
+      const drafts = Array.from({ length: 2_500 }, (_, i) => ({ ...used, id: `old-${i}`, createdMs: 0, expiresMs: 1 }));
+      await appendQuotes(stack.db, drafts, (draft, i) => ({ ...draft, nonce: BigInt(i) }));
+      await stack.executor.round();
+      expect(await stack.db.knex('swap_quotes').pluck('id')).to.deep.equal([used.id]);
+    });
+
+    it('counts no transaction that was never signed', async () => {
+      const order = await submit('1');
+      let isDown = true;
+      const unreachable = (rpc: Rpc): Rpc => ({
+        ...rpc,
+        call: (method, params) =>
+          isDown && method === 'eth_getBlockByNumber' ? Promise.reject(new Error('down')) : rpc.call(method, params),
+      });
+      await stack.restartExecutor({ rpc: unreachable });
+      for (let i = 0; i < MAX_SENDS + 2; i++) await stack.land();
+      expect((await stack.order(order.orderId)).status).to.equal('pending');
+      isDown = false;
+      await stack.land();
+      const answer = await stack.order(order.orderId);
+      expect(answer.status).to.equal('filled');
+      expect(answer.attempts.map(({ txHashes }) => txHashes)).to.deep.equal([[answer.txHash]]);
     });
 
     it('fails an order whose owner no longer accepts the signature', async () => {

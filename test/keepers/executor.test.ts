@@ -177,6 +177,27 @@ forEachDatabase((name, open) =>
       expect(await fillsOnChain()).to.equal(2);
     });
 
+    it('looks at new orders first, then at those it has not looked at for longest', async () => {
+      await stack.stop();
+      await chain.reset();
+      stack = await startSwapStack(await open(), chain, {}, { ordersPerRound: 2 });
+      await mineAndScan();
+      bids = [];
+      await quoteMarket(249_990n);
+      const waiting = [];
+      for (let i = 0; i < 4; i++) waiting.push(await submit('0.1', { slippageBps: 0 }));
+      await quoteMarket(249_900n);
+      for (let round = 0; round < 2; round++) await stack.land();
+      const fresh = await submit('0.1');
+      await stack.land();
+      expect(await statusOf(fresh.orderId)).to.equal('filled');
+      for (const { orderId } of waiting) expect((await stack.order(orderId)).reason?.code).to.equal('PRICE_MOVED');
+      await passDeadline(waiting.at(-1)!);
+      await stack.executor.round();
+      await stack.executor.round();
+      for (const { orderId } of waiting) expect(await statusOf(orderId)).to.equal('expired');
+    });
+
     it('says so when the allowance is revoked, and goes on when it is back', async () => {
       const order = await submit('1');
       await approve(0n);

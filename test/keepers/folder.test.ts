@@ -10,7 +10,7 @@ import { readFoldPosition } from '../../ledger/fold.js';
 import type { FoldStep } from '../../ledger/fold-log.js';
 import { readHalt } from '../../ledger/ledger-log.js';
 import { readOrderRows } from '../../ledger/order-log.js';
-import { fillSeqs, fillWithLegs } from '../../ledger/reads.js';
+import { fillSeqs, fillWithLegs, userOrderFills } from '../../ledger/reads.js';
 import { requestReconcile } from '../../ledger/reconcile-requests.js';
 import type { Db } from '../../ledger/types.js';
 import { acquireWriter } from '../../ledger/writers.js';
@@ -19,6 +19,7 @@ import { startKeepers, startManualChain, type KeeperStack, type ManualChain } fr
 import { verifyDeps } from '../support/verify.js';
 
 const ETHER = 10n ** 18n;
+const CLOID = `0x${'c10'.repeat(10)}ff`;
 
 describe('retention of the order log', () => {
   let chain: ManualChain;
@@ -65,7 +66,7 @@ describe('retention of the order log', () => {
     /** A curve with two makers, hit once; then an order is replaced, so that rows lie behind the next curve. */
     async function trade(priceTicks: bigint): Promise<void> {
       const [first] = await stack.order(chain.address('maker1'), [{ side: 'ask', priceTicks, sizeLots: 10_000n }]);
-      await stack.order(chain.address('maker2'), [{ side: 'ask', priceTicks, sizeLots: 20_000n }]);
+      await stack.order(chain.address('maker2'), [{ side: 'ask', priceTicks, sizeLots: 20_000n, cloid: CLOID }]);
       await publish();
       await buy(ETHER / 3n);
       await land();
@@ -128,6 +129,32 @@ describe('retention of the order log', () => {
       expect(parts?.decomposition.missingBaseUnits).to.equal(0n);
       expect(await readHalt(db.knex)).to.equal(null);
       expect(await verify()).to.include({ curves: 2, foldedCurves: 1, fills: 2 });
+    });
+
+    it('leaves fills the client order ids of their orders, after a restart in the middle of a curve, too', async function () {
+      this.timeout(120_000);
+      const cloids = async (): Promise<(string | null)[]> =>
+        (await userOrderFills(db.knex, chain.address('maker2'))).map(({ cloid }) => cloid);
+      await stack.order(chain.address('maker1'), [{ side: 'ask', priceTicks: 300_000n, sizeLots: 10_000n }]);
+      await stack.order(chain.address('maker2'), [
+        { side: 'ask', priceTicks: 300_000n, sizeLots: 20_000n, cloid: CLOID },
+      ]);
+      await publish();
+      await buy(ETHER / 3n);
+      await land();
+      await stack.stop();
+      stack = await startKeepers(db, chain);
+      await buy(ETHER / 5n);
+      await land();
+      expect(await cloids()).to.deep.equal([CLOID, CLOID]);
+      await pass();
+      expect((await fold()).orderRows).to.be.greaterThan(0);
+      expect(await cloids()).to.deep.equal([CLOID, CLOID]);
+      expect((await userOrderFills(db.knex, chain.address('maker1'))).map(({ cloid }) => cloid)).to.deep.equal([
+        null,
+        null,
+      ]);
+      expect(await verify()).to.include({ fills: 2 });
     });
 
     it('leaves whatever a reorganisation may bring back, so that reconciling works as ever', async function () {

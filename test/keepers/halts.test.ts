@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { pino } from 'pino';
 import type { ChainFill, Hex } from '../../core/types.js';
 import { createRpcPool, type RpcPool } from '../../keepers/chain/pool.js';
-import { createRpc, type Rpc } from '../../keepers/chain/rpc.js';
+import { createRpc, toQuantity, type Rpc } from '../../keepers/chain/rpc.js';
 import { createAttributor } from '../../keepers/watcher/attributor.js';
 import { createProgress } from '../../keepers/watcher/progress.js';
 import { readBalances } from '../../ledger/balances.js';
@@ -40,6 +40,7 @@ forEachDatabase((name, open) =>
 
     afterEach(() => stack.stop());
 
+    const differences = (): bigint[] => stack.watcher.status().solvency.map(({ differenceUnits }) => differenceUnits);
     const haltCode = async (): Promise<string | undefined> => (await readHalt(stack.db.knex))?.code;
 
     it('a shortfall of one unit in the vault, and not a surplus', async () => {
@@ -52,6 +53,7 @@ forEachDatabase((name, open) =>
       expect(await surplus()).to.deep.equal([9n]);
       await custody.mined();
       expect(await surplus(), 'booked once').to.deep.equal([9n]);
+      expect(new Set(differences()), 'what is booked to nobody is explained').to.deep.equal(new Set([0n]));
 
       // Only a broken token or custodian could do this.
       await chain.provider.send('hardhat_impersonateAccount', [custodian]);
@@ -61,10 +63,57 @@ forEachDatabase((name, open) =>
       await chain.provider.send('eth_sendTransaction', [{ from: custodian, to: usdc.target, data, gas: '0x30d40' }]);
       await custody.mined();
       expect(await haltCode()).to.equal('shortfall');
+      expect(differences().sort()).to.deep.equal([-1n, ...differences().slice(1).fill(0n)]);
       const scanned = stack.watcher.status().nextBlock;
       await custody.mined();
       expect(stack.watcher.status().nextBlock, 'nothing is scanned any more').to.equal(scanned);
       expect(await stack.poster.round()).to.equal(null);
+    });
+
+    it('a shortfall beside something else that is wrong: the scan is kept all the same, so that it can be gone on from', async () => {
+      await start();
+      const custodian = chain.manifest.contracts['custodian'];
+      await chain.provider.send('hardhat_impersonateAccount', [custodian]);
+      await chain.provider.send('hardhat_setBalance', [custodian, '0xde0b6b3a7640000']);
+      const usdc = chain.tokenAs('USDC', 'taker1');
+      const data = usdc.interface.encodeFunctionData('transfer', [chain.address('taker1'), 1n]);
+      await chain.provider.send('eth_sendTransaction', [{ from: custodian, to: usdc.target, data, gas: '0x30d40' }]);
+      const before = stack.watcher.status().nextBlock;
+      await custody.mined(() =>
+        custody.as('settler').settleWithdraw(chain.address('maker1'), custody.token('WETH'), 1n, 0n, GAS),
+      );
+      expect(await haltCode()).to.equal('shortfall');
+      expect(stack.watcher.status()).to.include({ nextBlock: before + 1, failedWrite: false });
+    });
+
+    it('no holdings that another endpoint tells of another history', async () => {
+      let elsewhere = false;
+      const own = createRpc(chain.rpcUrl);
+      /** Its block has another hash, and its vault has less. */
+      const other: Rpc = {
+        ...own,
+        batch: async (requests) =>
+          (await own.batch(requests)).map((answer, i) => {
+            if (requests[i]!.method === 'eth_call') return toQuantity(BigInt(answer as Hex) - 1n);
+            return { ...(answer as object), hash: HASH };
+          }),
+      };
+      const pool = createRpcPool([chain.rpcUrl], { nowMs: () => Date.now(), logger });
+      const isHoldings = (requests: Parameters<Rpc['batch']>[0]) =>
+        requests.some(({ method }) => method === 'eth_call');
+      await start({
+        ...pool,
+        // The endpoint in use fails just then, and the pool asks the next one.
+        batch: (requests) => (elsewhere && isHoldings(requests) ? other : own).batch(requests),
+      });
+      const scanned = stack.watcher.status().nextBlock;
+      elsewhere = true;
+      await chain.mine();
+      expect(String(await stack.watcher.scan().catch((error: unknown) => error))).to.match(/another block/);
+      expect([await haltCode(), stack.watcher.status().nextBlock]).to.deep.equal([undefined, scanned]);
+      elsewhere = false;
+      await stack.watcher.scan();
+      expect([await haltCode(), stack.watcher.status().nextBlock]).to.deep.equal([undefined, scanned + 1]);
     });
 
     it('a fill that entered its curve elsewhere than the ledger knows, or that took more than was quoted', async () => {

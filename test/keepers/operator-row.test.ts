@@ -75,7 +75,8 @@ forEachDatabase((name, open) =>
       const gainUnits = await sell(custody.units('WETH', '0.333333333333333333'));
       expect(gainUnits, 'each leg was floored').to.equal(-1n);
       expect(await balance('USDC')).to.equal('-0.000001');
-      expect(await below({})).to.deep.equal(['USDC']);
+      expect(await below({}), 'a unit is no reason for an alarm').to.deep.equal([]);
+      expect(await below({ USDC: '0' })).to.deep.equal(['USDC']);
       expect(await below({ USDC: '-0.000001' })).to.deep.equal([]);
       await custody.expectSound();
 
@@ -116,6 +117,20 @@ forEachDatabase((name, open) =>
       expect(await settle(), 'clamped to the row').to.deep.equal(['WithdrawSettled owner USDC 14.999999']);
       expect(await execute()).to.deep.equal(['WithdrawExecuted owner USDC 14.999999']);
       expect(await balance('USDC')).to.equal('0');
+      await custody.expectSound();
+    });
+
+    it('may owe dust beside a settled claim for all that it had: a rounded sale halts nobody', async () => {
+      await quote();
+      await topUp('25');
+      await custody.mined(() => custody.as('owner').requestWithdraw(custody.token('USDC'), MaxUint256, GAS));
+      await stack.settler.round();
+      expect(await custody.mined()).to.deep.equal(['WithdrawSettled owner USDC 25']);
+      expect(await sell(custody.units('WETH', '0.333333333333333333'))).to.equal(-1n);
+      expect(await custody.standing('owner', 'USDC')).to.include({ balance: '24.999999', claim: '25' });
+      await custody.expectSound();
+      await custody.mined(() => custody.as('owner').executeWithdraw(custody.token('USDC'), GAS));
+      expect(await balance('USDC')).to.equal('-0.000001');
       await custody.expectSound();
     });
   }),

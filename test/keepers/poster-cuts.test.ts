@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { pino } from 'pino';
 import type { Address } from '../../core/types.js';
 import { appendOperatorRow } from '../../ledger/operator-log.js';
 import { readHalt } from '../../ledger/halts.js';
@@ -162,6 +163,43 @@ forEachDatabase((name, open) =>
       await appendOperatorRow(stack.db, { ...act, kind: 'resume', maker: null });
       await land();
       expect(await round()).to.have.length(1);
+    });
+
+    it('lets the curve of a delisted market expire though no gateway has closed its orders, and goes on when it is listed again', async () => {
+      await stack.order(maker1, [ask(300_000n), ask(300_000n, 1)]);
+      expect(await round()).to.have.length(2);
+      const { deadlineSec } = (await publicationsOf(stack, 1)).at(-1)!;
+      await appendOperatorRow(stack.db, { timeMs: 0, kind: 'delist', maker: null, note: '1' });
+      const sent: string[] = [];
+      while ((await headSec()) <= deadlineSec) {
+        await stack.order(maker1, [ask(300_100n, 1)]);
+        await land(2);
+        sent.push(...(await round()));
+      }
+      expect(sent.map((one) => one.split(' ')[0])).to.include(stack.markets[0]!.pair);
+      expect((await publicationsOf(stack, 1)).length, 'neither a post nor a touch').to.equal(1);
+      await appendOperatorRow(stack.db, { timeMs: 0, kind: 'relist', maker: null, note: '1' });
+      await land();
+      expect(await round()).to.include(`${stack.markets[1]!.pair} 2 full`);
+    });
+
+    it('says once what keeps it from posting, and once that it posts again', async () => {
+      await stack.stop();
+      const said: unknown[] = [];
+      const write = (line: string): void => void said.push((JSON.parse(line) as { msg: unknown }).msg);
+      const logger = pino({ level: 'info' }, { write });
+      stack = await startKeepers(stack.db, chain, { nowMs, poster: { logger } });
+      await stack.watcher.scan();
+      await stack.order(maker1, [ask(300_000n)]);
+      const act = { timeMs: nowMs(), note: 'test', maker: null };
+      await appendOperatorRow(stack.db, { ...act, kind: 'halt' });
+      for (let i = 0; i < 3; i++) expect(await stack.poster.round()).to.equal(null);
+      expect(said).to.deep.equal(['nothing is published']);
+      await appendOperatorRow(stack.db, { ...act, kind: 'resume' });
+      await land();
+      expect(await round()).to.have.length(1);
+      expect(said).to.deep.equal(['nothing is published', 'publishing again']);
+      expect(stack.poster.status().blockedBy).to.equal(null);
     });
 
     it('prolongs an unchanged curve by a touch, whatever knots are set now', async () => {

@@ -155,6 +155,76 @@ forEachDatabase((name, open) =>
       await expectVerified(1);
     });
 
+    /** A settlement whose request a reorganisation took back, as it was signed; the ledger has followed `instead`. */
+    async function lostSettlement(...instead: ((raw: string) => Send | (() => Promise<unknown>))[]): Promise<string> {
+      const mark = await forks.mark();
+      await custody.mined(request('30'));
+      await settle();
+      await stack.settler.round();
+      const [signed] = await listOutbox(stack.db.knex, { signer: chain.address('settler'), limit: 1 });
+      const { raw } = signed!;
+      await forks.fork(mark, ...instead.map((one) => one(raw)));
+      await forks.reconcile();
+      return raw;
+    }
+
+    const mineOld = (raw: string) => (): Promise<unknown> => chain.provider.send('eth_sendRawTransaction', [raw]);
+
+    /** What the custodian says in the next rounds. */
+    async function rounds(count = 4): Promise<string[]> {
+      const events: string[] = [];
+      for (let i = 0; i < count; i++) events.push(...(await settle()));
+      return events;
+    }
+
+    it('a request whose settlement another node mines all the same: the next request is covered by it, once', async () => {
+      await lostSettlement(mineOld);
+      expect(await standing(), 'reserved, since the claim can be executed').to.include({ reserved: '30', claim: '30' });
+      expect(await rounds()).to.deep.equal([]);
+      expect(await custody.mined(request('30'))).to.deep.equal(['WithdrawRequested maker1 WETH 30']);
+      expect(await standing()).to.deep.equal({ balance: '100', reserved: '30', available: '70', claim: '30' });
+      expect(await rounds(), 'not for the second time').to.deep.equal([]);
+      await expectVerified(1);
+      await custody.mined(request('5'));
+      expect(await rounds()).to.deep.equal(['WithdrawSettled maker1 WETH 35']);
+      expect(await custody.mined(execute)).to.deep.equal(['WithdrawExecuted maker1 WETH 35']);
+      expect(await standing()).to.deep.equal({ balance: '65', reserved: '0', available: '65', claim: '0' });
+      await expectVerified(1);
+    });
+
+    it('a request that is made again in front of its old settlement: it is settled once', async () => {
+      await lostSettlement(() => request('30'), mineOld);
+      expect(await rounds()).to.deep.equal([]);
+      expect(await standing()).to.deep.equal({ balance: '100', reserved: '30', available: '70', claim: '30' });
+      await expectVerified(1);
+      expect(await custody.mined(execute)).to.deep.equal(['WithdrawExecuted maker1 WETH 30']);
+      expect(await rounds()).to.deep.equal([]);
+      expect(await standing()).to.deep.equal({ balance: '70', reserved: '0', available: '70', claim: '0' });
+      await expectVerified(1);
+    });
+
+    it('a request for more in front of its old settlement: the rest is settled, too', async () => {
+      await lostSettlement(() => request('50'), mineOld);
+      expect(await rounds()).to.deep.equal(['WithdrawSettled maker1 WETH 50']);
+      expect(await standing()).to.deep.equal({ balance: '100', reserved: '50', available: '50', claim: '50' });
+      await expectVerified(1);
+    });
+
+    it('a settlement whose place was taken: no node can mine it, and nothing is settled before its place is', async () => {
+      const raw = await lostSettlement(() => request('30'));
+      expect((await stack.settler.round()).settlements, 'while the old one could be mined').to.deep.equal([]);
+      await chain.mine();
+      await stack.watcher.scan();
+      const refusal = await chain.provider.send('eth_sendRawTransaction', [raw]).then(
+        () => null,
+        (error: unknown) => String(error),
+      );
+      expect(refusal).to.match(/nonce too low/i);
+      expect(await rounds()).to.deep.equal(['WithdrawSettled maker1 WETH 30']);
+      expect(await standing()).to.deep.equal({ balance: '100', reserved: '30', available: '70', claim: '30' });
+      await expectVerified(1);
+    });
+
     it('the deposit behind a claim: it halts, and the operator takes the claim back before its delay is over', async () => {
       await custody.mined(() => custody.as('owner').setWithdrawDelay(600n, GAS));
       const token = (role: string) => chain.tokenAs('WETH', role);

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect } from 'chai';
 import { MaxUint256, parseUnits } from 'ethers';
 import { pino } from 'pino';
@@ -264,6 +265,22 @@ describe('a chain that takes blocks back', () => {
       expect(stack.watcher.status().halt?.code).to.equal('canonical_mismatch');
       expect(await readReversals(stack.db.knex)).to.deep.equal([]);
       await reconcile(found);
+      await expectSolvent();
+    });
+
+    it('never leaves readers without markets while it is reconciled', async () => {
+      const common = await snapshot();
+      await land();
+      await fork(common, 2);
+      await stack.watcher.scan();
+      const found = (await plan())!;
+      await requestReconcile(stack.db, { reversal: found.reversal, capitalOrigin: false }, 1);
+      const seen = new Set<number>();
+      let done = false;
+      const scanning = stack.watcher.scan().finally(() => (done = true));
+      for (; !done; await nextTurn()) seen.add(stack.markets.length);
+      await scanning;
+      expect([...seen]).to.deep.equal([1]);
       await expectSolvent();
     });
 

@@ -37,7 +37,11 @@ describe('RPC pool', () => {
       if (method === 'fail') throw new RpcResponseError(method, -32_000, 'no', undefined);
       return url;
     }
-    return { url, call, batch: (requests) => Promise.all(requests.map(({ method, params }) => call(method, params))) };
+    return {
+      name: url,
+      call,
+      batch: (requests) => Promise.all(requests.map(({ method, params }) => call(method, params))),
+    };
   }
 
   function pool(count: number): RpcPool {

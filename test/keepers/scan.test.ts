@@ -94,7 +94,7 @@ describe('scan of a range of blocks', () => {
   }
 
   const rpc: Rpc = {
-    url: 'fake:',
+    name: 'fake',
     call,
     batch: (requests) => Promise.all(requests.map(({ method, params }) => call(method, params))),
   };

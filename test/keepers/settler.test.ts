@@ -108,6 +108,24 @@ forEachDatabase((name, open) =>
       await custody.expectSound();
     });
 
+    it('publishes a checkpoint each minute, settlements or not, and a fresh one with each settlement', async () => {
+      let nowMs = Date.now();
+      await stack.stop();
+      stack = await startKeepers(stack.db, chain, { settler: { nowMs: () => nowMs } });
+      custody = custodyOf(chain, stack);
+      await custody.mined();
+      const seqs: (number | null)[] = [];
+      const round = async (passedMs: number): Promise<void> => {
+        nowMs += passedMs;
+        seqs.push((await stack.settler.round()).checkpointSeq);
+      };
+      for (const passedMs of [0, 1, 59_998, 1, 60_000, 59_999]) await round(passedMs);
+      expect(seqs).to.deep.equal([1, null, null, 2, 3, null]);
+      await custody.mined(request('maker1', '5'));
+      await round(0);
+      expect(seqs.at(-1), 'a millisecond before it is due').to.equal(4);
+    });
+
     it('waits while an older curve could take what is requested, and settles once a newer one has landed', async () => {
       await quote(900_000n);
       await custody.mined(request('maker1', '50'));
@@ -153,27 +171,29 @@ forEachDatabase((name, open) =>
       await custody.expectSound();
     });
 
+    /** A settler that dies in the middle of a round; another one takes over. */
+    async function crash(outbox: Pick<Outbox, 'send'>): Promise<void> {
+      await stack.stop();
+      const real = await startKeepers(stack.db, chain, {
+        settler: {
+          outbox: {
+            ...outbox,
+            signer: chain.address('settler'),
+            resume: async () => undefined,
+            status: () => ({ unminedCount: 0 }),
+          } as unknown as Outbox,
+        },
+      });
+      await real.watcher.scan();
+      await real.settler.round().catch(() => undefined);
+      await real.stop();
+      stack = await startKeepers(stack.db, chain);
+      custody = custodyOf(chain, stack);
+      await custody.mined();
+    }
+
     it('goes on after a crash before signing, after storing, and after sending, and never settles twice', async () => {
       await custody.mined(request('maker1', '5'));
-      const crash = async (outbox: Pick<Outbox, 'send'>): Promise<void> => {
-        await stack.stop();
-        const real = await startKeepers(stack.db, chain, {
-          settler: {
-            outbox: {
-              ...outbox,
-              signer: chain.address('settler'),
-              resume: async () => undefined,
-              status: () => ({ unminedCount: 0 }),
-            } as unknown as Outbox,
-          },
-        });
-        await real.watcher.scan();
-        await real.settler.round().catch(() => undefined);
-        await real.stop();
-        stack = await startKeepers(stack.db, chain);
-        custody = custodyOf(chain, stack);
-        await custody.mined();
-      };
       await crash({ send: () => Promise.reject(new Error('killed before signing')) });
       expect(await openSettlements(stack.db.knex)).to.have.length(1);
       const { settlements } = await stack.settler.round();
@@ -234,6 +254,39 @@ forEachDatabase((name, open) =>
       await custody.mined();
       await stack.settler.round();
       expect(await custody.mined()).to.deep.equal(['WithdrawSettled maker1 WETH 4']);
+      await custody.expectSound();
+    });
+
+    it('lowers a claim whatever else the operator has done before, be it a hundred approvals', async () => {
+      await custody.mined(request('maker1', '5'));
+      await stack.settler.round();
+      await custody.mined();
+      const approvals = Array.from({ length: 101 }, (_, i) => {
+        const maker = `0x${(i + 1).toString(16).padStart(40, '0')}`;
+        return { operator_seq: i + 1, time_ms: 1, kind: 'approve', maker, note: '' };
+      });
+      for (const row of approvals) await stack.db.knex('operator_log').insert(row);
+      const lower = { token: custody.token('WETH'), amountUnits: custody.units('WETH', '3') };
+      const maker: Address = chain.address('maker1');
+      await appendOperatorRow(stack.db, { timeMs: 2, kind: 'lowerClaim', maker, note: '', lower });
+      await stack.settler.round();
+      expect(await custody.mined()).to.deep.equal(['WithdrawSettled maker1 WETH 3']);
+      await custody.expectSound();
+    });
+
+    it('lowers a claim all the same after a crash between preparing and signing', async () => {
+      await custody.mined(request('maker1', '5'));
+      await stack.settler.round();
+      await custody.mined();
+      await stack.settler.round();
+      const lower = { token: custody.token('WETH'), amountUnits: custody.units('WETH', '3') };
+      const maker: Address = chain.address('maker1');
+      await appendOperatorRow(stack.db, { timeMs: 1, kind: 'lowerClaim', maker, note: '', lower });
+      await crash({ send: () => Promise.reject(new Error('killed before signing')) });
+      expect((await openSettlements(stack.db.knex)).map((one) => one.preparedBy)).to.deep.equal(['operator']);
+      await stack.settler.round();
+      expect(await custody.mined()).to.deep.equal(['WithdrawSettled maker1 WETH 3']);
+      for (let i = 0; i < 2; i++) expect((await stack.settler.round()).settlements).to.deep.equal([]);
       await custody.expectSound();
     });
 

@@ -19,6 +19,7 @@ function healthy(overrides: Partial<WatcherStatus> = {}): WatcherStatus {
     lastSuccessfulScanMs: NOW - 500,
     catchingUp: false,
     failedWrite: false,
+    solvency: [],
     halt: null,
     ...overrides,
   };

@@ -112,6 +112,7 @@ describe('verification of the ledger', () => {
         ['fills', { fill_seq: 2 }, 'residual_units', plusOne, 'curves'],
         ['fills', { fill_seq: 3 }, 'consumed_before_units', plusOne, 'curves'],
         ['order_fills', { fill_seq: 3, part_no: 0 }, 'tid', (value) => Number(value) - 1, 'curves'],
+        ['order_fills', { fill_seq: 3, part_no: 0 }, 'cloid', () => `0x${'a'.repeat(32)}`, 'curves'],
         ['market_progress', {}, 'ask_volume_units', plusOne, 'curves'],
         ['entries', { kind: 'deposit', line: 0 }, 'amount_units', plusOne, 'postings'],
         ['entries', { kind: 'deposit', line: 1 }, 'account', () => chain.address('taker3'), 'postings'],
@@ -121,7 +122,8 @@ describe('verification of the ledger', () => {
         ['balances', { account: chain.address('maker2') }, 'reserved_units', plusOne, 'withdrawals'],
         ['claims', {}, 'outstanding_units', plusOne, 'withdrawals'],
         ['fills', { fill_seq: 1 }, 'recipient', other, 'chain'],
-        ['posts_seen', { seq: 1 }, 'deadline_sec', (value) => Number(value) + 1, 'chain'],
+        ['posts_seen', { seq: 1 }, 'deadline_sec', (value) => Number(value) + 1, 'curves'],
+        ['posts_seen', { seq: 1 }, 'tx_hash', other, 'chain'],
         ['custody_events', { kind: 'requested' }, 'tx_hash', other, 'chain'],
       ];
       for (const [table, where, column, change, check] of changes) {
@@ -154,7 +156,7 @@ describe('verification of the ledger', () => {
       }[];
       const posting = (await db('entries').where({ ref: deposit!.ref }).select()) as object[];
       await db('entries').where({ ref: deposit!.ref }).delete();
-      expect(String(await verify(false).catch((error: unknown) => error))).to.match(/the balance of/);
+      expect(String(await verify(false).catch((error: unknown) => error))).to.match(/had before order \d+ was filled/);
       await db('entries').insert(posting);
       await db('entries').insert(posting.map((line) => ({ ...line, ref: 'deposited:0xabc:1' })));
       expect(String(await verify(false).catch((error: unknown) => error))).to.match(/nothing that stands explains it/);

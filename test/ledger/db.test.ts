@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { amount, fromColumn, toColumn } from '../../ledger/columns.js';
 import { bindDeployment, migrate, openDb, readDeploymentId, readTx } from '../../ledger/db.js';
 import { isUniqueViolation } from '../../ledger/errors.js';
@@ -200,6 +201,34 @@ describe('database', () => {
       expect(await db.knex('t').select()).to.deep.equal([]);
     } finally {
       await db.close();
+    }
+  });
+
+  it('leaves the event loop free while a SQLite write waits for its turn, and has other statements wait as ever', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'curvebook-db-'));
+    const url = `sqlite:${join(folder, 'ledger.sqlite')}`;
+    const [holder, waiter] = await Promise.all([openDb(url), openDb(url)]);
+    const timeoutOf = (db: Db): Promise<unknown> => db.knex.raw('pragma busy_timeout');
+    try {
+      const order: string[] = [];
+      let waiting: Promise<void> = Promise.resolve();
+      let longestMs = 0;
+      await holder.knex.transaction(async () => {
+        waiting = waiter.knex.transaction(async () => void order.push('waiter'));
+        for (let turn = 0; turn < 10; turn += 1) {
+          const startedMs = performance.now();
+          await delay(10);
+          longestMs = Math.max(longestMs, performance.now() - startedMs);
+        }
+        order.push('holder');
+      });
+      await waiting;
+      expect(order).to.deep.equal(['holder', 'waiter']);
+      expect(longestMs).to.be.below(700);
+      for (const db of [holder, waiter]) expect(await timeoutOf(db)).to.deep.equal([{ timeout: 1_000 }]);
+    } finally {
+      await Promise.all([holder.close(), waiter.close()]);
+      rmSync(folder, { recursive: true, force: true });
     }
   });
 

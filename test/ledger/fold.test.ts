@@ -12,7 +12,7 @@ import { foldBounds, foldStep, type FoldBounds, type FoldLimits } from '../../le
 import { createFollower } from '../../ledger/follower.js';
 import { insertMarkets } from '../../ledger/markets.js';
 import { appendOrderRows, lastOrderSeq, readOrderRows } from '../../ledger/order-log.js';
-import { readStorage } from '../../ledger/storage.js';
+import { readStorage, SHARES, tableBytes } from '../../ledger/storage.js';
 import type { Db, Writer } from '../../ledger/types.js';
 import { acquireWriter } from '../../ledger/writers.js';
 import { loadState } from '../../server/orders/state.js';
@@ -341,12 +341,32 @@ describe('folding of the order log', function () {
       const logs = logsOf(opens(40));
       await store(db, writer, logs);
       // Rows are made 10 ms apart, from 10 ms on.
-      const { bytes, shares } = await readStorage(db, DAY_MS + 300);
+      const { bytes, shares, otherBytes } = await readStorage(db, DAY_MS + 300);
       const orders = shares.find((share) => share.name === 'order rows')!;
       expect(orders).to.include({ count: 40, lastDay: 10, bytesLastDay: 10 * orders.bytesEach });
       expect(orders.bytesEach).to.be.within(100, 3_000);
       expect(bytes).to.be.greaterThan(40 * orders.bytesEach);
       expect(shares.find((share) => share.name === 'fills')).to.include({ count: 0, bytesEach: 0, bytesLastDay: 0 });
+      expect(otherBytes).to.be.within(1, bytes);
+      // What is in no share must not grow with trading: these are the tables whose size is that of the platform.
+      const sizes = await tableBytes(db);
+      const others = [...sizes.keys()].filter((table) => !SHARES.some(({ tables }) => tables.includes(table)));
+      expect(others.filter((table) => !/^(knex_|sqlite_)/.test(table))).to.have.members([
+        ...[
+          'meta',
+          'writers',
+          'operator_log',
+          'markets',
+          'custody_events',
+          'halts',
+          'balances',
+          'claims',
+          'claim_changes',
+        ],
+        ...['taker_fees', 'settlements', 'settlement_outcomes', 'reversals', 'orphaned_rows', 'capital_origins'],
+        ...['fold_position', 'folded_signers', 'folded_makers', 'folded_agents'],
+      ]);
+      for (const { tables } of SHARES) expect([...sizes.keys()]).to.include.members([...tables]);
     });
 
     it('loses nothing when it is killed in the middle', async () => {

@@ -190,7 +190,7 @@ describe('ledger log', () => {
       expect(await recentFills(db.knex, 1)).to.deep.equal([]);
       const past = await readFillsAfter(db.knex, 0, 1);
       expect(past.map((one) => one.orderFills)).to.deep.equal(
-        write.fills.slice(1).map((one) => one.orderFills.map(({ tid: _, ...part }) => part)),
+        write.fills.slice(1).map((one) => one.orderFills.map(({ tid: _, cloid: __, ...part }) => part)),
       );
     });
 
@@ -244,6 +244,7 @@ describe('ledger log', () => {
         fillSeq: 2,
         oid: 3,
         tid: 1_002_003,
+        cloid: null,
         side: 'bid',
         priceTicks: 299_999n,
         baseUnits: ETHER / 7n,

@@ -3,7 +3,8 @@ import type { Address, Hex, OrderLogRow } from '../../core/types.js';
 import { migrate } from '../../ledger/db.js';
 import { WriterLostError, isUniqueViolation } from '../../ledger/errors.js';
 import { commitGeneration, insertHalt, readHalt } from '../../ledger/ledger-log.js';
-import { appendOperatorRow, readOperatorRows, readOperatorState } from '../../ledger/operator-log.js';
+import { insertMarkets } from '../../ledger/markets.js';
+import { appendOperatorRow, readMakers, readOperatorRows, readOperatorState } from '../../ledger/operator-log.js';
 import { appendOrderRows, lastOrderSeq, readOrderRows } from '../../ledger/order-log.js';
 import { finishOutbox, insertOutbox, lastNonce, readOutbox } from '../../ledger/outbox.js';
 import {
@@ -18,7 +19,7 @@ import type { Db, LogName, OutboxRow, PostSeen, Publication, Writer } from '../.
 import { acquireWriter } from '../../ledger/writers.js';
 import { forEachDatabase, type OpenTestDb } from '../support/db.js';
 import { OPERATOR, generationOf } from '../support/generations.js';
-import { MAKERS, WETH_DAI, WETH_USDC } from '../support/markets.js';
+import { coarseMarkets, MAKERS, WETH_DAI, WETH_USDC } from '../support/markets.js';
 
 const [alice, bob] = MAKERS as readonly [Address, Address];
 const hash = (digit: string): Hex => `0x${digit.repeat(64)}`;
@@ -157,6 +158,27 @@ describe('operator log', () => {
       }
       expect(codes).to.deep.equal(['bad_maker', 'bad_maker', 'bad_maker', 'bad_maker', 'never_approved']);
       expect((await readOperatorState(db.knex)).lastSeq).to.equal(0);
+    });
+
+    it('delists and relists listed markets, and no others', async () => {
+      const { db } = await opened(open, 'order');
+      const listing = (kind: 'delist' | 'relist', note: string) =>
+        appendOperatorRow(db, { kind, maker: null, timeMs: 1, note });
+      const codeOf = async (work: Promise<unknown>) => ((await errorOf(work)) as { code?: unknown } | null)?.code;
+      expect(await codeOf(listing('delist', '0'))).to.equal('bad_market');
+      await db.knex.transaction((tx) => insertMarkets(tx, coarseMarkets(), 1));
+      for (const note of ['', '3', '-1', '00', 'WETH-USDC']) {
+        expect(await codeOf(listing('delist', note)), note).to.equal('bad_market');
+      }
+      await listing('delist', '0');
+      const early = await readOperatorState(db.knex);
+      await listing('delist', '2');
+      await listing('relist', '0');
+      const late = await readOperatorState(db.knex);
+      expect([[...early.delisted], [...late.delisted]]).to.deep.equal([[0], [2]]);
+      expect(await readOperatorState(db.knex, early), 'continued').to.deep.equal(late);
+      expect((await readMakers(db.knex, early)).delisted).to.deep.equal(late.delisted);
+      expect([...early.delisted], 'unchanged by it').to.deep.equal([0]);
     });
 
     it('numbers simultaneous acts without a gap', async () => {

@@ -8,19 +8,18 @@ import type { ChainEvent } from '../../keepers/chain/logs.js';
 import { migrate } from '../../ledger/db.js';
 import { readClaim, readPendingClaims, readTakerFees, requestsAfter } from '../../ledger/claims.js';
 import { commitGeneration, readBalances } from '../../ledger/ledger-log.js';
-import { appendOperatorRow, readOperatorRows, readOperatorState } from '../../ledger/operator-log.js';
+import { appendOperatorRow, nextLowering, readOperatorRows, readOperatorState } from '../../ledger/operator-log.js';
 import {
   countEmptySettlements,
   explainSettlement,
   insertOutcomes,
   insertSettlements,
   landedSettlements,
-  lastLoweringSeq,
   lastSettlementNo,
   openSettlements,
 } from '../../ledger/settlement-log.js';
 import { insertOutbox } from '../../ledger/outbox.js';
-import type { Db, GenerationWrite, Settlement } from '../../ledger/types.js';
+import type { Db, GenerationWrite, Settlement, SettlementOutcome } from '../../ledger/types.js';
 import { forEachDatabase, type OpenTestDb } from '../support/db.js';
 import { OPERATOR, TAKER, blockOf, deposit, fillOf, generationOf, withFills } from '../support/generations.js';
 import { DAI, USDC, WETH, WETH_DAI, WETH_USDC } from '../support/markets.js';
@@ -163,6 +162,7 @@ forEachDatabase((name, open) => {
         basis: 1n,
         readyAtSec: 2_000,
         outstandingUnits: 74n,
+        advanceUnits: 0n,
         pendingSinceBlock: 103,
       });
       expect(await reserved(alice)).to.equal(74n);
@@ -220,16 +220,42 @@ forEachDatabase((name, open) => {
 
     it('knows which settlements are open, and counts those that raised nothing', async () => {
       const { db, prepare } = await opened(open);
-      expect([await lastSettlementNo(db.knex), await lastLoweringSeq(db.knex)]).to.deep.equal([0, 0]);
+      expect(await lastSettlementNo(db.knex)).to.equal(0);
       const lowering = { preparedBy: 'operator', operatorSeq: 7, previousUnits: 4n, amountUnits: 4n } as const;
       await prepare(settlement(1, { amountUnits: 0n }), settlement(2), settlement(3, lowering));
       await db.knex.transaction((tx) => insertOutcomes(tx, [{ settlementNo: 2, outcome: 'landed' }], 5));
       expect((await openSettlements(db.knex)).map((one) => one.settlementNo)).to.deep.equal([1, 3]);
       expect((await openSettlements(db.knex))[1]).to.deep.equal(settlement(3, lowering));
-      expect([await lastSettlementNo(db.knex), await lastLoweringSeq(db.knex)]).to.deep.equal([3, 7]);
+      expect(await lastSettlementNo(db.knex)).to.equal(3);
       expect([await countEmptySettlements(db.knex, 1_000), await countEmptySettlements(db.knex, 1_001)]).to.deep.equal([
         1, 0,
       ]);
+    });
+
+    it('asks for a lowering until it is under way, done or found to be none, in the order of the acts', async () => {
+      const { db, prepare } = await opened(open);
+      const lower = (amountUnits: bigint) => ({ token: WETH.address, amountUnits });
+      const act = { timeMs: 1, kind: 'lowerClaim' as const, maker: alice, note: '' };
+      await appendOperatorRow(db, { ...act, kind: 'halt', maker: null });
+      for (const units of [1n, 2n, 3n]) await appendOperatorRow(db, { ...act, lower: lower(units) });
+      const next = async () => (await nextLowering(db.knex))?.operatorSeq ?? null;
+      expect(await nextLowering(db.knex)).to.deep.equal({ ...act, operatorSeq: 2, lower: lower(1n) });
+      const prepared = (no: number, operatorSeq: number, change: Partial<Settlement> = {}) =>
+        prepare(settlement(no, { preparedBy: 'operator', operatorSeq, previousUnits: 9n, amountUnits: 1n, ...change }));
+      const end = (settlementNo: number, outcome: SettlementOutcome) =>
+        db.knex.transaction((tx) => insertOutcomes(tx, [{ settlementNo, outcome }], 5));
+      await prepared(1, 2);
+      expect(await next(), 'the first is under way').to.equal(3);
+      await prepared(2, 3, { amountUnits: 9n });
+      await end(2, 'abandoned');
+      expect(await next(), 'the second found nothing to lower').to.equal(4);
+      await end(1, 'refused');
+      expect(await next(), 'the first had no effect').to.equal(2);
+      await prepared(3, 2);
+      await prepared(4, 4);
+      await end(3, 'landed');
+      await end(4, 'abandoned');
+      expect(await next(), 'the third was never signed').to.equal(4);
     });
 
     it('asks for funded and unfunded requests apart, the oldest first', async () => {

@@ -10,6 +10,7 @@ import {
   countPending,
   insertAttempt,
   insertOutcome,
+  listPending,
   pruneQuotes,
   readAttempts,
   readClientOrder,
@@ -73,6 +74,9 @@ const orderOf = (quote: SwapQuote, clientOrderId: string | null = null): SwapOrd
   createdMs: 2_000,
 });
 
+/** The oldest pending orders, whole. */
+const pendingOf = async (db: Db, limit: number) => readPending(db.knex, await listPending(db.knex, limit));
+
 forEachDatabase((name, open) => {
   describe(`swap log of ${name}`, () => {
     let db: Db;
@@ -102,7 +106,7 @@ forEachDatabase((name, open) => {
       expect(await acceptOrder(db, first, quote.validToSec)).to.deep.equal({ result: 'accepted', order: first });
       const again = await acceptOrder(db, orderOf(quote), quote.validToSec);
       expect(again).to.deep.equal({ result: 'quoteUsed', order: first });
-      expect(await readPending(db.knex, 10)).to.deep.equal([{ order: first, quote }]);
+      expect(await pendingOf(db, 10)).to.deep.equal([{ order: first, quote }]);
     });
 
     it('accepts one of 50 concurrent orders with one client order id, on one quote or on many', async () => {
@@ -118,7 +122,7 @@ forEachDatabase((name, open) => {
         expect(new Set(results.map(({ order }) => order.id)).size).to.equal(1);
         expect((await readClientOrder(db.knex, OWNER, id))?.id).to.equal(results[0]!.order.id);
       }
-      expect(await readPending(db.knex, 100)).to.have.length(2);
+      expect(await pendingOf(db, 100)).to.have.length(2);
     });
 
     it('lets two owners use the same client order id, and many orders have none', async () => {
@@ -153,7 +157,7 @@ forEachDatabase((name, open) => {
       const outcome = { orderId, status: 'expired', code: 'EXPIRED', message: 'x', generation: 4, timeMs: 9 } as const;
       await writer.tx((tx) => insertOutcome(tx, outcome));
       expect(await readOutcome(db.knex, orderId)).to.deep.equal(outcome);
-      expect(await readPending(db.knex, 10)).to.deep.equal([]);
+      expect(await pendingOf(db, 10)).to.deep.equal([]);
       expect(await readOrder(db.knex, orderId)).to.deep.equal(order);
       const second = await writer
         .tx((tx) => insertOutcome(tx, { ...outcome, status: 'failed' }))
@@ -191,8 +195,9 @@ forEachDatabase((name, open) => {
         logIndex: 3,
       };
       await db.knex.transaction((tx) => insertSettledOrders(tx, 5, [fill]));
-      expect((await readPending(db.knex, 10)).map(({ order }) => order)).to.deep.equal(orders.slice(1));
-      expect((await readPending(db.knex, 1)).map(({ order }) => order)).to.deep.equal(orders.slice(1, 2));
+      expect((await pendingOf(db, 10)).map(({ order }) => order)).to.deep.equal(orders.slice(1));
+      expect((await pendingOf(db, 1)).map(({ order }) => order)).to.deep.equal(orders.slice(1, 2));
+      expect(await readPending(db.knex, [orders[0]!.id, 'unknown'])).to.deep.equal([]);
       expect(await countPending(db.knex)).to.deep.equal({ count: 2, oldestMs: 2_001 });
       expect(await readFilledPending(db.knex, 6, 10)).to.deep.equal([]);
       expect(await readFilledPending(db.knex, 7, 10)).to.deep.equal([orders[0]!.id]);

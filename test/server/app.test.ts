@@ -1,6 +1,7 @@
 import Router from '@koa/router';
 import { expect } from 'chai';
 import { createApp } from '../../server/app.js';
+import { clientAddress } from '../../server/client-address.js';
 import { badRequest } from '../../server/errors.js';
 import { listen, ListenError } from '../../server/listen.js';
 import type { Listening } from '../../server/listen.js';
@@ -88,6 +89,40 @@ describe('HTTP application', () => {
       const response = await get(path, { headers: { origin: 'https://maker.example' } });
       expect(response.headers.get('access-control-allow-origin'), path).to.equal('*');
       expect(response.headers.get('access-control-expose-headers'), path).to.include('retry-after');
+    }
+  });
+
+  it('lets other origins post JSON', async () => {
+    const asked = { 'access-control-request-method': 'POST', 'access-control-request-headers': 'content-type' };
+    const response = await get('/exchange', {
+      method: 'OPTIONS',
+      headers: { origin: 'https://maker.example', ...asked },
+    });
+    expect(response.status).to.equal(204);
+    expect(response.headers.get('access-control-allow-origin')).to.equal('*');
+    expect(response.headers.get('access-control-allow-methods')).to.include('POST');
+    expect(response.headers.get('access-control-allow-headers')).to.equal('content-type');
+  });
+
+  it('takes the address of a client from the proxy in front, and never from the client', async () => {
+    const cases: [boolean, string | undefined, string][] = [
+      [false, '1.1.1.1', '127.0.0.1'],
+      [true, undefined, '127.0.0.1'],
+      [true, '', '127.0.0.1'],
+      [true, '1.1.1.1', '1.1.1.1'],
+      // What a client sent itself comes first; the proxy adds whom it saw.
+      [true, '9.9.9.9, 1.1.1.1', '1.1.1.1'],
+      [true, '9.9.9.9,8.8.8.8 , 2001:db8::1', '2001:db8::1'],
+    ];
+    for (const [trustProxy, header, expected] of cases) {
+      const router = new Router();
+      router.get('/ip', (ctx) => void (ctx.body = `${ctx.ip} ${clientAddress(ctx.req, trustProxy)}`));
+      const app = createApp({ routers: [router], logger: { info: record, error: record }, trustProxy });
+      const proxied = await listen(app, 0, '127.0.0.1');
+      const headers: Record<string, string> = header === undefined ? {} : { 'x-forwarded-for': header };
+      const response = await fetch(`${proxied.url}/ip`, { headers });
+      expect(await response.text(), `${trustProxy} ${header}`).to.equal(`${expected} ${expected}`);
+      await proxied.close();
     }
   });
 

@@ -277,6 +277,7 @@ forEachDatabase((name, open) => {
         basis: 1n,
         readyAtSec: 1_900_000_000,
         outstandingUnits: 4n * WEI,
+        advanceUnits: 0n,
         pendingSinceBlock: 104,
       };
       const event = {

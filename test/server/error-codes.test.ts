@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { ethers } from 'ethers';
 import { CommitUnknownError, WriterLostError } from '../../ledger/errors.js';
 import type { Writer } from '../../ledger/types.js';
-import { addressOf, keyOf, operate, post, signRequest, startGateway } from '../support/gateway.js';
+import { addressOf, keyOf, operate, operateMarket, post, signRequest, startGateway } from '../support/gateway.js';
 import { limit, orderAction, withGateway } from '../support/gateway-suite.js';
 import { connectWs } from '../support/ws.js';
 
@@ -106,6 +106,10 @@ withGateway('every documented code', (suite) => {
         return answer;
       },
       unknown_asset: () => placed({ a: 5 }),
+      market_delisted: async () => {
+        await operateMarket(suite.db, 'delist', 1);
+        return placed({ a: 10001 });
+      },
       off_tick: () => placed({ p: '2500.005' }),
       bad_price: () => placed({ p: '0' }),
       off_lot: () => placed({ s: '0.00001' }),

@@ -19,6 +19,15 @@ describe('limit of failed recoveries', () => {
     nowMs = 60_000;
     expect(failures.blockedSec('1.1.1.1')).to.equal(0);
   });
+
+  it('remembers the newest 50,000 addresses, however many there are', () => {
+    const failures = createFailureLimit(1, () => 0);
+    const before = 50_000;
+    for (let index = 0; index <= before; index += 1) failures.count(`address ${index}`);
+    expect(failures.blockedSec('address 0')).to.equal(0);
+    expect(failures.blockedSec('address 1')).to.equal(60);
+    expect(failures.blockedSec(`address ${before}`)).to.equal(60);
+  });
 });
 
 forEachGateway('failed recoveries', (suite) => {
@@ -35,6 +44,8 @@ forEachGateway('failed recoveries', (suite) => {
     expect([answer.status, answer.text]).to.deep.equal([429, 'null']);
     const cancel = { type: 'cancel', cancels: [{ a: 10000, o: 1 }] };
     expect((await suite.act(1, cancel)).response.data.statuses).to.deep.equal(['success']);
+    const byCloid = { type: 'cancelByCloid', cancels: [{ asset: 10000, cloid: `0x${'1'.repeat(32)}` }] };
+    expect((await suite.act(1, byCloid)).response.data.statuses[0].error).to.match(/^order_not_found/);
     expect((await suite.act(1, { type: 'scheduleCancel' })).status).to.equal('ok');
     expect((await post(`${url}/info`, { type: 'meta' })).status).to.equal(200);
     time.nowMs = () => nowMs + 60_000;

@@ -50,7 +50,7 @@ describe('Feed freshness', () => {
       sessions,
       startedMs: 1_000,
     });
-    const ageMs = (market: number): number => 10_000 - feed.heardMs(market);
+    const ageMs = (market: number): number => 10_000 - feed(market).heardMs;
     return { apply, open, sessions, feed, ageMs };
   }
 
@@ -69,15 +69,15 @@ describe('Feed freshness', () => {
   it('is live only through the session of a maker with standing quotes', () => {
     const { apply, open, sessions, feed } = setUp();
     sessions.accepted('socket', alice);
-    expect(feed.feedLive(0), 'a session without quotes').to.equal(false);
+    expect(feed(0).isLive, 'a session without quotes').to.equal(false);
     open(bob, 1, 0, 2_000);
-    expect(feed.feedLive(0), 'quotes without a session').to.equal(false);
+    expect(feed(0).isLive, 'quotes without a session').to.equal(false);
     open(alice, 2, 0, 3_000);
-    expect([feed.feedLive(0), feed.feedLive(1)]).to.deep.equal([true, false]);
+    expect([feed(0).isLive, feed(1).isLive]).to.deep.equal([true, false]);
     sessions.closed('socket');
-    expect(feed.feedLive(0)).to.equal(false);
+    expect(feed(0).isLive).to.equal(false);
     sessions.accepted('socket', alice);
     apply(alice, 4_000, [{ type: 'close', oid: 2, reason: 'canceled' }]);
-    expect(feed.feedLive(0)).to.equal(false);
+    expect(feed(0).isLive).to.equal(false);
   });
 });

@@ -1,13 +1,12 @@
 /** What the gateway keeps of its logs depends on how many orders are open and remembered, not on how long the logs are. */
 import { expect } from 'chai';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import type { OrderEffect, OrderLogRow } from '../../core/types.js';
 import { migrate, openDb } from '../../ledger/db.js';
 import type { Db } from '../../ledger/types.js';
 import { MAX_CLOSED_ORDERS } from '../../server/orders/limits.js';
 import { loadState } from '../../server/orders/state.js';
 import type { GatewayState } from '../../server/orders/state.js';
+import { liveBytes } from '../support/garbage.js';
 import { addressOf, seed } from '../support/gateway.js';
 
 const MAKERS = [1, 2, 3].map(addressOf);
@@ -18,13 +17,6 @@ const PERIOD = MAX_CLOSED_ORDERS / 2 / LADDER + 1;
 const ROUNDS = 48 * PERIOD;
 /** Less than an entry of a map takes; the sizes of tables, and compiled code, leave some 1.5 MB open, however many orders there were. */
 const MAX_BYTES_PER_ORDER = 20;
-
-function collectGarbage(): void {
-  setFlagsFromString('--expose-gc');
-  const collect = runInNewContext('gc') as () => void;
-  collect();
-  collect();
-}
 
 describe('memory of the gateway', function () {
   this.timeout(120_000);
@@ -81,10 +73,6 @@ describe('memory of the gateway', function () {
   it('is the same after more orders of the same makers', async () => {
     const state = await loadState(db);
     const rows = requotes();
-    const liveBytes = (): number => {
-      collectGarbage();
-      return process.memoryUsage().heapUsed;
-    };
     requote(state, rows, 6 * PERIOD);
     const before = liveBytes();
     requote(state, rows, ROUNDS);

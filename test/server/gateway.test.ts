@@ -19,6 +19,7 @@ import {
   startGateway,
 } from '../support/gateway.js';
 import type { RunningGateway } from '../support/gateway.js';
+import { connectWs } from '../support/ws.js';
 import { USDC, WETH, WETH_USDC } from '../support/markets.js';
 
 const CLOID = '0xabcdef0123456789abcdef0123456789';
@@ -31,6 +32,12 @@ const limit = (b: boolean, p: string, s: string, extra: object = {}) => ({
   t: { limit: { tif: 'Gtc' as const } },
   ...extra,
 });
+/** Actions that clients of this wire know and that have no meaning here. */
+const UNSUPPORTED = (
+  'approveBuilderFee setReferrer updateLeverage updateIsolatedMargin twapOrder twapCancel evmUserModify spotSend usdSend withdraw3 ' +
+  'usdClassTransfer sendAsset vaultTransfer createSubAccount tokenDelegate multiSig convertToMultiSigUser agentEnableDexAbstraction ' +
+  'userSetAbstraction userDexAbstraction reserveRequestWeight claimRewards spotDeploy'
+).split(' ');
 const orderAction = (...orders: object[]) => ({ type: 'order', orders, grouping: 'na' });
 
 /** The error that a published client raised. */
@@ -327,7 +334,7 @@ for (const kind of databases) {
       expect((await post(`${running?.url}/exchange`, changed)).json.response).to.match(
         /^unknown_signer: User or API Wallet 0x/,
       );
-      for (const type of ['approveBuilderFee', 'setReferrer', 'withdraw3', 'spotSend', 'updateLeverage', 'twapOrder']) {
+      for (const type of UNSUPPORTED) {
         expect((await act(1, { type, anything: 1 })).response).to.equal(`unsupported_action: ${type} is not supported`);
       }
     });
@@ -492,6 +499,9 @@ for (const kind of databases) {
             return result;
           }),
       }));
+      const client = await connectWs(url);
+      for (const type of ['orderUpdates', 'l2Book']) await client.subscribe({ type, coin: '@0', user: addressOf(1) });
+      await client.take(({ channel }) => channel === 'l2Book');
       let answered = false;
       const reply = act(1, orderAction(limit(true, '2500', '1'))).then((json) => {
         answered = true;
@@ -500,11 +510,16 @@ for (const kind of databases) {
       await until(() => arrived === 1);
       await new Promise((resolve) => setTimeout(resolve, 50));
       expect(answered).to.equal(false);
+      const pushed = () => client.frames.map(({ channel }) => channel).filter((one) => one !== 'subscriptionResponse');
+      expect(pushed()).to.deep.equal(['l2Book']);
       expect((await post(`${url}/info`, { type: 'openOrders', user: addressOf(1) })).json).to.deep.equal([]);
       expect(gateway.book().levels(0, 'bid')).to.deep.equal([]);
       commit();
       expect((await reply).status).to.equal('ok');
       expect(gateway.book().openOrders(addressOf(1))).to.have.length(1);
+      await until(() => pushed().length === 3);
+      expect(pushed()).to.deep.equal(['l2Book', 'orderUpdates', 'l2Book']);
+      await client.close();
     });
 
     it('acknowledges nothing that a failed commit lost, and goes on', async () => {

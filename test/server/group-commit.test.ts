@@ -103,6 +103,23 @@ describe('group commit', () => {
     expect(bench.committed.map((row) => row.orderSeq)).to.deep.equal([1, 2, 3, 4]);
   });
 
+  it('waits as long as each turn brings entries, though not for ever', async () => {
+    const bench = createBench();
+    const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+    const answers = [bench.submit(1)];
+    await turn();
+    answers.push(bench.submit(2));
+    await Promise.all(answers);
+    expect(bench.groups).to.deep.equal([2]);
+    for (let nonce = 3; nonce <= 12; nonce += 1) {
+      answers.push(bench.submit(nonce));
+      await turn();
+    }
+    expect(await Promise.all(answers)).to.deep.equal(answers.map((_, index) => `ok ${index + 1}`));
+    expect(bench.groups[1]).to.be.within(4, 5);
+    expect(bench.groups).to.have.length(3);
+  });
+
   it('retries a failed group entry by entry', async () => {
     const bench = createBench();
     bench.faults.push('rolled back');

@@ -30,6 +30,7 @@ describe('modify', () => {
       markets,
       available,
       readiness: { ready, reason: ready ? null : 'stale' },
+      delisted: new Set(),
       agents: createAgents(),
       isAccount: () => false,
       nowMs: 1,

@@ -10,7 +10,7 @@ import { openApiRoutes } from '../../server/openapi/routes.js';
 import { readLimits } from '../../server/read/limit.js';
 import { readRoutes } from '../../server/read/routes.js';
 import type { ReadDeps } from '../../server/read/deps.js';
-import { conform, DOCUMENT } from '../support/openapi.js';
+import { conform, conformAnswer, DOCUMENT } from '../support/openapi.js';
 
 const INFO = { title: 'Curvebook <test>', version: '1.2.3', description: 'Read & quote', url: null };
 
@@ -70,6 +70,26 @@ describe('The OpenAPI document', () => {
     for (const { path } of ENDPOINTS) expect(page).to.contain(path);
     expect(page).to.contain('Curvebook &lt;test&gt;').and.to.contain('Read &amp; quote');
     expect(page).not.to.match(/<script|src=|https?:\/\//);
+  });
+
+  it('is held against every answer that tests fetch, headers included', async () => {
+    const headers = { 'content-type': 'application/json', etag: '"1"' };
+    const limits = { 'x-ratelimit-limit': '9', 'x-ratelimit-remaining': '8', 'x-ratelimit-reset': '7' };
+    const fails = async (status: number, body: string | null, sent: Record<string, string>): Promise<string> =>
+      conformAnswer('GET', 'http://127.0.0.1/v0/pairs', new Response(body, { status, headers: sent })).then(
+        () => 'nothing',
+        (error: unknown) => (error as Error).message,
+      );
+    const error = JSON.stringify({ error: { code: 'RATE_LIMITED', message: 'slower' } });
+    expect(await fails(200, '[]', { ...headers, ...limits })).to.equal('nothing');
+    expect(await fails(304, null, { ...headers, ...limits })).to.equal('nothing');
+    expect(await fails(200, '[]', headers)).to.include('has no x-ratelimit-limit');
+    expect(await fails(200, '[{}]', { ...headers, ...limits })).to.include('differs');
+    expect(await fails(200, '[]', { ...headers, ...limits, 'content-type': 'text/plain' })).to.include('is no JSON');
+    expect(await fails(429, error, { ...headers, ...limits })).to.include('has no retry-after');
+    expect(await fails(418, error, { ...headers, ...limits })).to.include('does not know status 418');
+    const { require } = JSON.parse(readFileSync('.mocharc.json', 'utf8')) as { require: string };
+    expect(readFileSync(require, 'utf8')).to.include('conformAnswer(');
   });
 
   it('refuses what it does not describe', () => {

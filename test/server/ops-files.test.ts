@@ -4,24 +4,47 @@ import { expect } from 'chai';
 import { parse } from 'yaml';
 import { ROLES, settingsSchema } from '../../cli/config.js';
 import { SETTINGS_DOC, settingsDoc } from '../../cli/settings-doc.js';
-import { createMetrics } from '../../server/ops/metrics.js';
+import { createMetrics, type MetricSources } from '../../server/ops/metrics.js';
 
 const read = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 
 interface Service {
   command?: string[];
   environment?: Record<string, string>;
+  ports?: string[];
 }
 
 interface Rule {
   alert: string;
   expr: string;
+  annotations: Record<string, string>;
+}
+
+interface Panel {
+  title: string;
+  targets: { expr: string; legendFormat: string }[];
 }
 
 const compose = parse(read('deploy/ops/compose.yaml'), { merge: true }) as { services: Record<string, Service> };
 const alerts = (parse(read('deploy/ops/alerts.yml')) as { groups: { rules: Rule[] }[] }).groups.flatMap(
   (group) => group.rules,
 );
+
+const { panels } = JSON.parse(read('deploy/ops/grafana/dashboard.json')) as { panels: Panel[] };
+
+/** Every metric exists, and none says anything. */
+const SILENT: MetricSources = {
+  readiness: () => ({ ready: true, reason: null }),
+  ledger: () => null,
+  solvency: () => [],
+  unattributed: () => Promise.resolve([]),
+  operator: () => Promise.resolve([]),
+  signers: () => [],
+  poster: () => null,
+  storage: () => Promise.resolve({ bytes: 0, foldedOrderSeq: 0 }),
+  gateway: () => null,
+  nowMs: () => 0,
+};
 
 /** Services that run this program. */
 const ours = Object.entries(compose.services).filter(([, { command }]) => command?.[0] === 'serve');
@@ -43,28 +66,108 @@ describe('The files for operators', () => {
     expect(targets).to.have.members(ours.map(([name, { environment }]) => `${name}:${environment?.['METRICS_PORT']}`));
   });
 
-  it('ask for metrics that exist', async () => {
-    const { registry } = createMetrics({
-      readiness: () => ({ ready: true, reason: null }),
-      ledger: () => null,
-      unattributed: () => Promise.resolve([]),
-      operator: () => Promise.resolve([]),
-      signers: () => [],
-      poster: () => null,
-      storage: () => Promise.resolve({ bytes: 0, foldedOrderSeq: 0 }),
-      gateway: () => null,
-      nowMs: () => 0,
-    });
+  it('ask for metrics that exist, and for labels that they have', async () => {
+    const { registry } = createMetrics(SILENT);
     const known = new Set((await registry.getMetricsAsJSON()).map((metric) => metric.name));
     const asked = (read('deploy/ops/alerts.yml') + read('deploy/ops/grafana/dashboard.json')).match(/curvebook_\w+/g);
     const names = new Set((asked ?? []).map((name) => name.replace(/_bucket$/, '')));
     expect(names.size).to.be.greaterThan(10);
     expect([...known]).to.include.members([...names]);
+
+    const labelsOf = (metric: string): readonly string[] =>
+      (registry.getSingleMetric(metric.replace(/_bucket$/, '')) as unknown as { labelNames: string[] }).labelNames;
+    const asks = [
+      ...alerts.map(({ alert, expr, annotations }) => ({
+        where: alert,
+        expr,
+        text: Object.values(annotations).join().replaceAll('$labels.', ''),
+      })),
+      ...panels.flatMap(({ title, targets }) =>
+        targets.map(({ expr, legendFormat }) => ({ where: title, expr, text: legendFormat })),
+      ),
+    ];
+    let found = 0;
+    for (const { where, expr, text } of asks) {
+      const metrics = expr.match(/curvebook_\w+/g) ?? [];
+      // What Prometheus adds by itself, and what the text of an alert may say beside labels.
+      const has = new Set([...metrics.flatMap(labelsOf), 'job', 'instance', 'le', '$value']);
+      const selected = [...expr.matchAll(/\{([^}]*)\}/g)].flatMap(
+        ([, list]) => list!.match(/\w+(?=\s*(?:=|!))/g) ?? [],
+      );
+      const grouped = [...expr.matchAll(/by \(([^)]*)\)/g)].flatMap(([, list]) => list!.split(/,\s*/));
+      const told = [...text.matchAll(/\{\{\s*([$\w]+)\s*\}\}/g)].map(([, label]) => label!);
+      for (const label of [...selected, ...grouped, ...told]) expect([...has], `${where}: ${label}`).to.include(label);
+      // An aggregate keeps nothing but what it groups by.
+      if (/\b(sum|min|max)\b/.test(expr)) expect([...grouped, '$value'], where).to.include.members(told);
+      found += selected.length + grouped.length + told.length;
+    }
+    expect(found).to.be.greaterThan(30);
+  });
+
+  it('show each of our own metrics to somebody: on the dashboard, or in an alert', async () => {
+    const shown = new Set(
+      (read('deploy/ops/alerts.yml') + read('deploy/ops/grafana/dashboard.json'))
+        .match(/curvebook_\w+/g)
+        ?.map((name) => name.replace(/_bucket$/, '')),
+    );
+    const { registry } = createMetrics(SILENT);
+    const own = (await registry.getMetricsAsJSON())
+      .map(({ name }) => name)
+      .filter((name) => !/^curvebook_(process|nodejs)_/.test(name));
+    expect(own.length).to.be.greaterThan(30);
+    expect(own.filter((name) => !shown.has(name))).to.have.members([
+      // Blocks and generations are shown as lags and ages; the rest is for whoever looks for a cause.
+      'curvebook_chain_head_block',
+      'curvebook_generation',
+      'curvebook_folded_order_row',
+      'curvebook_signature_backend',
+      'curvebook_http_request_seconds',
+    ]);
+  });
+
+  it('show the growth of the database per day', () => {
+    const growth = panels.find(({ title }) => title === 'Growth of the database per day');
+    expect(growth?.targets.map(({ expr }) => expr)).to.deep.equal(['max(delta(curvebook_database_bytes[1d]))']);
   });
 
   it('say what to do about each alert, and about no other', () => {
     const sections = [...read('docs/runbook.md').matchAll(/^## (\w+)$/gm)].map(([, name]) => name);
     expect(sections).to.deep.equal(alerts.map((rule) => rule.alert));
+  });
+
+  it('say what each metric means', async () => {
+    const { registry } = createMetrics(SILENT);
+    const metrics = registry.getMetricsAsArray() as unknown as { name: string; help: string; labelNames: string[] }[];
+    const rows = metrics
+      .filter(({ name }) => !/^curvebook_(process|nodejs)_/.test(name))
+      .map(({ name, help, labelNames }) => [
+        name.replace('curvebook_', ''),
+        labelNames.map((label) => `\`${label}\``).join(', '),
+        help,
+      ]);
+    const [, section = ''] = read('docs/operators.md').split('\n### Metrics\n');
+    const listed = [...section.split('\n### ')[0]!.matchAll(/^\| `(\w+)` \|(.*?)\| (.*) \|$/gm)];
+    expect(listed.map(([, name, labels, help]) => [name, labels!.trim(), help])).to.deep.equal(rows);
+  });
+
+  it('name the ports that the compose file publishes', () => {
+    const published = Object.entries(compose.services).flatMap(([name, { ports = [] }]) =>
+      ports.map((port) => `${name} ${port}`),
+    );
+    expect(published).to.deep.equal([
+      'gateway 0.0.0.0:${PORT:-8080}:8080',
+      'prometheus 127.0.0.1:9090:9090',
+      'grafana 127.0.0.1:3000:3000',
+    ]);
+    const guide = read('docs/operators.md');
+    for (const row of [
+      '| gateway | 8080 | `PORT`, all interfaces |',
+      '| prometheus | 9090 | 127.0.0.1:9090 |',
+      '| grafana | 3000 | 127.0.0.1:3000 |',
+      '| every role | 9464, metrics and probes | – |',
+    ])
+      expect(guide).to.include(row);
+    for (const [name, { environment }] of ours) expect(environment?.['METRICS_PORT'], name).to.equal('9464');
   });
 
   it('list every setting', () => {

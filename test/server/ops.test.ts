@@ -19,6 +19,10 @@ const SOURCES: MetricSources = {
     scannedMs: NOW_MS - 7_500,
     generation: 44,
   }),
+  solvency: () => [
+    { token: 'USDC', differenceUnits: -1n },
+    { token: 'WETH', differenceUnits: 0n },
+  ],
   unattributed: () => Promise.resolve([{ token: 'USDC', units: 10n ** 30n }]),
   operator: () =>
     Promise.resolve([
@@ -66,7 +70,7 @@ describe('Metrics and probes', () => {
       ...probes,
     });
     const served = new Router();
-    served.get('/v0/book/:pair', (ctx) => {
+    served.get('/things/:id', (ctx) => {
       ctx.body = { ok: true };
     });
     const silent = (): void => undefined;
@@ -94,6 +98,8 @@ describe('Metrics and probes', () => {
     expect(values.get('curvebook_signer_low_balance{role="poster",signer="0xabc"}')).to.equal('1');
     expect(values.get('curvebook_outbox_oldest_seconds{role="poster",signer="0xabc"}')).to.equal('3');
     expect(values.get('curvebook_unattributed_units{token="USDC"}')).to.equal('9007199254740991');
+    expect(values.get('curvebook_solvency_difference_units{token="USDC"}')).to.equal('-1');
+    expect(values.get('curvebook_solvency_difference_units{token="WETH"}')).to.equal('0');
     expect(values.get('curvebook_open_orders')).to.equal('17');
     expect(values.get('curvebook_queued_actions')).to.equal('5');
     expect(values.get('curvebook_signature_backend{backend="wasm"}')).to.equal('1');
@@ -122,6 +128,7 @@ describe('Metrics and probes', () => {
       sent: { full: 4 },
       transactions: { landed: 3 },
       missedBlocks: 1,
+      blockedBy: null as string | null,
       fees: { spentLastHourWei: 1_500n * 10n ** 9n, budgetWei: 10n ** 18n, lastGasUsed: 62_000 },
     };
     const url = await start({ poster: () => poster });
@@ -129,10 +136,17 @@ describe('Metrics and probes', () => {
     expect(values.get('curvebook_post_sign_seconds{pair="A-B",quantile="p99"}')).to.equal('0.25');
     expect(values.has('curvebook_post_landed_seconds{pair="A-B",quantile="p99"}')).to.equal(false);
     expect(values.get('curvebook_post_gas_used')).to.equal('62000');
+    expect(values.get('curvebook_post_records_sent{kind="full"}')).to.equal('4');
+    expect(values.get('curvebook_post_transactions{outcome="landed"}')).to.equal('3');
+    expect(values.get('curvebook_post_missed_blocks')).to.equal('1');
+    expect(values.get('curvebook_post_blocked{reason=""}')).to.equal('0');
+    poster.blockedBy = 'budget_spent';
     expect(values.get('curvebook_post_fees_hour_gwei')).to.equal('1500');
     expect(values.get('curvebook_post_budget_hour_gwei')).to.equal('1000000000');
     poster.fees = { ...poster.fees, lastGasUsed: null as never, budgetWei: null as never };
     const without = await scrape(url);
+    const blocked = [...without].filter(([name]) => name.startsWith('curvebook_post_blocked'));
+    expect(blocked).to.deep.equal([['curvebook_post_blocked{reason="budget_spent"}', '1']]);
     expect([without.has('curvebook_post_gas_used'), without.has('curvebook_post_budget_hour_gwei')]).to.deep.equal([
       false,
       false,
@@ -151,12 +165,12 @@ describe('Metrics and probes', () => {
 
   it('counts requests by route, not by path', async () => {
     const url = await start();
-    for (const pair of ['A-B', 'C-D', 'E-F']) await fetch(`${url}/v0/book/${pair}`);
+    for (const pair of ['A-B', 'C-D', 'E-F']) await fetch(`${url}/things/${pair}`);
     await fetch(`${url}/nothing/here`);
     const values = await scrape(url);
-    expect(values.get('curvebook_http_requests_total{method="GET",route="/v0/book/:pair",status="200"}')).to.equal('3');
+    expect(values.get('curvebook_http_requests_total{method="GET",route="/things/:id",status="200"}')).to.equal('3');
     expect(values.get('curvebook_http_requests_total{method="GET",route="none",status="404"}')).to.equal('1');
-    expect(values.get('curvebook_http_request_seconds_count{route="/v0/book/:pair"}')).to.equal('3');
+    expect(values.get('curvebook_http_request_seconds_count{route="/things/:id"}')).to.equal('3');
   });
 
   it('tells whether to restart the process apart from whether to send it requests', async () => {

@@ -38,6 +38,7 @@ function createVenue(): Venue {
         markets,
         available: (_maker, token) => venue.available.get(token) ?? 0n,
         readiness: { ready: venue.reason === null, reason: venue.reason },
+        delisted: new Set(),
         agents: createAgents(),
         isAccount: () => false,
         nowMs: 1,
@@ -208,6 +209,17 @@ describe('order actions: batches', () => {
     expect(last[0]).to.deep.equal({ resting: { oid: 1000 } });
     expect(last[1]).to.deep.equal({ error: 'too_many_open_orders: Too many open orders. asset=10000' });
     expect(errorOf(venue, { s: '0.0001' }, BOB)).to.equal(null);
+    const repeated = <T>(entry: T): T[] => Array.from({ length: 1001 }, () => entry);
+    const cloid = `0x${'1'.repeat(32)}`;
+    for (const action of [
+      { type: 'cancel', cancels: repeated({ a: 10000, o: 1 }) },
+      { type: 'cancelByCloid', cancels: repeated({ asset: 10000, cloid }) },
+      { type: 'batchModify', modifies: repeated({ oid: 1, order: (many(1) as { orders: object[] }).orders[0] }) },
+    ]) {
+      expect(venue.act(ALICE, action).reply).to.deep.include({ status: 'err' });
+      expect(JSON.stringify(venue.act(ALICE, action).reply)).to.contain('batch_too_large');
+    }
+    expect(venue.book.openOrders(ALICE)).to.have.length(1000);
   });
 
   it('refuses builder fees, groupings and empty batches as a whole, and accepts a builder without a fee', () => {
@@ -315,8 +327,13 @@ describe('order history', () => {
   });
 
   it('tells what became of an order, however fills and rows interleave', () => {
-    const rows = [row(1, [open(1), open(2), open(3)]), row(2, [{ type: 'close', oid: 2, reason: 'inventory' }])];
-    const fills = [fill(1, 2n), fill(2, 1n)];
+    const rows = [
+      row(1, [open(1), open(2), open(3), open(4)]),
+      row(2, [{ type: 'close', oid: 2, reason: 'inventory' }]),
+    ];
+    // The third is cancelled, and then filled whole by a curve that still had it.
+    rows.push(row(3, [{ type: 'close', oid: 3, reason: 'canceled' }]));
+    const fills = [fill(1, 2n), fill(2, 1n), fill(3, 2n)];
     const forwards = createHistory(markets);
     rows.forEach((each) => forwards.apply(each));
     forwards.applyFills(fills);
@@ -327,8 +344,9 @@ describe('order history', () => {
       expect(history.order(1)).to.include({ state: 'filled', stateMs: null });
       expect(history.order(2)).to.include({ state: 'canceled', stateMs: 20 });
       expect(history.order(2)?.order.filledUnits).to.equal(WETH_USDC.lotUnits);
-      expect(history.order(3)).to.include({ state: 'open', stateMs: 10 });
-      expect(history.order(4)).to.equal(undefined);
+      expect(history.order(3)).to.include({ state: 'filled', stateMs: null });
+      expect(history.order(4)).to.include({ state: 'open', stateMs: 10 });
+      expect(history.order(5)).to.equal(undefined);
     }
   });
 

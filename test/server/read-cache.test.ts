@@ -172,6 +172,36 @@ forEachDatabase((name, open) =>
       await expectNew(FILLS, two);
     });
 
+    it('fees, which are read once per generation however many ask, and again when reading failed', async () => {
+      const { store } = server.deps;
+      let reads = 0;
+      let failing = false;
+      server.deps.store = {
+        ...store,
+        takerFees: () => {
+          reads += 1;
+          return failing ? Promise.reject(new Error('no database')) : store.takerFees();
+        },
+      };
+      const fees = async (): Promise<unknown> => (await server.get('/v0/fees')).body;
+      const taker: Address = `0x${'7'.repeat(40)}`;
+      const fee = { taker, token: WETH.address, accrued_units: '5', generation: 2 };
+      await db.knex('taker_fees').insert(fee);
+      failing = true;
+      expect((await ask('/v0/fees')).status).to.equal(500);
+      failing = false;
+      const row = (balance: string) => [{ taker, fees: [{ token: 'WETH', accrued: '0.000000000000000005', balance }] }];
+      for (const answer of await Promise.all([fees(), fees(), fees()])) expect(answer).to.deep.equal(row('0'));
+      expect(reads).to.equal(2);
+      await server.commit(generationOf(3, deposit(3, 0, taker, WETH.address, WEI)));
+      for (const answer of await Promise.all([fees(), fees()])) expect(answer).to.deep.equal(row('1'));
+      expect(reads).to.equal(3);
+      // The tokens that a market brings are named with its listing.
+      markets.push(WETH_DAI);
+      await fees();
+      expect(reads).to.equal(4);
+    });
+
     it('the newest checkpoint, until there is a newer one', async () => {
       const early = await ask(CHECKPOINT);
       expect([early.status, early.headers.get('cache-control')]).to.deep.equal([503, 'no-store']);

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { addGeneration, addressOf, fillOf, signRequest } from '../support/gateway.js';
 import { fcOptions } from '../support/fc.js';
-import { limit, orderAction, until, withGateway } from '../support/gateway-suite.js';
+import { forEachGateway, limit, orderAction, runsOn, until } from '../support/gateway-suite.js';
 import { WETH_USDC } from '../support/markets.js';
 import { connectWs } from '../support/ws.js';
 import type { Frame, WsClient } from '../support/ws.js';
@@ -74,7 +74,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
-withGateway('reconnecting', (suite) => {
+forEachGateway('reconnecting', (suite) => {
   it('ends with exactly the true orders and fills, wherever the connection breaks', async function () {
     this.timeout(600_000);
     const { gateway, url } = await suite.start();
@@ -135,7 +135,7 @@ withGateway('reconnecting', (suite) => {
           follower.cut();
         },
       ),
-      fcOptions(40),
+      fcOptions(runsOn(suite, 40)),
     );
   });
 });

@@ -7,9 +7,13 @@ import type { Shared } from '../../cli/shared.js';
 import { serveStandby } from '../../cli/standby.js';
 import { createMetrics } from '../../server/ops/metrics.js';
 import { migrate, openDb } from '../../ledger/db.js';
+import { foldStep } from '../../ledger/fold-log.js';
+import { appendOrderRows } from '../../ledger/order-log.js';
 import type { Db } from '../../ledger/types.js';
-import { orderAction, limit } from '../support/gateway-suite.js';
-import { post, seed, signRequest } from '../support/gateway.js';
+import { acquireWriter } from '../../ledger/writers.js';
+import type { OrderLogRow } from '../../core/types.js';
+import { orderAction, limit, until } from '../support/gateway-suite.js';
+import { addressOf, post, seed, signRequest } from '../support/gateway.js';
 
 const contract = `0x${'1'.repeat(40)}`;
 
@@ -45,12 +49,20 @@ function processOf(db: Db, port: number, seen: { url: string | null }): Shared {
   return { ...shared, keepers: { signers: [], poster: null } } as unknown as Shared;
 }
 
+const openRow = (orderSeq: number): OrderLogRow => {
+  const terms = { market: 0, side: 'bid' as const, priceTicks: 1_000n, sizeLots: 1n, tif: 'Gtc' as const, cloid: null };
+  const effects = [{ type: 'open' as const, oid: orderSeq, ...terms }];
+  const who = { maker: addressOf(1), signer: addressOf(1) };
+  return { orderSeq, timeMs: orderSeq, ...who, nonce: orderSeq, kind: 'order', effects };
+};
+
 describe('a process that waits for its logs', () => {
   const options = () => ({
     signal: new AbortController().signal,
     metrics: createMetrics({
       readiness: () => ({ ready: true, reason: null }),
       ledger: () => null,
+      solvency: () => [],
       unattributed: () => Promise.resolve([]),
       operator: () => Promise.resolve([]),
       signers: () => [],
@@ -59,7 +71,6 @@ describe('a process that waits for its logs', () => {
       storage: () => Promise.resolve({ bytes: 0, foldedOrderSeq: 0 }),
       nowMs: () => 0,
     }),
-    onReversal: () => undefined,
   });
   let db: Db;
 
@@ -76,8 +87,7 @@ describe('a process that waits for its logs', () => {
     let acquire: () => void = () => undefined;
     const acquired = new Promise<void>((resolve) => (acquire = resolve));
     const serving = serveStandby(processOf(db, 0, seen), acquired, options());
-    const deadlineMs = performance.now() + 20_000;
-    while (seen.url === null && performance.now() < deadlineMs) await new Promise((resolve) => setTimeout(resolve, 20));
+    await until(() => seen.url !== null);
     const { url } = seen;
     expect((await post(`${url}/info`, { type: 'spotMeta' })).json.universe).to.have.length(2);
     const answer = await post(`${url}/exchange`, signRequest(orderAction(limit(true, '2500', '1')), 1, Date.now()));
@@ -88,6 +98,34 @@ describe('a process that waits for its logs', () => {
     const server = createServer().listen(port ?? 0, '127.0.0.1');
     await once(server, 'listening');
     server.close();
+  });
+
+  it('starts again from the book checkpoint when rows were folded before it read them', async () => {
+    const seen: { url: string | null } = { url: null };
+    let acquire: () => void = () => undefined;
+    const acquired = new Promise<void>((resolve) => (acquire = resolve));
+    const serving = serveStandby(processOf(db, 0, seen), acquired, options());
+    try {
+      await until(() => seen.url !== null);
+      const { url } = seen;
+      seen.url = null;
+      const writer = await acquireWriter(db, 'order');
+      // One transaction, so that no poll falls between the rows and their folding.
+      await writer.tx(async (tx) => {
+        await appendOrderRows(tx, [1, 2, 3].map(openRow));
+        const bounds = { orderSeq: 2, generation: 0, beforeMs: Number.MAX_SAFE_INTEGER };
+        await foldStep(tx, bounds, { effects: 10, generations: 1, closedOrders: 10 });
+      });
+      await until(() => seen.url !== null);
+      expect(seen.url).to.equal(url);
+      await until(async () => {
+        const { json } = await post(`${url}/info`, { type: 'openOrders', user: addressOf(1) });
+        return json.length === 3;
+      });
+    } finally {
+      acquire();
+      await serving;
+    }
   });
 
   it('serves nothing when the wait is short', async () => {

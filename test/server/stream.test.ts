@@ -1,16 +1,20 @@
 import { WebSocketTransport, ExchangeClient, InfoClient, SubscriptionClient } from '@nktkas/hyperliquid';
+import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import { ethers } from 'ethers';
 import { WebSocket } from 'ws';
+import { readOrderRows } from '../../ledger/order-log.js';
 import { addGeneration, addressOf, fillOf, keyOf, signRequest } from '../support/gateway.js';
 import { forEachGateway, limit, orderAction, until, withGateway } from '../support/gateway-suite.js';
+import type { GatewaySuite } from '../support/gateway-suite.js';
 import { WETH_USDC } from '../support/markets.js';
 import { connectWs } from '../support/ws.js';
 import type { Frame, WsClient } from '../support/ws.js';
 
 const ETHER = 10n ** 18n;
 
-withGateway('WebSocket', (suite) => {
+/** What both suites do with sockets: clients that are closed after each test, and fills of one order. */
+function socketsOf(suite: GatewaySuite) {
   const clients: { close(): Promise<void> }[] = [];
   async function connect(): Promise<WsClient> {
     const client = await connectWs(suite.running.url);
@@ -29,6 +33,12 @@ withGateway('WebSocket', (suite) => {
     await addGeneration(suite.db, fillOf(WETH_USDC, order, baseUnits, fillSeq));
     suite.running.gateway.onGeneration();
   };
+
+  return { clients, connect, on, place, fill };
+}
+
+withGateway('WebSocket', (suite) => {
+  const { clients, connect, on, place, fill } = socketsOf(suite);
 
   it('answers pings, queries and actions, and greets nobody', async () => {
     await suite.start();
@@ -78,6 +88,14 @@ withGateway('WebSocket', (suite) => {
     }
     client.socket.send(Buffer.from([1, 2, 3]));
     expect((await client.take(on('error'))).data).to.match(/^Error parsing JSON .*: binary message$/);
+    // Deeper than a serialiser follows: nothing of it may be echoed whole.
+    const deep = '['.repeat(100_000) + ']'.repeat(100_000);
+    for (const method of ['subscribe', 'unsubscribe']) {
+      for (const subscription of [deep, `{"type":"allMids","more":${deep}}`]) {
+        client.send(`{"method":"${method}","subscription":${subscription}}`);
+        expect((await client.take(on('error'))).data).to.match(/^Error parsing JSON .*: \{"method":"(un)?subscribe"/);
+      }
+    }
     client.send({ method: 'ping' });
     await client.take(on('pong'));
   });
@@ -208,21 +226,46 @@ withGateway('WebSocket', (suite) => {
     expect(pinging.socket.readyState).to.equal(WebSocket.OPEN);
   });
 
-  it('gives up a client that does not read', async () => {
-    const { stream } = await suite.start({}, { highWaterBytes: 65_536, maxQueueBytes: 262_144 });
+  /** Lets the server write until it gives up the client, which has a feed session and does not read. */
+  async function stall(client: WsClient): Promise<void> {
     await place(1, ...Array.from({ length: 500 }, () => limit(true, '2500', '0.0001')));
+    await client.post('action', signRequest({ type: 'noop' }, 1, suite.nextNonce()));
+    client.socket.pause();
+    const request = { type: 'info', payload: { type: 'frontendOpenOrders', user: addressOf(1) } };
+    // One after the other, so that the buffers of both ends are full, too.
+    await until(() => {
+      client.send({ method: 'post', id: 1_000, request });
+      return !suite.running.sessions.isOpen(addressOf(1));
+    });
+  }
+  const SMALL = { highWaterBytes: 65_536, maxQueueBytes: 262_144 };
+
+  it('tells a client that did not read in time so, and does nothing more for it', async () => {
+    await suite.start({}, SMALL);
     const client = await connect();
     const reading = await connect();
-    client.socket.pause();
-    for (let id = 1; id <= 100; id += 1) {
-      const request = { type: 'info', payload: { type: 'frontendOpenOrders', user: addressOf(1) } };
-      client.send({ method: 'post', id, request });
-    }
-    await until(() => stream.connections() === 1);
+    await stall(client);
+    const rows = await readOrderRows(suite.db.knex, { after: 0, limit: 10 });
+    client.send({
+      method: 'post',
+      id: 1,
+      request: { type: 'action', payload: signRequest({ type: 'noop' }, 1, suite.nextNonce()) },
+    });
+    await delay(1_500);
     client.socket.resume();
-    expect((await client.closed).code).to.be.oneOf([4001, 1006]);
+    expect(await client.closed).to.deep.equal({ code: 4001, reason: 'output queue full' });
+    expect(await readOrderRows(suite.db.knex, { after: 0, limit: 10 })).to.deep.equal(rows);
     reading.send({ method: 'ping' });
     await reading.take(on('pong'));
+  });
+
+  it('cuts off a client that goes on not reading', async () => {
+    const { stream } = await suite.start({}, { ...SMALL, farewellMs: 200 });
+    const client = await connect();
+    await stall(client);
+    await until(() => stream.connections() === 0);
+    client.socket.resume();
+    expect((await client.closed).code).to.equal(1006);
   });
 
   it('holds a feed session for as long as a connection lives over which the maker acted', async () => {
@@ -273,24 +316,7 @@ withGateway('WebSocket', (suite) => {
 });
 
 forEachGateway('WebSocket updates', (suite) => {
-  const clients: { close(): Promise<void> }[] = [];
-  async function connect(): Promise<WsClient> {
-    const client = await connectWs(suite.running.url);
-    clients.push(client);
-    return client;
-  }
-  afterEach(async () => {
-    await Promise.all(clients.splice(0).map((client) => client.close()));
-  });
-
-  const on = (channel: string) => (frame: Frame) => frame.channel === channel;
-  const place = (index: number, ...orders: object[]) => suite.act(index, orderAction(...orders));
-  const fill = async (oid: number, baseUnits: bigint, fillSeq: number): Promise<void> => {
-    const order = suite.running.gateway.order(oid)?.order;
-    if (order === undefined) throw new Error(`no order ${oid}`);
-    await addGeneration(suite.db, fillOf(WETH_USDC, order, baseUnits, fillSeq));
-    suite.running.gateway.onGeneration();
-  };
+  const { connect, on, place, fill } = socketsOf(suite);
 
   it('tells what becomes of orders, in order, after it is durable', async () => {
     await suite.start();
@@ -327,6 +353,35 @@ forEachGateway('WebSocket updates', (suite) => {
       [2, 'filled', '0.0'],
       [4, 'canceled', '2.0'],
     ]);
+  });
+
+  it('begins with the newest 2,000 fills, newest first, and goes on with the next one', async () => {
+    await suite.start();
+    await place(1, limit(true, '2500', '10'));
+    const order = suite.running.gateway.order(1)!.order;
+    for (let fillSeq = 1; fillSeq <= 2_003; fillSeq += 1_000) {
+      const count = Math.min(1_000, 2_004 - fillSeq);
+      const parts = Array.from({ length: count }, (_, index) =>
+        fillOf(WETH_USDC, order, ETHER / 1_000n, fillSeq + index),
+      );
+      const [fills, entries] = [parts.flatMap((part) => part.fills), parts.flatMap((part) => part.entries)];
+      await addGeneration(suite.db, { fills, entries });
+    }
+    suite.running.gateway.onGeneration();
+    await until(() => suite.running.gateway.generation() === 4);
+    const timeOf = (fillSeq: number): number => 1_700_000_000_000 + fillSeq;
+    const newest = Array.from({ length: 2_000 }, (_, index) => timeOf(2_003 - index));
+    const client = await connect();
+    await client.subscribe({ type: 'userFills', user: addressOf(1) });
+    const { data } = await client.take(on('userFills'));
+    expect(data.isSnapshot).to.equal(true);
+    expect(data.fills.map(({ time }: { time: number }) => time)).to.deep.equal(newest);
+    const { payload } = await client.post('info', { type: 'userFills', user: addressOf(1) });
+    expect((payload as { data: { time: number }[] }).data.map(({ time }) => time)).to.deep.equal(newest);
+    await fill(1, ETHER / 1_000n, 2_004);
+    const live = await client.take(on('userFills'));
+    expect(live.data).to.have.all.keys('user', 'fills');
+    expect(live.data.fills.map(({ time }: { time: number }) => time)).to.deep.equal([timeOf(2_004)]);
   });
 
   it('sends fills as a snapshot and then live, each once, whenever the subscription comes', async () => {

@@ -110,6 +110,19 @@ forEachDatabase((name, open) =>
       });
     });
 
+    describe('a token list of many chains', () => {
+      it('serves the tokens of ours only', async () => {
+        await stack.stop();
+        await chain.reset();
+        const ours = { chainId: 8453, symbol: 'WETH', name: 'WETH', decimals: 18, logoURI: '' };
+        const tokens = [1, 8453, 10].map((chainId) => ({ ...ours, chainId, address: stack.token('WETH') }));
+        await start({ tokens });
+        for (const path of ['/tokens', '/tokens?chainId=8453']) {
+          expect((await stack.request('GET', path)).body).to.deep.equal([tokens[1]]);
+        }
+      });
+    });
+
     describe('quotes', () => {
       it('answers with every field, and with what a wallet signs', async () => {
         const before = Math.floor(Date.now() / 1_000);

@@ -37,7 +37,11 @@ const rows = Number.parseInt(count, 10);
 for (let nonce = 1; nonce <= rows;) {
   try {
     await append(writer, nonce);
-    if (nonce % 5 === 0) await writer.release();
+    if (nonce % 5 === 0) {
+      await writer.release();
+      // Longer than the others pause between two attempts, so that one of them has its turn now.
+      await sleep(60);
+    }
     nonce += 1;
   } catch (error) {
     if (!(error instanceof WriterLostError)) throw error;

@@ -235,7 +235,7 @@ export function createChainDouble(world: DoubleWorld, genesis: readonly DoubleLo
   append([]);
   append([], genesis);
   return {
-    url: 'double:',
+    name: 'double',
     call: async (method, params = []) => perform(method, params),
     batch: async (requests) => requests.map(({ method, params }) => perform(method, params)),
   };

@@ -12,6 +12,8 @@ export interface Child {
   output(): string;
   /** Lines of standard output so far. */
   lines(): readonly string[];
+  /** Lines of standard error so far. */
+  errors(): readonly string[];
   /** The first line of standard output that `accept` takes, past or future. Rejects when the process ends or time runs out. */
   line(accept: (line: string) => boolean, timeoutMs: number): Promise<string>;
   /** Writes a line to its standard input. One that is gone takes none, and that is no error. */
@@ -47,7 +49,11 @@ export function startChild(
     printed.push(line);
     changed();
   });
-  createInterface({ input: child.stderr }).on('line', (line) => void printed.push(line));
+  const errors: string[] = [];
+  createInterface({ input: child.stderr }).on('line', (line) => {
+    printed.push(line);
+    errors.push(line);
+  });
   const output = (): string => printed.slice(-60).join('\n');
   void gone.then(() => {
     ended = true;
@@ -83,5 +89,5 @@ export function startChild(
 
   const send = (text: string): void => void child.stdin.write(`${text}\n`);
 
-  return { process: child, output, lines: () => seen, line, send, end };
+  return { process: child, output, lines: () => seen, errors: () => errors, line, send, end };
 }

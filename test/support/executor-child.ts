@@ -74,6 +74,7 @@ const executor = createExecutor({
   readiness: () => ({ ready: true }),
   toleranceBps: 10,
   maxSends: 5,
+  maxGas: 1_000_000n,
   pollIntervalMs: 50,
   nowMs,
   logger,

@@ -62,7 +62,7 @@ export function createFakeNode(): FakeNode {
 
   const node: FakeNode = {
     rpc: {
-      url: 'fake:',
+      name: 'fake',
       call,
       batch: (requests) => Promise.all(requests.map(({ method, params }) => call(method, params))),
     },

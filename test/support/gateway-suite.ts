@@ -6,6 +6,7 @@ import type { RunningGateway } from './gateway.js';
 
 /** A funded gateway of its own for each test, and how to talk to it. */
 export interface GatewaySuite {
+  readonly kind: 'sqlite' | 'pg';
   readonly db: Db;
   readonly running: RunningGateway;
   start(change?: Partial<GatewayConfig>, limits?: Partial<StreamLimits>): Promise<RunningGateway>;
@@ -25,6 +26,10 @@ export function forEachGateway(name: string, declare: (suite: GatewaySuite) => v
   declareOn(process.env.DATABASE_URL?.startsWith('postgres') ? ['sqlite', 'pg'] : ['sqlite'], name, declare);
 }
 
+/** A tenth of the runs on PostgreSQL: what it has a part in shows in few of them, and CI has the rest on SQLite. */
+export const runsOn = ({ kind }: Pick<GatewaySuite, 'kind'>, runs: number): number =>
+  kind === 'sqlite' ? runs : Math.ceil(runs / 10);
+
 /** The same on SQLite only, for what no database has a part in. */
 export function withGateway(name: string, declare: (suite: GatewaySuite) => void): void {
   declareOn(['sqlite'], name, declare);
@@ -40,6 +45,7 @@ function declareOn(kinds: ('sqlite' | 'pg')[], name: string, declare: (suite: Ga
       let nonce = Date.now();
 
       const suite: GatewaySuite = {
+        kind,
         get db() {
           return db;
         },

@@ -29,6 +29,7 @@ import type { Stream } from '../../server/stream/server.js';
 import { createSessions } from '../../server/stream/sessions.js';
 import type { Sessions } from '../../server/stream/sessions.js';
 import { USDC, WETH, WETH_DAI, WETH_USDC } from './markets.js';
+import { nothingWritten } from './generations.js';
 
 export const OPERATOR: Address = `0x${'9'.repeat(40)}`;
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
@@ -87,17 +88,7 @@ export async function addGeneration(db: Db, change: Partial<GenerationWrite>): P
     scannedMs: 0,
     observedHead: generation,
     observedHeadTimestampMs: 0,
-    listed: [],
-    custody: [],
-    posts: [],
-    fills: [],
-    entries: [],
-    reservations: [],
-    claims: [],
-    holdings: [],
-    netCapital: [],
-    snapshots: [],
-    halt: null,
+    ...nothingWritten(),
     ...change,
   };
   const writer = await acquireWriter(db, 'ledger');
@@ -164,6 +155,7 @@ export function fillOf(market: Market, order: OpenOrder, baseUnits: bigint, fill
         priceTicks,
         baseUnits,
         tid: tradeId('test', market.id, { txHash, fillSeq }, oid),
+        cloid: order.cloid,
       },
     ],
   };
@@ -188,6 +180,10 @@ export async function seed(db: Db): Promise<void> {
 
 export async function operate(db: Db, kind: 'approve' | 'suspend', maker: Address): Promise<void> {
   await appendOperatorRow(db, { timeMs: 0, kind, maker, note: '' });
+}
+
+export async function operateMarket(db: Db, kind: 'delist' | 'relist', market: number): Promise<void> {
+  await appendOperatorRow(db, { timeMs: 0, kind, maker: null, note: `${market}` });
 }
 
 export interface RunningGateway {

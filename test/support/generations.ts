@@ -18,17 +18,9 @@ export function blockOf(number: number): ScannedBlock {
   };
 }
 
-/** Generation `n` of one block, number 100 + n, with nothing in it. */
-export function generationOf(n: number, change: Partial<GenerationWrite> = {}): GenerationWrite {
-  const block = blockOf(100 + n);
-  return {
-    generation: n,
-    fromBlock: block.number,
-    toBlock: block.number,
-    blocks: [block],
-    scannedMs: block.timestampSec * 1_000 + 300,
-    observedHead: block.number,
-    observedHeadTimestampMs: block.timestampSec * 1_000,
+/** What a generation adds in which nothing happened; arrays of its own at each call. */
+export const nothingWritten = () =>
+  ({
     listed: [],
     custody: [],
     posts: [],
@@ -40,6 +32,20 @@ export function generationOf(n: number, change: Partial<GenerationWrite> = {}): 
     netCapital: [],
     snapshots: [],
     halt: null,
+  }) satisfies Partial<GenerationWrite>;
+
+/** Generation `n` of one block, number 100 + n, with nothing in it. */
+export function generationOf(n: number, change: Partial<GenerationWrite> = {}): GenerationWrite {
+  const block = blockOf(100 + n);
+  return {
+    generation: n,
+    fromBlock: block.number,
+    toBlock: block.number,
+    blocks: [block],
+    scannedMs: block.timestampSec * 1_000 + 300,
+    observedHead: block.number,
+    observedHeadTimestampMs: block.timestampSec * 1_000,
+    ...nothingWritten(),
     ...change,
   };
 }
@@ -124,6 +130,7 @@ export function fillOf(
       market: market.index,
       side,
       tid: 1_000_000 * (market.index + 1) + fillSeq * 1_000 + part.oid,
+      cloid: null,
     })),
   };
 }

@@ -94,6 +94,7 @@ export interface TestOrder {
   priceTicks: bigint;
   sizeLots: bigint;
   market?: number;
+  cloid?: string;
 }
 
 /** The keepers over one database and chain, driven step by step. Orders go straight into the order log. */
@@ -275,7 +276,7 @@ export async function startKeepers(db: Db, chain: KeeperChain, options: KeeperOp
       priceTicks: one.priceTicks,
       sizeLots: one.sizeLots,
       tif: 'Gtc',
-      cloid: null,
+      cloid: one.cloid ?? null,
     }));
     const closed = closes.map((oid): OrderEffect => ({ type: 'close', oid, reason: 'canceled' }));
     await append(maker, 'order', [...closed, ...opened]);

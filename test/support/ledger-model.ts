@@ -106,14 +106,20 @@ function factOf(log: RpcLog): Fact | null {
   };
 }
 
+/** The last block that a settlement looked at, and whether the chain has taken it back since. */
+export interface SettlementCut {
+  block: number;
+  lost: boolean;
+}
+
 export interface ModelWorld {
   markets: readonly Market[];
   custodian: Address;
   operator: Address;
   /** The book behind each curve, by `market:seq`. */
   snapshots: ReadonlyMap<string, MarketSnapshot>;
-  /** The block that each settlement looked at, by the hash of its transaction or by what it says. */
-  settlementCut(txHash: Hex, says: string): number;
+  /** What each settlement looked at, by the hash of its transaction or by what it says. */
+  settlementCut(txHash: Hex, says: string): SettlementCut;
 }
 
 /** Everything that the events say, from the first one on. */
@@ -128,6 +134,8 @@ export function standingAfter(world: ModelWorld, facts: readonly Fact[]): Standi
   };
   const explained = new Set(facts.filter(({ name }) => name !== 'Transfer').map(({ txHash }) => txHash));
   const requests: { key: string; units: bigint; block: number }[] = [];
+  /** Claims beyond what was asked for on this chain, which the next requests are covered by. */
+  const ahead = new Map<string, bigint>();
   for (const { address, name, args, block, txHash } of facts) {
     const { maker, token, amount } = args as { maker: Address; token: Address; amount: bigint };
     const key = `${maker}:${token}`;
@@ -136,20 +144,29 @@ export function standingAfter(world: ModelWorld, facts: readonly Fact[]): Standi
       add(standing.netCapital, key, amount);
     } else if (name === 'WithdrawRequested') {
       requests.push({ key, units: amount, block });
-      set(standing.reserved, key, least((standing.reserved.get(key) ?? 0n) + amount, SATURATED));
+      const covered = least(ahead.get(key) ?? 0n, amount);
+      add(ahead, key, -covered);
+      set(standing.reserved, key, least((standing.reserved.get(key) ?? 0n) + amount - covered, SATURATED));
     } else if (name === 'WithdrawSettled') {
       const cut = world.settlementCut(txHash, `${key}:${amount}:${String(args['basis'])}`);
-      const later = requests.filter((one) => one.key === key && one.block > cut);
+      const later = requests.filter((one) => one.key === key && one.block > cut.block);
       set(standing.claims, key, amount);
-      set(
-        standing.reserved,
-        key,
-        later.reduce((sum, { units }) => least(sum + units, SATURATED), amount),
-      );
+      const asked = (standing.reserved.get(key) ?? 0n) - (ahead.get(key) ?? 0n);
+      if (cut.lost || (ahead.get(key) ?? 0n) > 0n) {
+        set(standing.reserved, key, asked > amount ? asked : amount);
+        set(ahead, key, asked > amount ? 0n : amount - asked);
+      } else {
+        set(
+          standing.reserved,
+          key,
+          later.reduce((sum, { units }) => least(sum + units, SATURATED), amount),
+        );
+      }
     } else if (name === 'WithdrawExecuted') {
       add(standing.balances, key, -amount);
       add(standing.netCapital, key, -amount);
       set(standing.claims, key, 0n);
+      set(ahead, key, 0n);
       const left = (standing.reserved.get(key) ?? 0n) - amount;
       set(standing.reserved, key, left < 0n ? 0n : left);
     } else if (name === 'Swap') {

@@ -8,6 +8,7 @@ import type { Address, Hex, Market, MarketSnapshot } from '../../core/types.js';
 import { sandboxAccounts } from '../../deploy/accounts.js';
 import { createRpcPool } from '../../keepers/chain/pool.js';
 import { createRpc, type Rpc } from '../../keepers/chain/rpc.js';
+import type { VerifyDeps } from '../../keepers/verify/verify.js';
 import { planReconcile } from '../../keepers/watcher/reconcile.js';
 import { readBalances } from '../../ledger/balances.js';
 import { readClaim } from '../../ledger/claims.js';
@@ -19,7 +20,14 @@ import { CurveBook__factory, Custodian__factory, Entrypoint__factory } from '../
 import { createChainDouble } from './chain-double.js';
 import { listings, type DoubleWorld } from './chain-double-contracts.js';
 import { startKeepers, type KeeperChain, type KeeperStack, type ManualChain } from './keeper-stack.js';
-import { bookOf, createFactReader, standingAfter, type ModelOrder, type Standing } from './ledger-model.js';
+import {
+  bookOf,
+  createFactReader,
+  standingAfter,
+  type ModelOrder,
+  type SettlementCut,
+  type Standing,
+} from './ledger-model.js';
 
 /** A chain on which a history runs, with two markets that share their base token, makers with full wallets, and takers, one with a fee. */
 export interface HistoryChain extends KeeperChain {
@@ -131,6 +139,8 @@ export interface History {
   scan(): Promise<void>;
   reorg(depth: number, again: boolean): Promise<void>;
   wait(sec: number): Promise<void>;
+  /** What `verifyLedger` needs to derive the ledger's rows from each other. */
+  verification(): Omit<VerifyDeps, 'onProgress'>;
 }
 
 /** Starts on an empty database. */
@@ -145,7 +155,7 @@ export async function startHistory(db: Db, chain: HistoryChain): Promise<History
   const tokens = manifest.tokens.map(({ address }) => lower(address));
   const readFacts = createFactReader(rpc, [custodian, entrypoint, ...tokens], manifest.deploymentBlock);
   const snapshots = new Map<string, MarketSnapshot>();
-  const cuts = new Map<string, number>();
+  const cuts = new Map<string, SettlementCut>();
   /** Where the chain can be taken back to: a snapshot before each block. */
   let saved: { id: string; block: number; sent: object[] }[] = [];
   let sentNow: object[] = [];
@@ -179,7 +189,7 @@ export async function startHistory(db: Db, chain: HistoryChain): Promise<History
       custodian,
       operator: chain.address('owner'),
       snapshots,
-      settlementCut: (txHash: Hex, says: string) => cuts.get(txHash) ?? cuts.get(says) ?? Number.NaN,
+      settlementCut: (txHash: Hex, says: string) => cuts.get(txHash) ?? cuts.get(says)!,
     };
     const model = standingAfter(world, facts);
     standing = model;
@@ -237,6 +247,7 @@ export async function startHistory(db: Db, chain: HistoryChain): Promise<History
     });
     const plan = await planReconcile(db, pool, { deploymentBlock: manifest.deploymentBlock });
     if (plan === null) throw new Error('nothing to reconcile');
+    for (const cut of cuts.values()) if (cut.block > plan.reversal.block.number) cut.lost = true;
     await requestReconcile(db, { reversal: plan.reversal, capitalOrigin: false }, 1);
     await scanToHead();
   }
@@ -298,8 +309,9 @@ export async function startHistory(db: Db, chain: HistoryChain): Promise<History
       const { settlements, txHash } = await stack.settler.round();
       for (const { maker, token, amountUnits, basis, cutBlock } of settlements) {
         expect(cutBlock).to.equal(scanned());
-        cuts.set(`${maker}:${token}:${amountUnits}:${basis}`, cutBlock);
-        if (txHash !== null) cuts.set(txHash, cutBlock);
+        const cut = { block: cutBlock, lost: false };
+        cuts.set(`${maker}:${token}:${amountUnits}:${basis}`, cut);
+        if (txHash !== null) cuts.set(txHash, cut);
         count('settlements');
       }
     },
@@ -318,6 +330,11 @@ export async function startHistory(db: Db, chain: HistoryChain): Promise<History
       count('reorgs');
     },
     wait: async (sec) => void (await rpc.call('evm_increaseTime', [sec])),
+    verification: () => {
+      const { deploymentId, deploymentBlock } = manifest;
+      const contracts = { custodian, entrypoint, curveBook: lower(manifest.contracts.curveBook) };
+      return { db, deploymentId, deploymentBlock, operator: chain.address('owner'), contracts, rpc: null };
+    },
   };
   await mine();
   await scan();

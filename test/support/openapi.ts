@@ -26,6 +26,21 @@ export function conform(method: string, url: string, status: number, body: unkno
   conformTo(path, method, status, body);
 }
 
+/** The same of a whole answer: the headers that the document names must be there, too. Reads the body. */
+export async function conformAnswer(method: string, url: string, response: Response): Promise<void> {
+  const { status, headers } = response;
+  const text = await response.text();
+  const path = pathOf(new URL(url).pathname);
+  const operation = path === null ? undefined : DOCUMENT.paths[path]?.[method.toLowerCase()];
+  const described = (operation?.responses as Json | undefined)?.[status] as Json | undefined;
+  const missing = Object.keys((described?.headers ?? {}) as Json).filter((name) => !headers.has(name));
+  if (missing.length > 0) throw new Error(`${method} ${url} -> ${status} has no ${missing.join(', ')}`);
+  if (status === 304 && described !== undefined && text === '') return;
+  if (!/^application\/json/.test(headers.get('content-type') ?? ''))
+    throw new Error(`${method} ${url} -> ${status} is no JSON`);
+  conform(method, url, status, JSON.parse(text));
+}
+
 /** The same for the route that the document calls `path`, whatever was asked for. */
 export function conformTo(path: string, method: string, status: number, body: unknown): void {
   const operation = DOCUMENT.paths[path]?.[method.toLowerCase()];

@@ -43,7 +43,7 @@ export async function startReadServer(
     capitalFlowStartBlock: DEPLOYMENT_BLOCK,
     markets: () => markets,
     book: () => book,
-    feed: { feedLive: () => true, heardMs: () => -42 },
+    feed: () => ({ isLive: true, heardMs: -42 }),
     readiness: () => ({ ready: false, reason: 'missing_canonical_state' }),
     halt: () => null,
     ownLogs: () => new Set(),

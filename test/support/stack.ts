@@ -32,8 +32,8 @@ export interface StackOptions {
   processes?: readonly string[];
   /** External pools for gasless orders. */
   pools?: boolean;
-  /** More settings of each process. */
-  env?: Record<string, string>;
+  /** More settings of each process; they may depend on where the chain is. */
+  env?: Record<string, string> | ((rpcUrl: string) => Record<string, string>);
 }
 
 export interface Stack {
@@ -47,6 +47,8 @@ export interface Stack {
   endServer(signal?: NodeJS.Signals): Promise<void>;
   /** Everything that servers printed on standard output. */
   serverLines(): readonly string[];
+  /** Everything that running servers printed on standard error: their logs. */
+  logLines(): readonly string[];
   /** Names of the server's processes: each is the list of its roles. */
   readonly processes: readonly string[];
   /** Process id of a running process of the server. */
@@ -99,7 +101,11 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     const common = ['--manifest', manifestPath, '--database', options.databaseUrl];
 
     async function startProcess(roles: string): Promise<void> {
-      const env = { LOG_LEVEL: 'warn', ROLES: roles, ...options.env };
+      const env = {
+        LOG_LEVEL: 'warn',
+        ROLES: roles,
+        ...(typeof options.env === 'function' ? options.env(rpcUrl) : options.env),
+      };
       const started = startChild('cli/main.ts', ['serve', ...common, '--port', String(port)], env);
       servers.set(roles, started);
       const killed = (): boolean => servers.get(roles) !== started;
@@ -130,6 +136,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
       kill: (roles) => endProcess(roles, 'SIGKILL'),
       revive: startProcess,
       serverLines: () => [...lines, ...[...servers.values()].flatMap((server) => server.lines())],
+      logLines: () => [...servers.values()].flatMap((server) => server.errors()),
       async operate(...args) {
         const child = startChild('cli/main.ts', [...args, ...common], { LOG_LEVEL: 'warn' });
         await new Promise<void>((resolve) => child.process.once('exit', () => resolve()));

@@ -201,6 +201,7 @@ export async function startSwapStack(
       readiness,
       toleranceBps: 10,
       maxSends: 5,
+      maxGas: 1_000_000n,
       pollIntervalMs: 50,
       nowMs,
       logger,

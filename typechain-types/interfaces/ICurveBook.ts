@@ -6,6 +6,11 @@ import type { TypedContractEvent, TypedDeferredTopicFilter, TypedEventLog, Typed
   
 export declare namespace ICurveBook {
       
+    export type RequestStruct = {amount: BigNumberish, tokenIn: AddressLike, exactOut: boolean, tokenOut: AddressLike}
+
+    export type RequestStructOutput = [amount: bigint, tokenIn: string, exactOut: boolean, tokenOut: string] & {amount: bigint, tokenIn: string, exactOut: boolean, tokenOut: string }
+  
+
     export type FillStruct = {fillSeq: BigNumberish, curveSeq: BigNumberish, isBuy: boolean, baseAmount: BigNumberish, quoteAmount: BigNumberish, fee: BigNumberish, inputFee: BigNumberish, consumedBefore: BigNumberish, market: BytesLike, chargesFees: boolean}
 
     export type FillStructOutput = [fillSeq: bigint, curveSeq: bigint, isBuy: boolean, baseAmount: bigint, quoteAmount: bigint, fee: bigint, inputFee: bigint, consumedBefore: bigint, market: string, chargesFees: boolean] & {fillSeq: bigint, curveSeq: bigint, isBuy: boolean, baseAmount: bigint, quoteAmount: bigint, fee: bigint, inputFee: bigint, consumedBefore: bigint, market: string, chargesFees: boolean }
@@ -23,7 +28,7 @@ export declare namespace ICurveBook {
     getEvent(nameOrSignatureOrTopic: "CurvePosted" | "CurveTouched" | "MarketListed" | "MaxTtlSet" | "PostSkipped" | "PosterSet" | "TakerFeesSet"): EventFragment;
 
     encodeFunctionData(functionFragment: 'chargesFees', values: [AddressLike, AddressLike]): string;
-encodeFunctionData(functionFragment: 'consume', values: [BigNumberish, AddressLike, AddressLike, boolean]): string;
+encodeFunctionData(functionFragment: 'consume', values: [ICurveBook.RequestStruct]): string;
 encodeFunctionData(functionFragment: 'curveWords', values: [BytesLike]): string;
 encodeFunctionData(functionFragment: 'isPoster', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'listMarket', values: [AddressLike, AddressLike, BigNumberish, BigNumberish, BigNumberish, BigNumberish]): string;
@@ -183,7 +188,7 @@ decodeFunctionResult(functionFragment: 'setTakerFees', data: BytesLike): Result;
 
     
     consume: TypedContractMethod<
-      [amount: BigNumberish, tokenIn: AddressLike, tokenOut: AddressLike, exactOut: boolean, ],
+      [request: ICurveBook.RequestStruct, ],
       [ICurveBook.FillStructOutput],
       'nonpayable'
     >
@@ -302,7 +307,7 @@ decodeFunctionResult(functionFragment: 'setTakerFees', data: BytesLike): Result;
       'view'
     >;
 getFunction(nameOrSignature: 'consume'): TypedContractMethod<
-      [amount: BigNumberish, tokenIn: AddressLike, tokenOut: AddressLike, exactOut: boolean, ],
+      [request: ICurveBook.RequestStruct, ],
       [ICurveBook.FillStructOutput],
       'nonpayable'
     >;

@@ -6,6 +6,11 @@ import type { TypedContractEvent, TypedDeferredTopicFilter, TypedEventLog, Typed
   
 export declare namespace ICustodian {
       
+    export type PaymentStruct = {token: AddressLike, to: AddressLike, amount: BigNumberish, withheld: BigNumberish}
+
+    export type PaymentStructOutput = [token: string, to: string, amount: bigint, withheld: bigint] & {token: string, to: string, amount: bigint, withheld: bigint }
+  
+
     export type SettlementStruct = {maker: AddressLike, token: AddressLike, amount: BigNumberish, basis: BigNumberish}
 
     export type SettlementStructOutput = [maker: string, token: string, amount: bigint, basis: bigint] & {maker: string, token: string, amount: bigint, basis: bigint }
@@ -13,7 +18,7 @@ export declare namespace ICustodian {
     }
 
   export interface ICustodianInterface extends Interface {
-    getFunction(nameOrSignature: "availableLiquidity" | "claim" | "claimBasis" | "deposit" | "executeWithdraw" | "isLocked" | "isPoster" | "payOut" | "requestWithdraw" | "setPoster" | "setWithdrawDelay" | "settleWithdraw" | "settleWithdrawBatch" | "totalClaims" | "withdrawDelay"): FunctionFragment;
+    getFunction(nameOrSignature: "availableLiquidity" | "claim" | "claimBasis" | "deposit" | "executeWithdraw" | "isLocked" | "isPoster" | "payOut" | "payOutWithheld" | "requestWithdraw" | "setPoster" | "setWithdrawDelay" | "settleWithdraw" | "settleWithdrawBatch" | "totalClaims" | "withdrawDelay"): FunctionFragment;
 
     getEvent(nameOrSignatureOrTopic: "Deposited" | "PosterSet" | "SettlementSkipped" | "WithdrawDelaySet" | "WithdrawExecuted" | "WithdrawRequested" | "WithdrawSettled"): EventFragment;
 
@@ -25,6 +30,7 @@ encodeFunctionData(functionFragment: 'executeWithdraw', values: [AddressLike]): 
 encodeFunctionData(functionFragment: 'isLocked', values?: undefined): string;
 encodeFunctionData(functionFragment: 'isPoster', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'payOut', values: [AddressLike, AddressLike, BigNumberish]): string;
+encodeFunctionData(functionFragment: 'payOutWithheld', values: [ICustodian.PaymentStruct]): string;
 encodeFunctionData(functionFragment: 'requestWithdraw', values: [AddressLike, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'setPoster', values: [AddressLike, boolean]): string;
 encodeFunctionData(functionFragment: 'setWithdrawDelay', values: [BigNumberish]): string;
@@ -41,6 +47,7 @@ decodeFunctionResult(functionFragment: 'executeWithdraw', data: BytesLike): Resu
 decodeFunctionResult(functionFragment: 'isLocked', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'isPoster', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'payOut', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'payOutWithheld', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'requestWithdraw', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'setPoster', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'setWithdrawDelay', data: BytesLike): Result;
@@ -233,6 +240,14 @@ decodeFunctionResult(functionFragment: 'withdrawDelay', data: BytesLike): Result
     
 
     
+    payOutWithheld: TypedContractMethod<
+      [payment: ICustodian.PaymentStruct, ],
+      [bigint],
+      'nonpayable'
+    >
+    
+
+    
     requestWithdraw: TypedContractMethod<
       [token: AddressLike, amount: BigNumberish, ],
       [void],
@@ -328,6 +343,11 @@ getFunction(nameOrSignature: 'isPoster'): TypedContractMethod<
     >;
 getFunction(nameOrSignature: 'payOut'): TypedContractMethod<
       [token: AddressLike, to: AddressLike, amount: BigNumberish, ],
+      [bigint],
+      'nonpayable'
+    >;
+getFunction(nameOrSignature: 'payOutWithheld'): TypedContractMethod<
+      [payment: ICustodian.PaymentStruct, ],
       [bigint],
       'nonpayable'
     >;

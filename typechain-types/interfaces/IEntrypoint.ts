@@ -4,6 +4,19 @@
 import type { BaseContract, BigNumberish, BytesLike, FunctionFragment, Result, Interface, EventFragment, AddressLike, ContractRunner, ContractMethod, Listener } from "ethers"
 import type { TypedContractEvent, TypedDeferredTopicFilter, TypedEventLog, TypedLogDescription, TypedListener, TypedContractMethod } from "../common.js"
   
+export declare namespace IOrderSettler {
+      
+    export type OrderHeadStruct = {owner: AddressLike, tokenIn: AddressLike, maxAmountIn: BigNumberish, nonce: BigNumberish, deadline: BigNumberish, recipient: AddressLike, tokenOut: AddressLike, minAmountOut: BigNumberish}
+
+    export type OrderHeadStructOutput = [owner: string, tokenIn: string, maxAmountIn: bigint, nonce: bigint, deadline: bigint, recipient: string, tokenOut: string, minAmountOut: bigint] & {owner: string, tokenIn: string, maxAmountIn: bigint, nonce: bigint, deadline: bigint, recipient: string, tokenOut: string, minAmountOut: bigint }
+  
+
+    export type DeliveryStruct = {amount: BigNumberish, order: IOrderSettler.OrderHeadStruct}
+
+    export type DeliveryStructOutput = [amount: bigint, order: IOrderSettler.OrderHeadStructOutput] & {amount: bigint, order: IOrderSettler.OrderHeadStructOutput }
+  
+    }
+
 export declare namespace IEntrypoint {
       
     export type PermitStruct = {value: BigNumberish, deadline: BigNumberish, v: BigNumberish, r: BytesLike, s: BytesLike}
@@ -11,18 +24,18 @@ export declare namespace IEntrypoint {
     export type PermitStructOutput = [value: bigint, deadline: bigint, v: bigint, r: string, s: string] & {value: bigint, deadline: bigint, v: bigint, r: string, s: string }
   
 
-    export type OrderSwapStruct = {tokenIn: AddressLike, tokenOut: AddressLike, taker: AddressLike, recipient: AddressLike, exactOut: boolean, amount: BigNumberish, limit: BigNumberish, inputFee: BigNumberish}
+    export type OrderSwapStruct = {amount: BigNumberish, limit: BigNumberish, inputFee: BigNumberish, exactOut: boolean, order: IOrderSettler.OrderHeadStruct}
 
-    export type OrderSwapStructOutput = [tokenIn: string, tokenOut: string, taker: string, recipient: string, exactOut: boolean, amount: bigint, limit: bigint, inputFee: bigint] & {tokenIn: string, tokenOut: string, taker: string, recipient: string, exactOut: boolean, amount: bigint, limit: bigint, inputFee: bigint }
+    export type OrderSwapStructOutput = [amount: bigint, limit: bigint, inputFee: bigint, exactOut: boolean, order: IOrderSettler.OrderHeadStructOutput] & {amount: bigint, limit: bigint, inputFee: bigint, exactOut: boolean, order: IOrderSettler.OrderHeadStructOutput }
   
     }
 
   export interface IEntrypointInterface extends Interface {
-    getFunction(nameOrSignature: "collectFee" | "isLocked" | "quote" | "quoteExactOutput" | "quoteFor" | "setTakerFee" | "swap" | "swapExactOutput" | "swapExactOutputWithPermit" | "swapOrder" | "swapWithPermit" | "takerFee"): FunctionFragment;
+    getFunction(nameOrSignature: "collectInputFee" | "isLocked" | "quote" | "quoteExactOutput" | "quoteFor" | "setTakerFee" | "swap" | "swapExactOutput" | "swapExactOutputWithPermit" | "swapWithCallback" | "swapWithPermit" | "takerFee"): FunctionFragment;
 
     getEvent(nameOrSignatureOrTopic: "Swap" | "TakerFeeSet"): EventFragment;
 
-    encodeFunctionData(functionFragment: 'collectFee', values: [AddressLike, BigNumberish]): string;
+    encodeFunctionData(functionFragment: 'collectInputFee', values: [IOrderSettler.DeliveryStruct]): string;
 encodeFunctionData(functionFragment: 'isLocked', values?: undefined): string;
 encodeFunctionData(functionFragment: 'quote', values: [AddressLike, AddressLike, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'quoteExactOutput', values: [AddressLike, AddressLike, BigNumberish]): string;
@@ -31,11 +44,11 @@ encodeFunctionData(functionFragment: 'setTakerFee', values: [AddressLike, BigNum
 encodeFunctionData(functionFragment: 'swap', values: [AddressLike, AddressLike, BigNumberish, BigNumberish, AddressLike, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'swapExactOutput', values: [AddressLike, AddressLike, BigNumberish, BigNumberish, AddressLike, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'swapExactOutputWithPermit', values: [AddressLike, AddressLike, BigNumberish, BigNumberish, AddressLike, BigNumberish, IEntrypoint.PermitStruct]): string;
-encodeFunctionData(functionFragment: 'swapOrder', values: [IEntrypoint.OrderSwapStruct, BytesLike]): string;
+encodeFunctionData(functionFragment: 'swapWithCallback', values: [IEntrypoint.OrderSwapStruct]): string;
 encodeFunctionData(functionFragment: 'swapWithPermit', values: [AddressLike, AddressLike, BigNumberish, BigNumberish, AddressLike, BigNumberish, IEntrypoint.PermitStruct]): string;
 encodeFunctionData(functionFragment: 'takerFee', values: [AddressLike]): string;
 
-    decodeFunctionResult(functionFragment: 'collectFee', data: BytesLike): Result;
+    decodeFunctionResult(functionFragment: 'collectInputFee', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'isLocked', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'quote', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'quoteExactOutput', data: BytesLike): Result;
@@ -44,7 +57,7 @@ decodeFunctionResult(functionFragment: 'setTakerFee', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'swap', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'swapExactOutput', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'swapExactOutputWithPermit', data: BytesLike): Result;
-decodeFunctionResult(functionFragment: 'swapOrder', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'swapWithCallback', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'swapWithPermit', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'takerFee', data: BytesLike): Result;
   }
@@ -108,8 +121,8 @@ decodeFunctionResult(functionFragment: 'takerFee', data: BytesLike): Result;
 
     
     
-    collectFee: TypedContractMethod<
-      [token: AddressLike, amount: BigNumberish, ],
+    collectInputFee: TypedContractMethod<
+      [delivery: IOrderSettler.DeliveryStruct, ],
       [void],
       'nonpayable'
     >
@@ -180,8 +193,8 @@ decodeFunctionResult(functionFragment: 'takerFee', data: BytesLike): Result;
     
 
     
-    swapOrder: TypedContractMethod<
-      [order: IEntrypoint.OrderSwapStruct, payment: BytesLike, ],
+    swapWithCallback: TypedContractMethod<
+      [request: IEntrypoint.OrderSwapStruct, ],
       [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
       'nonpayable'
     >
@@ -206,8 +219,8 @@ decodeFunctionResult(functionFragment: 'takerFee', data: BytesLike): Result;
 
     getFunction<T extends ContractMethod = ContractMethod>(key: string | FunctionFragment): T;
 
-    getFunction(nameOrSignature: 'collectFee'): TypedContractMethod<
-      [token: AddressLike, amount: BigNumberish, ],
+    getFunction(nameOrSignature: 'collectInputFee'): TypedContractMethod<
+      [delivery: IOrderSettler.DeliveryStruct, ],
       [void],
       'nonpayable'
     >;
@@ -251,8 +264,8 @@ getFunction(nameOrSignature: 'swapExactOutputWithPermit'): TypedContractMethod<
       [bigint],
       'nonpayable'
     >;
-getFunction(nameOrSignature: 'swapOrder'): TypedContractMethod<
-      [order: IEntrypoint.OrderSwapStruct, payment: BytesLike, ],
+getFunction(nameOrSignature: 'swapWithCallback'): TypedContractMethod<
+      [request: IEntrypoint.OrderSwapStruct, ],
       [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
       'nonpayable'
     >;

@@ -6,6 +6,16 @@ import type { TypedContractEvent, TypedDeferredTopicFilter, TypedEventLog, Typed
   
 export declare namespace IOrderSettler {
       
+    export type OrderHeadStruct = {owner: AddressLike, tokenIn: AddressLike, maxAmountIn: BigNumberish, nonce: BigNumberish, deadline: BigNumberish, recipient: AddressLike, tokenOut: AddressLike, minAmountOut: BigNumberish}
+
+    export type OrderHeadStructOutput = [owner: string, tokenIn: string, maxAmountIn: bigint, nonce: bigint, deadline: bigint, recipient: string, tokenOut: string, minAmountOut: bigint] & {owner: string, tokenIn: string, maxAmountIn: bigint, nonce: bigint, deadline: bigint, recipient: string, tokenOut: string, minAmountOut: bigint }
+  
+
+    export type DeliveryStruct = {amount: BigNumberish, order: IOrderSettler.OrderHeadStruct}
+
+    export type DeliveryStructOutput = [amount: bigint, order: IOrderSettler.OrderHeadStructOutput] & {amount: bigint, order: IOrderSettler.OrderHeadStructOutput }
+  
+
     export type OrderStruct = {owner: AddressLike, tokenIn: AddressLike, maxAmountIn: BigNumberish, nonce: BigNumberish, deadline: BigNumberish, recipient: AddressLike, tokenOut: AddressLike, minAmountOut: BigNumberish, signature: BytesLike}
 
     export type OrderStructOutput = [owner: string, tokenIn: string, maxAmountIn: bigint, nonce: bigint, deadline: bigint, recipient: string, tokenOut: string, minAmountOut: bigint, signature: string] & {owner: string, tokenIn: string, maxAmountIn: bigint, nonce: bigint, deadline: bigint, recipient: string, tokenOut: string, minAmountOut: bigint, signature: string }
@@ -23,27 +33,29 @@ export declare namespace IOrderSettler {
     }
 
   export interface IOrderSettlerInterface extends Interface {
-    getFunction(nameOrSignature: "fill" | "fillRoute" | "isExecutor" | "isTarget" | "orderWitnessTypehash" | "pay" | "permit2" | "setExecutor" | "setTarget" | "witnessTypeString"): FunctionFragment;
+    getFunction(nameOrSignature: "deliver" | "fillOnCurve" | "fillOnCurveExactOut" | "fillRoute" | "isExecutor" | "isTarget" | "orderWitnessTypehash" | "permit2" | "setExecutor" | "setTarget" | "witnessTypeString"): FunctionFragment;
 
     getEvent(nameOrSignatureOrTopic: "ExecutorSet" | "OrderFilled" | "TargetSet"): EventFragment;
 
-    encodeFunctionData(functionFragment: 'fill', values: [BigNumberish, boolean, IOrderSettler.OrderStruct]): string;
+    encodeFunctionData(functionFragment: 'deliver', values: [IOrderSettler.DeliveryStruct]): string;
+encodeFunctionData(functionFragment: 'fillOnCurve', values: [BigNumberish, IOrderSettler.OrderStruct]): string;
+encodeFunctionData(functionFragment: 'fillOnCurveExactOut', values: [BigNumberish, IOrderSettler.OrderStruct]): string;
 encodeFunctionData(functionFragment: 'fillRoute', values: [IOrderSettler.OrderStruct, IOrderSettler.RouteStruct]): string;
 encodeFunctionData(functionFragment: 'isExecutor', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'isTarget', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'orderWitnessTypehash', values?: undefined): string;
-encodeFunctionData(functionFragment: 'pay', values: [BigNumberish, BytesLike, AddressLike]): string;
 encodeFunctionData(functionFragment: 'permit2', values?: undefined): string;
 encodeFunctionData(functionFragment: 'setExecutor', values: [AddressLike, boolean]): string;
 encodeFunctionData(functionFragment: 'setTarget', values: [AddressLike, boolean]): string;
 encodeFunctionData(functionFragment: 'witnessTypeString', values?: undefined): string;
 
-    decodeFunctionResult(functionFragment: 'fill', data: BytesLike): Result;
+    decodeFunctionResult(functionFragment: 'deliver', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'fillOnCurve', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'fillOnCurveExactOut', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'fillRoute', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'isExecutor', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'isTarget', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'orderWitnessTypehash', data: BytesLike): Result;
-decodeFunctionResult(functionFragment: 'pay', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'permit2', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'setExecutor', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'setTarget', data: BytesLike): Result;
@@ -121,8 +133,24 @@ decodeFunctionResult(functionFragment: 'witnessTypeString', data: BytesLike): Re
 
     
     
-    fill: TypedContractMethod<
-      [feeAmount: BigNumberish, exactOut: boolean, order: IOrderSettler.OrderStruct, ],
+    deliver: TypedContractMethod<
+      [delivery: IOrderSettler.DeliveryStruct, ],
+      [void],
+      'nonpayable'
+    >
+    
+
+    
+    fillOnCurve: TypedContractMethod<
+      [feeAmount: BigNumberish, order: IOrderSettler.OrderStruct, ],
+      [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
+      'nonpayable'
+    >
+    
+
+    
+    fillOnCurveExactOut: TypedContractMethod<
+      [feeAmount: BigNumberish, order: IOrderSettler.OrderStruct, ],
       [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
       'nonpayable'
     >
@@ -161,14 +189,6 @@ decodeFunctionResult(functionFragment: 'witnessTypeString', data: BytesLike): Re
     
 
     
-    pay: TypedContractMethod<
-      [amount: BigNumberish, payment: BytesLike, token: AddressLike, ],
-      [void],
-      'nonpayable'
-    >
-    
-
-    
     permit2: TypedContractMethod<
       [],
       [string],
@@ -203,8 +223,18 @@ decodeFunctionResult(functionFragment: 'witnessTypeString', data: BytesLike): Re
 
     getFunction<T extends ContractMethod = ContractMethod>(key: string | FunctionFragment): T;
 
-    getFunction(nameOrSignature: 'fill'): TypedContractMethod<
-      [feeAmount: BigNumberish, exactOut: boolean, order: IOrderSettler.OrderStruct, ],
+    getFunction(nameOrSignature: 'deliver'): TypedContractMethod<
+      [delivery: IOrderSettler.DeliveryStruct, ],
+      [void],
+      'nonpayable'
+    >;
+getFunction(nameOrSignature: 'fillOnCurve'): TypedContractMethod<
+      [feeAmount: BigNumberish, order: IOrderSettler.OrderStruct, ],
+      [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
+      'nonpayable'
+    >;
+getFunction(nameOrSignature: 'fillOnCurveExactOut'): TypedContractMethod<
+      [feeAmount: BigNumberish, order: IOrderSettler.OrderStruct, ],
       [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
       'nonpayable'
     >;
@@ -227,11 +257,6 @@ getFunction(nameOrSignature: 'orderWitnessTypehash'): TypedContractMethod<
       [],
       [string],
       'view'
-    >;
-getFunction(nameOrSignature: 'pay'): TypedContractMethod<
-      [amount: BigNumberish, payment: BytesLike, token: AddressLike, ],
-      [void],
-      'nonpayable'
     >;
 getFunction(nameOrSignature: 'permit2'): TypedContractMethod<
       [],

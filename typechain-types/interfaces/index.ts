@@ -5,7 +5,6 @@ export type { ICurveBook } from './ICurveBook.js';
 export type { ICurveLens } from './ICurveLens.js';
 export type { ICustodian } from './ICustodian.js';
 export type { IEntrypoint } from './IEntrypoint.js';
-export type { IOrderPayer } from './IOrderPayer.js';
 export type { IOrderSettler } from './IOrderSettler.js';
 export type { IPermit2 } from './IPermit2.js';
 export type { IPropAMM } from './IPropAMM.js';

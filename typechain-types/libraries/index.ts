@@ -2,3 +2,4 @@
 /* tslint:disable */
 /* eslint-disable */
 export type { Tokens } from './Tokens.js';
+export type { TransientLock } from './TransientLock.js';

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.28;
 
-/// @title What a contract pays for calling a view, everything cold: the callee's address too.
+/// @title What executing a view costs: everything behind the callee's own account is cold, as in a transaction sent to it.
 contract GasMeter {
     /// @return gasUsed Of the call alone.
     /// @return answer What it returned. Reverts if it fails.
     function measure(address target, bytes calldata data) external view returns (uint256 gasUsed, bytes memory answer) {
         bytes memory input = data;
         bool ok;
+        // A transaction that is sent to an account has it warm; a contract that calls it for the first time pays 2,500 more.
+        require(target.code.length != 0);
         // Same as target.staticcall(input) between two readings of gasleft(), without copying the answer in between.
         assembly ("memory-safe") {
             let before := gas()

@@ -59,6 +59,9 @@ const HANDLERS: ReadonlyMap<string, InfoHandler> = new Map<string, InfoHandler>(
   ...['subAccounts', 'vaultDetails'].map((type) => [type, nothing] as const),
 ]);
 
+/** Every type that is answered. */
+export const INFO_TYPES: readonly string[] = [...HANDLERS.keys()];
+
 /** Answers the body of POST /info. Fields that the type does not know are ignored. Throws WireError for an unknown type. */
 export async function answerInfo(body: unknown, deps: InfoDeps): Promise<unknown> {
   const request = asObject(body, 'body');

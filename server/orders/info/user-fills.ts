@@ -24,10 +24,9 @@ export function refuseAggregation({ aggregateByTime }: JsonObject): void {
 }
 
 /** A fill as its maker sees it. */
-export function fillRow(fill: UserFill, gateway: Pick<InfoDeps['gateway'], 'markets' | 'order'>): object {
+export function fillRow(fill: UserFill, gateway: Pick<InfoDeps['gateway'], 'markets'>): object {
   const market = gateway.markets()[fill.market];
   if (market === undefined) throw new RangeError(`a fill names market ${fill.market}, which is not listed`);
-  const cloid = gateway.order(fill.oid)?.order.cloid ?? null;
   return {
     coin: coinOf(market),
     px: withPoint(ticksToPrice(market, fill.priceTicks)),
@@ -43,7 +42,7 @@ export function fillRow(fill: UserFill, gateway: Pick<InfoDeps['gateway'], 'mark
     fee: '0.0',
     feeToken: fill.side === 'bid' ? market.base.symbol : market.quote.symbol,
     tid: fill.tid,
-    ...(cloid === null ? {} : { cloid }),
+    ...(fill.cloid === null ? {} : { cloid: fill.cloid }),
     twapId: null,
   };
 }

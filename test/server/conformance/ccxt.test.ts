@@ -2,14 +2,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import ccxt from 'ccxt';
 import { expect } from 'chai';
 import { addGeneration, addressOf, clientOf, fillOf, keyOf } from '../../support/gateway.js';
-import { limit, orderAction, until, withGateway } from '../../support/gateway-suite.js';
+import { forEachGateway, limit, orderAction, until } from '../../support/gateway-suite.js';
 import { WETH_USDC } from '../../support/markets.js';
 
 const SYMBOL = 'WETH/USDC';
 const ETHER = 10n ** 18n;
 type Client = InstanceType<typeof ccxt.pro.hyperliquid>;
 
-withGateway('ccxt', (suite) => {
+forEachGateway('ccxt', (suite) => {
   const opened: Client[] = [];
 
   /** A client whose only difference from that of the real venue is its URLs. */
@@ -86,15 +86,31 @@ withGateway('ccxt', (suite) => {
       expect(trade?.fee?.cost).to.equal(0);
       expect(await client.fetchMyTrades(SYMBOL, 1_600_000_000_000)).to.have.length(1);
       await client.cancelOrder(idOf(edited), SYMBOL);
-      const both = asks.map(idOf);
+      const moved = await client.editOrders(
+        asks.map((ask, index) => ({
+          id: idOf(ask),
+          symbol: SYMBOL,
+          type: 'limit',
+          side: 'sell',
+          amount: 1.5,
+          price: 2610 + index,
+        })),
+      );
+      expect(moved.map(idOf)).to.deep.equal(['5', '6']);
+      const quoted = (await client.fetchOpenOrders(SYMBOL)).map((order) => [order.id, order.price, order.amount]);
+      expect(quoted).to.have.deep.members([
+        ['5', 2610, 1.5],
+        ['6', 2611, 1.5],
+      ]);
+      const both = moved.map(idOf);
       expect((await client.cancelOrders(both, SYMBOL)).map((order) => order.status)).to.deep.equal([
         'success',
         'success',
       ]);
       expect(await client.fetchOpenOrders(SYMBOL)).to.deep.equal([]);
       const history = await client.fetchOrders(SYMBOL);
-      expect(history.map((order) => order.status)).to.deep.equal(['canceled', 'canceled', 'canceled', 'canceled']);
-      expect((await client.fetchCanceledOrders(SYMBOL)).length).to.equal(4);
+      expect(history.map((order) => order.status)).to.deep.equal(Array.from({ length: 6 }, () => 'canceled'));
+      expect((await client.fetchCanceledOrders(SYMBOL)).length).to.equal(6);
     });
   }
 
@@ -175,7 +191,11 @@ withGateway('ccxt', (suite) => {
     await until(() => (watched.books as { asks: number[][] }[]).some(({ asks }) => asks[0]?.[0] === 2600));
     const edited = await client.editOrderWs(idOf(bid), SYMBOL, 'limit', 'buy', 0.6, 2501);
     await fill(Number.parseInt(idOf(edited), 10), (6n * ETHER) / 10n, 1);
-    await client.cancelOrderWs(idOf(ask!), SYMBOL);
+    await client.cancelOrdersWs([idOf(ask!)], SYMBOL);
+    const [last] = await client.createOrdersWs([
+      { symbol: SYMBOL, type: 'limit', side: 'sell', amount: 1, price: 2650 },
+    ]);
+    await client.cancelOrderWs(idOf(last!), SYMBOL);
     expect(await client.cancelOrderWs('77', SYMBOL).catch((error: unknown) => error)).to.be.instanceOf(Error);
     const flat = () =>
       (watched.orders as { id: string; status: string }[][]).flat().map(({ id, status }) => `${id} ${status}`);
@@ -183,6 +203,13 @@ withGateway('ccxt', (suite) => {
     await until(() => watched.trades!.length > 0 && watched.tickers!.some((tickers) => SYMBOL in (tickers as object)));
     expect((watched.trades as { order: string; amount: number }[][]).flat()[0]).to.include({ order: '5', amount: 0.6 });
     watching = false;
+    await client.unWatchOrderBook(SYMBOL);
+    await client.unWatchOrders();
+    await client.unWatchMyTrades();
+    await client.unWatchTickers([SYMBOL]);
+    // What is not pushed here is refused at once instead of being waited for.
+    for (const unsupported of [() => client.watchTrades(SYMBOL), () => client.watchOHLCV(SYMBOL, '1m')])
+      expect(String(await unsupported().catch((error: unknown) => error))).to.contain('Invalid subscription');
     await client.close();
     await Promise.race([Promise.allSettled(loops), delay(1_000)]);
   });

@@ -2,15 +2,21 @@ import { ApiRequestError, ExchangeClient, HttpTransport, InfoClient, WebSocketTr
 import { SymbolConverter, formatPrice, formatSize } from '@nktkas/hyperliquid/utils';
 import { expect } from 'chai';
 import { ethers } from 'ethers';
+import { INFO_TYPES } from '../../../server/orders/info/registry.js';
 import { addGeneration, addressOf, fillOf, keyOf } from '../../support/gateway.js';
-import { limit, until, withGateway } from '../../support/gateway-suite.js';
+import { forEachGateway, limit, until } from '../../support/gateway-suite.js';
 import { WETH_USDC } from '../../support/markets.js';
 
 const CLOID = `0x${'d1'.repeat(16)}` as const;
 const OTHER = `0x${'d2'.repeat(16)}` as const;
+/** Every action that is admitted. */
+const ACTION_TYPES = [
+  ...['order', 'modify', 'batchModify', 'cancel', 'cancelByCloid', 'scheduleCancel'],
+  ...['approveAgent', 'noop'],
+];
 const ETHER = 10n ** 18n;
 
-withGateway('@nktkas/hyperliquid', (suite) => {
+forEachGateway('@nktkas/hyperliquid', (suite) => {
   const message = async (call: Promise<unknown>): Promise<string> =>
     call.then(
       () => 'accepted',
@@ -27,6 +33,12 @@ withGateway('@nktkas/hyperliquid', (suite) => {
       const transport = isWebSocket
         ? new WebSocketTransport({ url: `${url.replace('http', 'ws')}/ws`, isTestnet })
         : new HttpTransport({ apiUrl: url, isTestnet });
+      const asked = new Set<string>();
+      const request = transport.request.bind(transport);
+      transport.request = ((endpoint: 'info' | 'exchange', payload: { type?: string; action?: { type: string } }) => {
+        asked.add(payload.action?.type ?? payload.type ?? '');
+        return request(endpoint, payload);
+      }) as typeof transport.request;
       const exchange = new ExchangeClient({ transport, wallet: new ethers.Wallet(keyOf(1)) });
       const info = new InfoClient({ transport });
       const user = addressOf(1);
@@ -114,10 +126,22 @@ withGateway('@nktkas/hyperliquid', (suite) => {
       expect(await info.userRole({ user: addressOf(11) })).to.deep.equal({ role: 'agent', data: { user } });
       expect((await info.userRateLimit({ user })).nRequestsUsed).to.equal(0);
       expect((await info.userFees({ user })).userAddRate).to.equal('0.0');
+      expect(await info.meta())
+        .to.have.property('universe')
+        .that.deep.equals([]);
+      expect(await info.perpDexs()).to.deep.equal([null]);
+      expect((await info.metaAndAssetCtxs())[1]).to.deep.equal([]);
+      expect((await info.spotMetaAndAssetCtxs())[1].map(({ coin }) => coin)).to.deep.equal(['@0', '@1']);
+      expect((await info.clearinghouseState({ user })).assetPositions).to.deep.equal([]);
+      expect((await info.exchangeStatus()).specialStatuses).to.equal(null);
+      expect(await info.userAbstraction({ user })).to.equal('default');
+      expect(await info.maxBuilderFee({ user, builder: addressOf(2) })).to.equal(0);
+      expect(await info.vaultDetails({ vaultAddress: addressOf(2) })).to.equal(null);
       const start = { startTime: 0 };
       for (const empty of [
         info.candleSnapshot({ coin: '@0', interval: '1h', ...start }),
         info.userFunding({ user, ...start }),
+        info.fundingHistory({ coin: '@0', ...start }),
         info.userNonFundingLedgerUpdates({ user, ...start }),
         info.twapHistory({ user }),
         info.userTwapSliceFills({ user }),
@@ -135,6 +159,10 @@ withGateway('@nktkas/hyperliquid', (suite) => {
         exchange.approveBuilderFee({ maxFeeRate: '0.01%', builder: addressOf(2) }),
       ])
         expect(await message(refused)).to.match(/unsupported_action: \w+ is not supported/);
+      const methods = (client: object): string[] => Object.getOwnPropertyNames(Object.getPrototypeOf(client));
+      const ours = [...INFO_TYPES.filter((type) => methods(info).includes(type)), ...ACTION_TYPES];
+      expect(ours.length).to.be.greaterThan(35);
+      expect([...asked]).to.include.members(ours);
       if (transport instanceof WebSocketTransport) transport.close();
     });
   }

@@ -5,8 +5,9 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { migrate, openDb } from '../../../ledger/db.js';
 import { readOrderRows } from '../../../ledger/order-log.js';
+import type { Db } from '../../../ledger/types.js';
 import type { Address } from '../../../core/types.js';
-import { addGeneration, deposit, operate, post, startGateway } from '../../support/gateway.js';
+import { addGeneration, deposit, freshDatabase, operate, post, startGateway } from '../../support/gateway.js';
 import { USDC, WETH, WETH_DAI, WETH_USDC } from '../../support/markets.js';
 
 interface Vector {
@@ -93,107 +94,138 @@ const answerTo = (name: string, answers: typeof ANSWERS): RegExp => {
   return found[1];
 };
 
-describe('recorded requests over HTTP', () => {
-  let folder: string;
+/** The venue of the recordings, anew each time: a copy of a file on SQLite; on PostgreSQL an order log that is empty again. */
+async function createVenues(kind: 'sqlite' | 'pg'): Promise<{ open: () => Promise<Db>; dispose: () => Promise<void> }> {
+  const folder = await mkdtemp(join(tmpdir(), 'curvebook-vectors-'));
+  const file = (name: string) => openDb(`sqlite:${join(folder, name)}`);
+  const pg = kind === 'pg' ? await freshDatabase('pg') : null;
+  const db = await (pg === null ? file('template.sqlite') : pg.open());
+  await migrate(db);
+  const entries = [
+    ...deposit('weth', MASTER, WETH.address, 10n ** 21n),
+    ...deposit('usdc', MASTER, USDC.address, 10n ** 13n),
+  ];
+  await addGeneration(db, { listed: [WETH_USDC, WETH_DAI], entries });
+  await operate(db, 'approve', MASTER);
+  await db.close();
   let copies = 0;
-
-  before(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'curvebook-vectors-'));
-    const db = await openDb(`sqlite:${join(folder, 'template.sqlite')}`);
-    await migrate(db);
-    const entries = [
-      ...deposit('weth', MASTER, WETH.address, 10n ** 21n),
-      ...deposit('usdc', MASTER, USDC.address, 10n ** 13n),
-    ];
-    await addGeneration(db, { listed: [WETH_USDC, WETH_DAI], entries });
-    await operate(db, 'approve', MASTER);
-    await db.close();
-  });
-  after(() => rm(folder, { recursive: true }));
-
-  /** Sends requests to a venue of their own, one after the other, at the time of the first one's nonce. */
-  async function send(
-    bodies: readonly ({ nonce: number } & Record<string, unknown>)[],
-    sources: readonly ('a' | 'b')[] = ['a', 'b'],
-  ) {
-    const path = join(folder, `${(copies += 1)}.sqlite`);
-    await copyFile(join(folder, 'template.sqlite'), path);
-    const db = await openDb(`sqlite:${path}`);
-    const running = await startGateway(db, undefined, { sources });
-    running.time.nowMs = () => (bodies[0]?.nonce ?? 0) + 1;
-    try {
-      let text = '';
-      for (const body of bodies) text = (await post(`${running.url}/exchange`, body)).text;
-      return { text, rows: await readOrderRows(db.knex, { after: 0, limit: 10 }) };
-    } finally {
-      await running.stop();
-      await db.close();
-    }
-  }
-
-  const recorded = (name: string): Vector => {
-    const found = [...vectors.l1, ...vectors.userSigned].find((vector) => vector.name === name);
-    if (found === undefined) throw new Error(`no recording ${name}`);
-    return found;
-  };
-  const trap = (name: string): Trap => {
-    const found = vectors.traps.find((one) => one.name === name);
-    if (found === undefined) throw new Error(`no trap ${name}`);
-    return found;
-  };
-  const SIGNER_UNKNOWN = /unknown_signer|unknown_account|bad_signature/;
-
-  it('covers the whole recording', () => {
-    const { l1, userSigned, pythonSdkPublished, traps } = vectors;
-    expect([l1, userSigned, pythonSdkPublished, traps].map((list) => list.length)).to.deep.equal([63, 19, 15, 6]);
-  });
-
-  for (const vector of [...vectors.l1, ...vectors.userSigned].filter(({ name }) => name !== 'order-by-agent')) {
-    it(`answers ${vector.name}`, async () => {
-      const { text, rows } = await send([bodyOf(vector)]);
-      expect(text).to.match(answerTo(vector.name, ANSWERS)).and.not.match(SIGNER_UNKNOWN);
-      const signers = rows.map((row) => [row.maker, row.signer, row.nonce]);
-      const stored = !/^(evmUserModify|setReferrer|order-vault|ccxt-approveBuilderFee)/.test(vector.name);
-      expect(signers).to.deep.equal(stored ? [[MASTER, vector.signer.toLowerCase(), vector.nonce]] : []);
-    });
-  }
-
-  it('answers order-by-agent once the agent is approved', async () => {
-    const body = bodyOf(recorded('order-by-agent'));
-    expect((await send([body])).text).to.match(/unknown_signer: User or API Wallet 0x1563915e.* does not exist\./);
-    const { text, rows } = await send([bodyOf(recorded('approveAgent-unnamed/mainnet')), body]);
-    expect(text).to.match(/"resting":\{"oid":1\}/);
-    expect(rows.at(-1)).to.include({ maker: MASTER, signer: vectors.keys.agent.address.toLowerCase() });
-  });
-
-  vectors.pythonSdkPublished.forEach((vector, index) => {
-    it(`answers ${vector.name} of the Python SDK's own tests (${index + 1})`, async () => {
-      const { text, rows } = await send([bodyOf(vector)]);
-      if (vector.name.startsWith('dummy')) expect(text).to.match(/action\.type: is not a known action/);
-      else if (vector.signature === undefined) expect(text).to.match(/signature/);
-      else {
-        expect(text).to.match(answerTo(vector.name, PYTHON_ANSWERS));
-        expect(rows[0]).to.include({ maker: MASTER, nonce: vector.nonce });
+  return {
+    async open() {
+      if (pg === null) {
+        copies += 1;
+        await copyFile(join(folder, 'template.sqlite'), join(folder, `${copies}.sqlite`));
+        return file(`${copies}.sqlite`);
       }
+      const emptied = await pg.open();
+      await emptied.knex('order_log').delete();
+      return emptied;
+    },
+    async dispose() {
+      await pg?.dispose();
+      await rm(folder, { recursive: true });
+    },
+  };
+}
+
+const kinds: ('sqlite' | 'pg')[] = process.env.DATABASE_URL?.startsWith('postgres') ? ['sqlite', 'pg'] : ['sqlite'];
+kinds.forEach(declareOn);
+
+function declareOn(kind: 'sqlite' | 'pg'): void {
+  describe(`recorded requests over HTTP on ${kind}`, () => {
+    let venues: Awaited<ReturnType<typeof createVenues>>;
+
+    before(async () => {
+      venues = await createVenues(kind);
+    });
+    after(() => venues.dispose());
+
+    /** Sends requests to a venue of their own, one after the other, at the time of the first one's nonce. */
+    async function send(
+      bodies: readonly ({ nonce: number } & Record<string, unknown>)[],
+      sources: readonly ('a' | 'b')[] = ['a', 'b'],
+    ) {
+      const db = await venues.open();
+      const running = await startGateway(db, undefined, { sources });
+      running.time.nowMs = () => (bodies[0]?.nonce ?? 0) + 1;
+      try {
+        let text = '';
+        for (const body of bodies) text = (await post(`${running.url}/exchange`, body)).text;
+        return { text, rows: await readOrderRows(db.knex, { after: 0, limit: 10 }) };
+      } finally {
+        await running.stop();
+        await db.close();
+      }
+    }
+
+    const recorded = (name: string): Vector => {
+      const found = [...vectors.l1, ...vectors.userSigned].find((vector) => vector.name === name);
+      if (found === undefined) throw new Error(`no recording ${name}`);
+      return found;
+    };
+    const trap = (name: string): Trap => {
+      const found = vectors.traps.find((one) => one.name === name);
+      if (found === undefined) throw new Error(`no trap ${name}`);
+      return found;
+    };
+    const SIGNER_UNKNOWN = /unknown_signer|unknown_account|bad_signature/;
+
+    it('covers the whole recording', () => {
+      const { l1, userSigned, pythonSdkPublished, traps } = vectors;
+      expect([l1, userSigned, pythonSdkPublished, traps].map((list) => list.length)).to.deep.equal([63, 19, 15, 6]);
+    });
+
+    for (const vector of [...vectors.l1, ...vectors.userSigned].filter(({ name }) => name !== 'order-by-agent')) {
+      it(`answers ${vector.name}`, async () => {
+        const { text, rows } = await send([bodyOf(vector)]);
+        expect(text).to.match(answerTo(vector.name, ANSWERS)).and.not.match(SIGNER_UNKNOWN);
+        const signers = rows.map((row) => [row.maker, row.signer, row.nonce]);
+        const stored = !/^(evmUserModify|setReferrer|order-vault|ccxt-approveBuilderFee)/.test(vector.name);
+        expect(signers).to.deep.equal(stored ? [[MASTER, vector.signer.toLowerCase(), vector.nonce]] : []);
+      });
+    }
+
+    it('answers order-by-agent once the agent is approved', async () => {
+      const body = bodyOf(recorded('order-by-agent'));
+      expect((await send([body])).text).to.match(/unknown_signer: User or API Wallet 0x1563915e.* does not exist\./);
+      const { text, rows } = await send([bodyOf(recorded('approveAgent-unnamed/mainnet')), body]);
+      expect(text).to.match(/"resting":\{"oid":1\}/);
+      expect(rows.at(-1)).to.include({ maker: MASTER, signer: vectors.keys.agent.address.toLowerCase() });
+    });
+
+    vectors.pythonSdkPublished.forEach((vector, index) => {
+      it(`answers ${vector.name} of the Python SDK's own tests (${index + 1})`, async () => {
+        const { text, rows } = await send([bodyOf(vector)]);
+        if (vector.name.startsWith('dummy')) expect(text).to.match(/action\.type: is not a known action/);
+        else if (vector.signature === undefined) expect(text).to.match(/signature/);
+        else {
+          expect(text).to.match(answerTo(vector.name, PYTHON_ANSWERS));
+          expect(rows[0]).to.include({ maker: MASTER, nonce: vector.nonce });
+        }
+      });
+    });
+
+    it('is not caught by the traps', async () => {
+      const base = bodyOf(recorded('order-gtc-cloid/mainnet'));
+      const resting = /"resting":\{"oid":1,"cloid":"0x00112233445566778899aabbccddeeff"\}/;
+      // Checked as the other network, an unrelated address comes out.
+      const other = await send([base], ['b']);
+      expect(other.text).to.contain(
+        `User or API Wallet ${trap('verified-as-other-network').recovered} does not exist.`,
+      );
+      const shuffled = { ...base, action: trap('json-key-order-shuffled').wireAction };
+      expect((await send([shuffled])).text).to.match(resting);
+      const padded = structuredClone(base) as unknown as { action: { orders: { p: string }[] }; nonce: number };
+      padded.action.orders[0]!.p = trap('trailing-zero-price').wireP ?? '';
+      expect((await send([padded])).text).to.match(resting);
+      expect((await send([{ ...base, expiresAfter: null, vaultAddress: null }])).text).to.match(resting);
+      expect((await send([{ ...base, expiresAfter: undefined, vaultAddress: undefined }])).text).to.match(resting);
+      // Numbers beyond 2^32, and leading zeros of r and s, are part of the recordings above.
+      expect((await send([bodyOf(recorded('scheduleCancel-time/mainnet'))])).text).to.match(/"ok"/);
+      const signatures = [...vectors.l1, ...vectors.userSigned].flatMap(({ signature }) => [
+        signature?.r,
+        signature?.s,
+      ]);
+      expect(signatures.filter((hex) => short(hex ?? '').length < 66).length).to.be.greaterThan(3);
     });
   });
-
-  it('is not caught by the traps', async () => {
-    const base = bodyOf(recorded('order-gtc-cloid/mainnet'));
-    const resting = /"resting":\{"oid":1,"cloid":"0x00112233445566778899aabbccddeeff"\}/;
-    // Checked as the other network, an unrelated address comes out.
-    const other = await send([base], ['b']);
-    expect(other.text).to.contain(`User or API Wallet ${trap('verified-as-other-network').recovered} does not exist.`);
-    const shuffled = { ...base, action: trap('json-key-order-shuffled').wireAction };
-    expect((await send([shuffled])).text).to.match(resting);
-    const padded = structuredClone(base) as unknown as { action: { orders: { p: string }[] }; nonce: number };
-    padded.action.orders[0]!.p = trap('trailing-zero-price').wireP ?? '';
-    expect((await send([padded])).text).to.match(resting);
-    expect((await send([{ ...base, expiresAfter: null, vaultAddress: null }])).text).to.match(resting);
-    expect((await send([{ ...base, expiresAfter: undefined, vaultAddress: undefined }])).text).to.match(resting);
-    // Numbers beyond 2^32, and leading zeros of r and s, are part of the recordings above.
-    expect((await send([bodyOf(recorded('scheduleCancel-time/mainnet'))])).text).to.match(/"ok"/);
-    const signatures = [...vectors.l1, ...vectors.userSigned].flatMap(({ signature }) => [signature?.r, signature?.s]);
-    expect(signatures.filter((hex) => short(hex ?? '').length < 66).length).to.be.greaterThan(3);
-  });
-});
+}

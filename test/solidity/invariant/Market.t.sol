@@ -63,7 +63,7 @@ contract MarketInvariants is Actions {
             assertEq(amountIn + amountOut, 0, "expired");
             vm.prank(address(entrypoint));
             vm.expectRevert(expired);
-            book.consume(1e6, tokenIn, tokenOut, mode % 2 == 0);
+            book.consume(ICurveBook.Request(1e6, tokenIn, mode % 2 == 0, tokenOut));
         }
     }
 

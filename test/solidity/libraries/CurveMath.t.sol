@@ -55,6 +55,23 @@ contract CurveMathTest is CurveArithmetic {
         }
     }
 
+    function test_TheLeastSegmentTrades() external {
+        Curves.Segment[] memory s = new Curves.Segment[](1);
+        s[0] = Curves.Segment(1, 0, 0);
+        for (uint256 mode = 0; mode < 4; ++mode) {
+            // One base unit at one subtick, which is one quote unit.
+            _expectBoth(Curves.pack(0, 1, s), mode, 1, 1, [uint256(1), 256]);
+        }
+    }
+
+    function test_TheLeastRemainderRoundsUpForBuyers() external {
+        Curves.Segment[] memory s = new Curves.Segment[](1);
+        s[0] = Curves.Segment(1, 0, 0);
+        // 257 / 256
+        _expectBoth(Curves.pack(0, 257, s), 0, 1, 2, [uint256(1), 1]);
+        _expectBoth(Curves.pack(0, 257, s), 1, 1, 2, [uint256(1), 1]);
+    }
+
     function test_ZeroAndHugeAmounts() external view {
         for (uint256 mode = 0; mode < 4; ++mode) {
             bool isBuy = mode < 2;
@@ -252,6 +269,26 @@ contract CurveMathTest is CurveArithmetic {
         assertEq(keccak256(abi.encode(a)), keccak256(abi.encode(math.tradeStored(seed, one))), "same trade");
     }
 
+    /// @dev The least that can be consumed counts, too: on a side of 1000 base at 1000 subticks and 2000 at one, it costs a thousand times more
+    /// than what takes its place.
+    function test_OneUnitConsumed() external {
+        Curves.Segment[] memory s = new Curves.Segment[](2);
+        (s[0], s[1]) = (Curves.Segment(100, 0, 0), Curves.Segment(200, 0, 999));
+        uint256[] memory words = Curves.pack(0, 1000, s);
+        uint256[4] memory stored;
+        stored[0] = words[0];
+        math.store(0, stored);
+        uint256[2] memory grid = [uint256(10), 2560];
+        // 999 at 1000, and 501 at 1.
+        _expect(_trade(words, false, true, 999_501, 1, grid), ICurveMath.Outcome.Filled, 1500, 999_501);
+        _expect(_trade(words, false, false, 1500, 1, grid), ICurveMath.Outcome.Filled, 1500, 999_501);
+        for (uint256 mode = 0; mode < 2; ++mode) {
+            uint256 amount = mode == 0 ? 999_501 : 1500;
+            ICurveMath.Case memory one = _case(words, false, mode == 0, amount, 1, grid);
+            _expect(math.tradeStored(0, one), ICurveMath.Outcome.Filled, 1500, 999_501);
+        }
+    }
+
     function testFuzz_BestSubticks(uint256 seed, bool ask) external view {
         Random memory c = randomCurve(seed, ask);
         (, uint256[] memory subticks) = Curves.unpack(c.words, ask);
@@ -281,6 +318,24 @@ contract CurveMathTest is CurveArithmetic {
         uint256 consumed
     ) private view returns (ICurveMath.Trade memory) {
         return _trade(words, isBuy, exactOut, amount, consumed, [uint256(10), 1]);
+    }
+
+    /// @dev The same trade with the words in memory and in storage; modes 0 and 1 buy, modes 0 and 3 fix what goes out.
+    function _expectBoth(
+        uint256[] memory words,
+        uint256 mode,
+        uint256 base,
+        uint256 quote,
+        uint256[2] memory grid
+    ) private {
+        (bool isBuy, bool exactOut) = (mode < 2, mode == 0 || mode == 3);
+        uint256 amount = isBuy == exactOut ? base : quote;
+        _expect(_trade(words, isBuy, exactOut, amount, 0, grid), ICurveMath.Outcome.Filled, base, quote);
+        uint256[4] memory stored;
+        stored[0] = words[0];
+        math.store(mode, stored);
+        ICurveMath.Case memory one = _case(words, isBuy, exactOut, amount, 0, grid);
+        _expect(math.tradeStored(mode, one), ICurveMath.Outcome.Filled, base, quote);
     }
 
     function _run(

@@ -90,6 +90,22 @@ contract HostileTokensTest is Orders {
 
     /* ONE BY ONE */
 
+    /// @dev What Permit2 brings for a signed order is measured as well as what a taker sends, fee included.
+    function test_OrderWhoseInputArrivesShortIsRefused() external {
+        _start(ChangelingToken.Kind.FeeOnTransfer);
+        IOrderSettler.Order memory order = _sign(_order(address(_token), address(base), 300e6, 0));
+        vm.expectRevert(
+            abi.encodeWithSelector(
+                IEntrypoint.InsufficientReceived.selector,
+                address(_token),
+                uint256(294e6),
+                uint256(300e6)
+            )
+        );
+        vm.prank(EXECUTOR);
+        settler.fillOnCurve(1e6, order);
+    }
+
     function test_EachTokenWorksOrIsRefused() external {
         uint256 price = 300.001e6;
         for (uint256 k = 0; k < 8; ++k) {
@@ -178,7 +194,7 @@ contract HostileTokensTest is Orders {
             IOrderSettler.Order memory order = _sign(_order(address(base), address(_token), 1e18, 0));
             vm.prank(EXECUTOR);
             vm.expectRevert(refusal);
-            settler.fill(0, false, order);
+            settler.fillOnCurve(0, order);
             assertEq(entrypoint.quote(address(base), address(_token), 1e18), quoted, "nothing was taken");
             assertEq(base.balanceOf(signer), 10 ** 30, "nor paid");
         }
@@ -246,8 +262,10 @@ contract HostileTokensTest is Orders {
         if (draw(rng, 0, 1) == 0) order.recipient = address(_mischief);
         order = _sign(order);
         vm.startPrank(EXECUTOR);
-        if (what < 10) {
-            try settler.fill(fee, what == 9, order) {} catch {}
+        if (what < 9) {
+            try settler.fillOnCurve(fee, order) {} catch {}
+        } else if (what == 9) {
+            try settler.fillOnCurveExactOut(fee, order) {} catch {}
         } else {
             IOrderSettler.Route memory route = _route(amountIn, fee);
             uint256 rest = amountIn - fee;

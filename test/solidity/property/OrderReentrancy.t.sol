@@ -63,7 +63,7 @@ contract OrderReentrancyTest is Orders {
     /// @dev An order by the curve pays out before it ends, which asks the vault's lock by itself.
     function test_OrderByTheCurveInsideADepositIsRefused() external {
         (IOrderSettler.Order memory order, ) = _sellingHook();
-        _attacker.plan(address(settler), abi.encodeCall(IOrderSettler.fill, (3e6, false, order)), false);
+        _attacker.plan(address(settler), abi.encodeCall(IOrderSettler.fillOnCurve, (3e6, order)), false);
         _attacker.run(address(custodian), abi.encodeCall(ICustodian.deposit, (address(_hook), 1000e6)));
         _expectFailureOf(ReentrancyGuardTransient.ReentrancyGuardReentrantCall.selector);
         assertEq(_hook.balanceOf(address(custodian)), 1000e6, "the deposit alone");

@@ -11,7 +11,8 @@ import {
     Hooked,
     HookToken,
     LyingToken,
-    SilentToken
+    SilentToken,
+    VaultHookToken
 } from "../support/HostileTokens.sol";
 import {Platform} from "../support/Platform.sol";
 
@@ -151,10 +152,7 @@ contract ReentrancyTest is Platform {
     }
 
     function test_SwapAndDepositInsideAPaymentAreRefused() external {
-        bytes memory sell = abi.encodeCall(
-            IEntrypoint.swap,
-            (address(base), address(_hook), 1e18, 0, address(_attacker), START)
-        );
+        bytes memory sell = _sell(1e18);
         _attacker.plan(address(entrypoint), sell, true);
         _attacker.run(address(entrypoint), sell);
         _expectFailure();
@@ -170,6 +168,100 @@ contract ReentrancyTest is Platform {
         _attacker.run(address(entrypoint), _buy(3000e6));
         _expectFailureOf(ICustodian.SwapUnderWay.selector);
         assertEq(_hook.balanceOf(address(custodian)), 10 ** 30 + 3000e6, "only the payment");
+    }
+
+    /// @dev What is about to leave must not back a claim. The hook stands for a poster's contract: a payment of the pledged token runs a
+    /// settlement, before it leaves the vault or after.
+    function test_SettlementsInsideASwapAreRefused() external {
+        vm.startPrank(OWNER);
+        custodian.setPoster(address(_attacker), true);
+        custodian.setWithdrawDelay(0);
+        vm.stopPrank();
+        ICustodian.Settlement[] memory batch = new ICustodian.Settlement[](1);
+        batch[0] = ICustodian.Settlement(address(_attacker), address(_hook), 100e6, 0);
+        bytes[2] memory calls = [
+            abi.encodeCall(ICustodian.settleWithdraw, (address(_attacker), address(_hook), 100e6, 0)),
+            abi.encodeCall(ICustodian.settleWithdrawBatch, (batch))
+        ];
+        for (uint256 i = 0; i < calls.length; ++i) {
+            _attacker.plan(address(custodian), calls[i], true);
+            _attacker.run(address(entrypoint), _sell(1e18));
+            _attacker.plan(address(custodian), calls[i], false);
+            _attacker.run(address(entrypoint), _buy(300e6));
+            assertEq(_attacker.failures(), 2 * i + 2, "refused");
+            bytes memory refusal = abi.encodeWithSelector(ICustodian.SwapUnderWay.selector);
+            assertEq(keccak256(_attacker.lastError()), keccak256(refusal), "by the entrypoint's lock");
+        }
+        assertEq(custodian.totalClaims(address(_hook)), 0, "no claim");
+    }
+
+    /// @dev The token asks the vault itself before it lets the payment go, when everything free but it would do for a claim.
+    function test_NoClaimIsRaisedOnWhatIsAboutToLeave() external {
+        VaultHookToken token = new VaultHookToken(address(custodian));
+        bytes32 id = _listAgainstBase(address(token));
+        token.mint(MAKER, 5000e6);
+        vm.startPrank(MAKER);
+        token.approve(address(custodian), 5000e6);
+        custodian.deposit(address(token), 5000e6);
+        vm.stopPrank();
+        vm.prank(OWNER);
+        custodian.setPoster(address(token), true);
+        token.plan(abi.encodeCall(ICustodian.settleWithdraw, (MAKER, address(token), 5000e6, 0)));
+        vm.prank(address(_attacker));
+        uint256 out = entrypoint.swap(address(base), address(token), 1e18, 0, TAKER, START);
+        bytes memory refusal = abi.encodeWithSelector(ICustodian.SwapUnderWay.selector);
+        assertEq(keccak256(token.lastError()), keccak256(refusal), "by the entrypoint's lock");
+        assertEq(custodian.totalClaims(address(token)), 0, "no claim");
+        assertEq(token.balanceOf(address(custodian)), 5000e6 - out, "paid once");
+        assertEq(book.marketState(id).fillSeq, 1, "one fill");
+    }
+
+    /// @dev A claim that is executed inside a payment falls by what it takes out of the vault: the others stay covered.
+    function test_ExecutionInsideAPaymentLeavesOtherClaimsCovered() external {
+        vm.prank(OWNER);
+        custodian.setWithdrawDelay(0);
+        vm.startPrank(CLAIM_POSTER);
+        custodian.settleWithdraw(address(_attacker), address(_hook), 100e6, 0);
+        uint256 free = custodian.availableLiquidity(address(_hook));
+        custodian.settleWithdraw(MAKER, address(_hook), free - 3500e6, 0);
+        vm.stopPrank();
+        _attacker.plan(address(custodian), abi.encodeCall(ICustodian.executeWithdraw, (address(_hook))), true);
+        uint256 held = _hook.balanceOf(address(_attacker));
+        uint256 quoted = entrypoint.quote(address(base), address(_hook), 1e18);
+        _attacker.run(address(entrypoint), _sell(1e18));
+        assertEq(_attacker.failures(), 0, "both done");
+        assertEq(_hook.balanceOf(address(_attacker)), held + quoted + 100e6, "each paid once");
+        assertEq(custodian.availableLiquidity(address(_hook)), 3500e6 - quoted, "the rest is as before");
+        assertLe(custodian.totalClaims(address(_hook)), _hook.balanceOf(address(custodian)), "covered");
+    }
+
+    /// @dev The other way round: a claim has left the books but not yet the vault, and must not be sold meanwhile.
+    function test_SwapInsideAnExecutionIsRefused() external {
+        VaultHookToken token = new VaultHookToken(address(entrypoint));
+        _listAgainstBase(address(token));
+        token.mint(MAKER, 5000e6);
+        vm.startPrank(MAKER);
+        token.approve(address(custodian), 5000e6);
+        custodian.deposit(address(token), 5000e6);
+        vm.stopPrank();
+        vm.prank(OWNER);
+        custodian.setWithdrawDelay(0);
+        vm.prank(CLAIM_POSTER);
+        custodian.settleWithdraw(MAKER, address(token), 5000e6, 0);
+        base.mint(address(token), 1e18);
+        vm.prank(address(token));
+        base.approve(address(entrypoint), 1e18);
+        bytes memory sell = abi.encodeCall(
+            IEntrypoint.swap,
+            (address(base), address(token), 1e18, 0, address(token), START)
+        );
+        token.plan(sell);
+        vm.prank(MAKER);
+        custodian.executeWithdraw(address(token));
+        bytes4 locked = ReentrancyGuardTransient.ReentrancyGuardReentrantCall.selector;
+        assertEq(keccak256(token.lastError()), keccak256(abi.encodeWithSelector(locked)), "by the custodian's lock");
+        assertEq(token.balanceOf(MAKER), 5000e6, "the claim, whole");
+        assertEq(base.balanceOf(address(token)), 1e18, "nothing sold");
     }
 
     /// @dev The attack that this is for, with a token that keeps a part of each transfer: what is missing from the payment is deposited from
@@ -250,6 +342,11 @@ contract ReentrancyTest is Platform {
     function _buy(uint256 amountIn) private view returns (bytes memory) {
         return
             abi.encodeCall(IEntrypoint.swap, (address(_hook), address(base), amountIn, 0, address(_attacker), START));
+    }
+
+    function _sell(uint256 amountIn) private view returns (bytes memory) {
+        return
+            abi.encodeCall(IEntrypoint.swap, (address(base), address(_hook), amountIn, 0, address(_attacker), START));
     }
 
     function _depositCall(uint256 amount) private view returns (bytes memory) {

@@ -64,6 +64,32 @@ contract LyingToken is ERC20("Lie", "LIE") {
     }
 }
 
+/// @notice Makes one call of its own before the next transfer, when the sender's balance has not changed yet.
+contract VaultHookToken is ERC20("Vault hook", "VHOOK") {
+    address private immutable TARGET;
+    bytes private _planned;
+    bytes public lastError;
+
+    constructor(address target) {
+        TARGET = target;
+    }
+
+    function mint(address to, uint256 amount) external {
+        _mint(to, amount);
+    }
+
+    function plan(bytes calldata data) external {
+        _planned = data;
+    }
+
+    function transfer(address to, uint256 amount) public override returns (bool) {
+        bytes memory data = _planned;
+        delete _planned;
+        if (data.length != 0) (, lastError) = TARGET.call(data);
+        return super.transfer(to, amount);
+    }
+}
+
 /// @notice Calls whoever asked for it before it moves tokens out of the asker's account, as ERC-777 tokens do.
 contract HookToken is ERC20("Hook", "HOOK") {
     mapping(address account => bool) private _hooked;
@@ -101,4 +127,54 @@ contract ChargingHookToken is HookToken {
 interface Hooked {
     function beforeSend(address to, uint256 amount) external;
     function afterReceive(address from, uint256 amount) external;
+}
+
+/// @notice Fails with three words, whatever it is asked.
+contract Refusing {
+    fallback() external {
+        assembly ("memory-safe") {
+            let reason := mload(0x40)
+            mstore(reason, 1)
+            mstore(add(reason, 0x20), 2)
+            mstore(add(reason, 0x40), 3)
+            revert(reason, 0x60)
+        }
+    }
+}
+
+/// @notice A token with means that it does not let go of: its payments fail with as many words as the entrypoint answers.
+contract FailsWithTwoWords {
+    function balanceOf(address) external pure returns (uint256) {
+        return 10 ** 30;
+    }
+
+    function transfer(address, uint256) external pure {
+        assembly ("memory-safe") {
+            revert(add(mload(0x40), 0x200), 64)
+        }
+    }
+}
+
+/// @notice Tells no balance any more once it has been moved.
+contract FallsSilent {
+    error Silent();
+
+    /// @dev Far from where other tokens have anything, whose place it takes.
+    uint256 private constant MOVED_SLOT = 2 ** 200;
+
+    function balanceOf(address) external view returns (uint256) {
+        bool moved;
+        assembly ("memory-safe") {
+            moved := sload(MOVED_SLOT)
+        }
+        if (moved) revert Silent();
+        return 10 ** 30;
+    }
+
+    function transferFrom(address, address, uint256) external returns (bool) {
+        assembly ("memory-safe") {
+            sstore(MOVED_SLOT, 1)
+        }
+        return true;
+    }
 }

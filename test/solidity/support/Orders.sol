@@ -100,7 +100,7 @@ abstract contract Orders is Platform {
 
     function _fill(IOrderSettler.Order memory order, bool exactOut, uint256 fee) internal returns (uint256, uint256) {
         vm.prank(EXECUTOR);
-        return settler.fill(fee, exactOut, order);
+        return exactOut ? settler.fillOnCurveExactOut(fee, order) : settler.fillOnCurve(fee, order);
     }
 
     function _fillRoute(

@@ -187,6 +187,11 @@ abstract contract Platform is RandomCurves, Deployer {
         return Curves.pack(7, first, s);
     }
 
+    /// @dev How a post of `market` is refused whose best prices are these, in subticks.
+    function _crossed(uint256 ask, uint256 bid) internal view returns (bytes memory) {
+        return abi.encodeWithSelector(ICurveBook.CrossedCurve.selector, market, ask, bid);
+    }
+
     /// @dev The next call shall emit that `c` is live. Snapshot volumes count modulo 2^92.
     function _expectPosted(Curve memory c) internal {
         uint96 low = uint96(2 ** 92 - 1);
@@ -258,7 +263,7 @@ abstract contract Platform is RandomCurves, Deployer {
         (address tokenIn, address tokenOut) = _pair(ask);
         uint256 most = 2 ** 100 - 1;
         vm.prank(address(entrypoint));
-        try book.consume(most, tokenIn, tokenOut, ask) {
+        try book.consume(ICurveBook.Request(most, tokenIn, ask, tokenOut)) {
             revert("no limit");
         } catch (bytes memory reason) {
             assertEq(bytes32(bytes4(reason)), bytes32(ICurveBook.InsufficientDepth.selector), "refusal");

@@ -26,6 +26,7 @@ interface Vm {
     function addr(uint256 privateKey) external pure returns (address);
     function computeCreateAddress(address deployer, uint256 nonce) external pure returns (address);
     function expectEmit(address emitter) external;
+    function etch(address account, bytes calldata code) external;
     function expectRevert(bytes calldata data) external;
     function expectRevert(bytes4 selector) external;
     function expectRevert() external;

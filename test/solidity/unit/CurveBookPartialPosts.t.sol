@@ -112,10 +112,11 @@ contract CurveBookPartialPostsTest is Platform {
 
     function test_RevertWhen_TheNewSideCrossesTheOneThatStays() external {
         _postDefault();
-        bytes memory crossed = abi.encodeWithSelector(ICurveBook.CrossedCurve.selector, market);
+        bytes memory crossed = _crossed(599_998 << 7, 599_998 << 7);
         uint256[] memory asks = _ladder(599_998, 15);
         _expectRevert(_partialRecord(_fresh(_none, _none), 0x30, asks), crossed);
         _expectRevert(_partialRecord(_fresh(_none, _none), 0x10, _list(asks[0])), crossed);
+        crossed = _crossed(600_002 << 7, 600_002 << 7);
         _expectRevert(_partialRecord(_fresh(_none, _none), 0x03, _ladder(600_002, 15)), crossed);
         _post(_partialRecord(_fresh(_none, _none), 0x30, _ladder(599_999, 15)));
     }
@@ -129,8 +130,7 @@ contract CurveBookPartialPostsTest is Platform {
         _post(_fresh(Curves.pack(0, 1000, s), Curves.ladder(1005, 1, 1)));
         s[10].offset = 5;
         uint256 second = Curves.pack(0, 1000, s)[1];
-        bytes memory crossed = abi.encodeWithSelector(ICurveBook.CrossedCurve.selector, market);
-        _expectRevert(_partialRecord(_fresh(_none, _none), 0x20, _list(second)), crossed);
+        _expectRevert(_partialRecord(_fresh(_none, _none), 0x20, _list(second)), _crossed(1005, 1005));
         s[10].offset = 6;
         _post(_partialRecord(_fresh(_none, _none), 0x20, _list(Curves.pack(0, 1000, s)[1])));
     }

@@ -137,9 +137,10 @@ contract CurveBookPostsTest is Platform {
     /* CROSSED CURVES */
 
     function test_RevertWhen_BestBidReachesBestAsk() external {
-        bytes memory crossed = abi.encodeWithSelector(ICurveBook.CrossedCurve.selector, market);
-        _expectRevert(_fullRecord(market, _fresh(_ladder(600_000, 2), _ladder(600_000, 2))), crossed);
-        _expectRevert(_fullRecord(market, _fresh(_ladder(600_000, 2), _ladder(600_001, 2))), crossed);
+        bytes memory equal = _crossed(600_000 << 7, 600_000 << 7);
+        _expectRevert(_fullRecord(market, _fresh(_ladder(600_000, 2), _ladder(600_000, 2))), equal);
+        bytes memory above = _crossed(600_000 << 7, 600_001 << 7);
+        _expectRevert(_fullRecord(market, _fresh(_ladder(600_000, 2), _ladder(600_001, 2))), above);
         _post(_fresh(_ladder(600_000, 2), _ladder(599_999, 2)));
     }
 
@@ -154,19 +155,16 @@ contract CurveBookPostsTest is Platform {
     function test_CrossingIsJudgedInSubticks() external {
         uint256[] memory bids = Curves.ladder(1279, 1, 5);
         _post(_fresh(Curves.pack(7, 10, _one(0)), bids));
-        bytes memory crossed = abi.encodeWithSelector(ICurveBook.CrossedCurve.selector, market);
-        _expectRevert(_fullRecord(market, _fresh(Curves.pack(7, 10, _one(0)), Curves.ladder(1280, 1, 5))), crossed);
+        Curve memory c = _fresh(Curves.pack(7, 10, _one(0)), Curves.ladder(1280, 1, 5));
+        _expectRevert(_fullRecord(market, c), _crossed(1280, 1280));
     }
 
     /// @dev Bases may overlap as long as the knots don't.
     function test_BasesMayOverlap() external {
         _post(_fresh(Curves.pack(0, 1000, _one(10)), Curves.pack(0, 1009, _one(0))));
         _post(_fresh(Curves.pack(0, 1000, _one(10)), Curves.pack(0, 1012, _one(3))));
-        bytes memory crossed = abi.encodeWithSelector(ICurveBook.CrossedCurve.selector, market);
-        _expectRevert(
-            _fullRecord(market, _fresh(Curves.pack(0, 1000, _one(10)), Curves.pack(0, 1010, _one(0)))),
-            crossed
-        );
+        Curve memory c = _fresh(Curves.pack(0, 1000, _one(10)), Curves.pack(0, 1010, _one(0)));
+        _expectRevert(_fullRecord(market, c), _crossed(1010, 1010));
     }
 
     /// @dev Whatever the order of the knots: the cheapest ask of all must be above the dearest bid of all.
@@ -176,8 +174,8 @@ contract CurveBookPostsTest is Platform {
             s[i] = Curves.Segment(1, 0, 100);
         }
         s[10].offset = 5;
-        bytes memory crossed = abi.encodeWithSelector(ICurveBook.CrossedCurve.selector, market);
-        _expectRevert(_fullRecord(market, _fresh(Curves.pack(0, 1000, s), Curves.pack(0, 1005, _one(0)))), crossed);
+        Curve memory c = _fresh(Curves.pack(0, 1000, s), Curves.pack(0, 1005, _one(0)));
+        _expectRevert(_fullRecord(market, c), _crossed(1005, 1005));
         _post(_fresh(Curves.pack(0, 1000, s), Curves.pack(0, 1004, _one(0))));
     }
 
@@ -327,7 +325,7 @@ contract CurveBookPostsTest is Platform {
         c.bids = _ladder(600_004, 3);
         vm.startPrank(CURVE_POSTER);
         bytes memory batch = bytes.concat(_blockRef(), good, _fullRecord(market, c));
-        vm.expectRevert(abi.encodeWithSelector(ICurveBook.CrossedCurve.selector, market));
+        vm.expectRevert(_crossed(600_004 << 7, 600_004 << 7));
         book.postBatch(batch);
         batch = bytes.concat(_blockRef(), good, hex"01");
         vm.expectRevert(abi.encodeWithSelector(ICurveBook.MalformedPost.selector, 18 + good.length));

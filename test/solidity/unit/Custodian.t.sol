@@ -395,6 +395,37 @@ contract CustodianTest is Platform {
         assertLe(claimed, _token.balanceOf(address(custodian)), "claims stay covered");
     }
 
+    /// @dev Neither what is paid nor what is withheld may be backed by claims, and no sum of both wraps around.
+    function testFuzz_WhatIsWithheldMustBeFreeToo(uint256 claimed, uint256 amount, uint256 withheld) external {
+        claimed = bound(claimed, 0, 1000);
+        amount = bound(amount, 0, 2000);
+        withheld = bound(withheld, 0, 2000);
+        _settle(MAKER, claimed, 0);
+        uint256 free = 1000 - claimed;
+        bool refused = amount + withheld > free;
+        vm.prank(address(entrypoint));
+        if (refused) {
+            bytes4 error = ICustodian.InsufficientLiquidity.selector;
+            vm.expectRevert(abi.encodeWithSelector(error, _t, amount + withheld, free));
+        }
+        uint256 left = custodian.payOutWithheld(ICustodian.Payment(_t, TAKER, amount, withheld));
+        if (refused) return;
+        assertEq(left, free - amount, "what is left");
+        assertEq(_token.balanceOf(TAKER), amount, "paid");
+        assertEq(_token.balanceOf(address(custodian)), 1000 - amount, "kept");
+    }
+
+    function test_RevertWhen_WhatIsWithheldIsBeyondAnySum() external {
+        vm.startPrank(address(entrypoint));
+        uint256[2] memory amounts = [uint256(1), type(uint256).max];
+        for (uint256 i = 0; i < 2; ++i) {
+            vm.expectRevert();
+            custodian.payOutWithheld(ICustodian.Payment(_t, TAKER, amounts[i], amounts[1 - i]));
+        }
+        vm.expectRevert(abi.encodeWithSelector(ICustodian.InsufficientLiquidity.selector, _t, type(uint256).max, 1000));
+        custodian.payOutWithheld(ICustodian.Payment(_t, TAKER, 1000, type(uint256).max - 1000));
+    }
+
     function test_LiquidityIsZeroWhenClaimsExceedHoldings() external {
         _settle(MAKER, 900, 0);
         // A token may take away from the vault by itself.
@@ -412,8 +443,12 @@ contract CustodianTest is Platform {
         address[3] memory callers = [OWNER, CLAIM_POSTER, STRANGER];
         for (uint256 i = 0; i < callers.length; ++i) {
             vm.prank(callers[i]);
-            vm.expectRevert(abi.encodeWithSelector(ICustodian.NotEntrypoint.selector, callers[i]));
+            bytes memory refusal = abi.encodeWithSelector(ICustodian.NotEntrypoint.selector, callers[i]);
+            vm.expectRevert(refusal);
             custodian.payOut(_t, TAKER, 1);
+            vm.prank(callers[i]);
+            vm.expectRevert(refusal);
+            custodian.payOutWithheld(ICustodian.Payment(_t, TAKER, 1, 0));
         }
     }
 
@@ -421,8 +456,11 @@ contract CustodianTest is Platform {
         address[5] memory bad = [address(0), address(custodian), address(book), address(entrypoint), address(settler)];
         vm.startPrank(address(entrypoint));
         for (uint256 i = 0; i < bad.length; ++i) {
-            vm.expectRevert(abi.encodeWithSelector(ICustodian.ForbiddenRecipient.selector, bad[i]));
+            bytes memory refusal = abi.encodeWithSelector(ICustodian.ForbiddenRecipient.selector, bad[i]);
+            vm.expectRevert(refusal);
             custodian.payOut(_t, bad[i], 1);
+            vm.expectRevert(refusal);
+            custodian.payOutWithheld(ICustodian.Payment(_t, bad[i], 1, 0));
         }
     }
 

@@ -6,6 +6,8 @@ import {OwnableUpgradeable} from "@openzeppelin/contracts-upgradeable/access/Own
 import {ICurveBook} from "../../../contracts/interfaces/ICurveBook.sol";
 import {ICustodian} from "../../../contracts/interfaces/ICustodian.sol";
 import {IEntrypoint} from "../../../contracts/interfaces/IEntrypoint.sol";
+import {IOrderSettler} from "../../../contracts/interfaces/IOrderSettler.sol";
+import {Refusing} from "../support/HostileTokens.sol";
 import {Platform} from "../support/Platform.sol";
 
 /// @notice Swaps, quotes and fees, on a curve of 15 knots of 0.819 base per side at 3000.01 and up, 2999.99 and down.
@@ -298,6 +300,30 @@ contract EntrypointTest is Platform {
         }
     }
 
+    function test_QuotesAnswerOneWord() external view {
+        (, bytes memory answer) = address(entrypoint).staticcall(
+            abi.encodeCall(IEntrypoint.quote, (address(quote), address(base), 1200.004e6))
+        );
+        assertEq(keccak256(answer), keccak256(abi.encode(0.4e18)), "amountOut");
+    }
+
+    /// @dev A book that fails, or answers something else, is not ours; what it says comes through.
+    function test_RevertWhen_TheBookIsAnother() external {
+        bytes[2] memory codes = [address(new Refusing()).code, hex"00"];
+        bytes[2] memory reasons = [abi.encode(1, 2, 3), bytes("")];
+        bytes[2] memory calls = [
+            abi.encodeCall(IEntrypoint.quote, (address(quote), address(base), 1e6)),
+            abi.encodeCall(IEntrypoint.swap, (address(quote), address(base), 1e6, 0, TAKER, START))
+        ];
+        for (uint256 i = 0; i < 4; ++i) {
+            vm.etch(address(book), codes[i / 2]);
+            vm.prank(TAKER);
+            (bool done, bytes memory reason) = address(entrypoint).call(calls[i % 2]);
+            assertTrue(!done, "refused");
+            assertEq(keccak256(reason), keccak256(reasons[i / 2]), "reason");
+        }
+    }
+
     function test_SetTakerFee() external {
         vm.expectEmit(address(entrypoint));
         emit IEntrypoint.TakerFeeSet(STRANGER, 10_000);
@@ -322,7 +348,8 @@ contract EntrypointTest is Platform {
     function test_RevertWhen_CollectingAFeeWithoutTheSettler() external {
         vm.prank(OWNER);
         vm.expectRevert(abi.encodeWithSelector(IEntrypoint.NotSettler.selector, OWNER));
-        entrypoint.collectFee(address(base), 1);
+        IOrderSettler.Delivery memory delivery;
+        entrypoint.collectInputFee(delivery);
     }
 
     function test_NothingIsLockedBetweenTransactions() external {
@@ -347,7 +374,7 @@ contract EntrypointTest is Platform {
     function test_RevertWhen_ConsumingWithoutTheEntrypoint() external {
         vm.prank(OWNER);
         vm.expectRevert(abi.encodeWithSelector(ICurveBook.NotEntrypoint.selector, OWNER));
-        book.consume(1, address(base), address(quote), false);
+        book.consume(ICurveBook.Request(1, address(base), false, address(quote)));
     }
 
     /* HELPERS */

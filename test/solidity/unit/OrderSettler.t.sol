@@ -5,8 +5,10 @@ import {Ownable, Ownable2Step} from "@openzeppelin/contracts/access/Ownable2Step
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
 import {ICurveBook} from "../../../contracts/interfaces/ICurveBook.sol";
 import {IEntrypoint} from "../../../contracts/interfaces/IEntrypoint.sol";
-import {IOrderPayer} from "../../../contracts/interfaces/IOrderPayer.sol";
 import {IOrderSettler} from "../../../contracts/interfaces/IOrderSettler.sol";
+import {Tokens} from "../../../contracts/libraries/Tokens.sol";
+import {ChangelingToken, Mischief} from "../support/ChangelingToken.sol";
+import {FailsWithTwoWords, FallsSilent, Refusing} from "../support/HostileTokens.sol";
 import {IExchange, Orders} from "../support/Orders.sol";
 import {IMintableToken} from "../support/Interfaces.sol";
 import {SignatureTransfers} from "../support/SignatureTransfers.sol";
@@ -55,7 +57,7 @@ contract OrderSettlerTest is Orders {
         if (fee > slack) {
             vm.expectRevert(abi.encodeWithSelector(IEntrypoint.ExcessiveInput.selector, cost, cost + slack - fee));
         }
-        settler.fill(fee, true, order);
+        settler.fillOnCurveExactOut(fee, order);
         if (fee <= slack) _expectChanges(true, cost + fee, cost + fee, 1e18, 1e18);
     }
 
@@ -68,7 +70,7 @@ contract OrderSettlerTest is Orders {
         vm.prank(EXECUTOR);
         if (minimum > quoted)
             vm.expectRevert(abi.encodeWithSelector(IEntrypoint.InsufficientOutput.selector, quoted, minimum));
-        settler.fill(fee, false, order);
+        settler.fillOnCurve(fee, order);
         if (minimum <= quoted) _expectChanges(false, amount, amount, quoted, quoted);
     }
 
@@ -76,10 +78,10 @@ contract OrderSettlerTest is Orders {
         IOrderSettler.Order memory order = _signed(false, 1e18, 0);
         vm.prank(EXECUTOR);
         vm.expectRevert(abi.encodeWithSelector(IOrderSettler.FeeTooHigh.selector, uint256(1e18 + 1), uint256(1e18)));
-        settler.fill(1e18 + 1, false, order);
+        settler.fillOnCurve(1e18 + 1, order);
         vm.prank(EXECUTOR);
         vm.expectRevert(ICurveBook.ZeroAmount.selector);
-        settler.fill(1e18, false, order);
+        settler.fillOnCurve(1e18, order);
     }
 
     /// @dev Orders pay no taker fee, whatever their owner pays when it trades by itself.
@@ -101,7 +103,7 @@ contract OrderSettlerTest is Orders {
         _fill(order, false, 0);
         vm.startPrank(EXECUTOR);
         vm.expectRevert(SignatureTransfers.InvalidNonce.selector);
-        settler.fill(0, false, order);
+        settler.fillOnCurve(0, order);
         vm.expectRevert(SignatureTransfers.InvalidNonce.selector);
         settler.fillRoute(order, _route(1e18, 0));
     }
@@ -119,7 +121,7 @@ contract OrderSettlerTest is Orders {
             vm.startPrank(EXECUTOR);
             // The other way round, the market has its say before Permit2.
             if (i != 6) vm.expectRevert(SignatureTransfers.InvalidSigner.selector);
-            if (i != 6) settler.fill(0, false, order);
+            if (i != 6) settler.fillOnCurve(0, order);
             vm.expectRevert(SignatureTransfers.InvalidSigner.selector);
             settler.fillRoute(order, _route(1e18, 0));
             vm.stopPrank();
@@ -131,7 +133,7 @@ contract OrderSettlerTest is Orders {
         vm.warp(block.timestamp + 1);
         vm.prank(EXECUTOR);
         vm.expectRevert(abi.encodeWithSelector(SignatureTransfers.SignatureExpired.selector, START));
-        settler.fill(0, false, order);
+        settler.fillOnCurve(0, order);
     }
 
     function test_TypedData() external view {
@@ -228,6 +230,46 @@ contract OrderSettlerTest is Orders {
         assertEq(quote.balanceOf(RECIPIENT), 1, "recipient");
     }
 
+    function test_AFeeOfOneUnitReachesTheVault() external {
+        IOrderSettler.Route memory route = _route(1e18, 1);
+        route = _via(route, address(base), 1e18 - 1, 1e18 - 1, address(quote), 2995e6);
+        _fillRoute(_signed(false, 1e18, 0), route);
+        assertEq(base.balanceOf(address(custodian)), 10 ** 30 + 1, "vault");
+    }
+
+    function test_RevertWhen_TheFeeArrivesShort() external {
+        ChangelingToken token = new ChangelingToken(ChangelingToken.Kind.FeeOnTransfer);
+        token.mint(signer, 100e6);
+        _approvePermit2(signer, address(token));
+        IOrderSettler.Order memory order = _sign(_order(address(token), address(base), 100e6, 0));
+        vm.expectRevert(
+            abi.encodeWithSelector(
+                IEntrypoint.InsufficientReceived.selector,
+                address(token),
+                uint256(9.8e6),
+                uint256(10e6)
+            )
+        );
+        vm.prank(EXECUTOR);
+        settler.fillRoute(order, _route(100e6, 10e6));
+    }
+
+    /// @dev What counts is what the recipient has more, even if it could have kept it.
+    function test_RevertWhen_TheRecipientPassesTheOutputOn() external {
+        ChangelingToken token = new ChangelingToken(ChangelingToken.Kind.Hook);
+        token.mint(address(exchange), 5e6);
+        Mischief recipient = new Mischief();
+        recipient.hook(token);
+        recipient.plan(address(token), abi.encodeCall(ChangelingToken.transfer, (STRANGER, 5e6)));
+        IOrderSettler.Order memory order = _order(address(base), address(token), 1e18, 1);
+        order.recipient = address(recipient);
+        order = _sign(order);
+        IOrderSettler.Route memory route = _via(_route(1e18, 0), address(base), 1e18, 1e18, address(token), 5e6);
+        vm.expectRevert(abi.encodeWithSelector(IOrderSettler.InsufficientOutput.selector, uint256(0), uint256(1)));
+        vm.prank(EXECUTOR);
+        settler.fillRoute(order, route);
+    }
+
     /// @dev Tokens that somebody sent here by mistake go to the next order that has to do with them.
     function test_StrayTokensGoToTheNextOrder() external {
         base.mint(address(settler), 5e18);
@@ -298,7 +340,7 @@ contract OrderSettlerTest is Orders {
             vm.expectRevert(abi.encodeWithSelector(IOrderSettler.ForbiddenRecipient.selector, bad[i]));
             settler.fillRoute(order, _route(1e18, 0));
             vm.expectRevert(abi.encodeWithSelector(IEntrypoint.ForbiddenRecipient.selector, bad[i]));
-            settler.fill(0, false, order);
+            settler.fillOnCurve(0, order);
             vm.stopPrank();
         }
     }
@@ -334,10 +376,11 @@ contract OrderSettlerTest is Orders {
         settler.setExecutor(address(exchange), true);
         IOrderSettler.Order memory inner = _signed(false, 1e18, 0);
         bytes memory reentered = abi.encodeWithSelector(ReentrancyGuardTransient.ReentrancyGuardReentrantCall.selector);
-        _expectInner(abi.encodeCall(IOrderSettler.fill, (0, false, inner)), reentered);
+        _expectInner(abi.encodeCall(IOrderSettler.fillOnCurve, (0, inner)), reentered);
+        _expectInner(abi.encodeCall(IOrderSettler.fillOnCurveExactOut, (0, inner)), reentered);
         _expectInner(abi.encodeCall(IOrderSettler.fillRoute, (inner, _route(1e18, 0))), reentered);
         _expectInner(
-            abi.encodeCall(IOrderPayer.pay, (1e18, "", address(base))),
+            abi.encodeCall(IOrderSettler.deliver, (_delivery(inner, 1e18))),
             abi.encodeWithSelector(IOrderSettler.NotEntrypoint.selector, address(exchange))
         );
     }
@@ -349,27 +392,113 @@ contract OrderSettlerTest is Orders {
         bytes memory denied = abi.encodeWithSelector(IOrderSettler.NotExecutor.selector, OWNER);
         vm.startPrank(OWNER);
         vm.expectRevert(denied);
-        settler.fill(0, false, order);
+        settler.fillOnCurve(0, order);
+        vm.expectRevert(denied);
+        settler.fillOnCurveExactOut(0, order);
         vm.expectRevert(denied);
         settler.fillRoute(order, _route(1e18, 0));
         vm.stopPrank();
     }
 
-    function test_RevertWhen_PayIsNotCalledByTheEntrypointWithinAnOrder() external {
+    function test_RevertWhen_DeliveryIsNotAskedByTheEntrypointWithinAnOrder() external {
         base.mint(address(settler), 1e18);
+        IOrderSettler.Delivery memory delivery = _delivery(_signed(false, 1e18, 0), 1e18);
         vm.prank(STRANGER);
         vm.expectRevert(abi.encodeWithSelector(IOrderSettler.NotEntrypoint.selector, STRANGER));
-        settler.pay(1e18, "", address(base));
+        settler.deliver(delivery);
         vm.prank(address(entrypoint));
         vm.expectRevert(abi.encodeWithSelector(IOrderSettler.NotEntrypoint.selector, address(entrypoint)));
-        settler.pay(1e18, "", address(base));
+        settler.deliver(delivery);
     }
 
-    function test_RevertWhen_SwapOrderIsNotCalledByTheSettler() external {
-        IEntrypoint.OrderSwap memory order;
+    function test_RevertWhen_SwapWithCallbackIsNotCalledByTheSettler() external {
+        IEntrypoint.OrderSwap memory request;
         vm.prank(EXECUTOR);
         vm.expectRevert(abi.encodeWithSelector(IEntrypoint.NotSettler.selector, EXECUTOR));
-        entrypoint.swapOrder(order, "");
+        entrypoint.swapWithCallback(request);
+    }
+
+    /// @dev The settler never asks for this, and the sum must not wrap if it did.
+    function test_RevertWhen_InputAndFeeOverflow() external {
+        IEntrypoint.OrderSwap memory request = _request();
+        request.inputFee = type(uint256).max;
+        vm.prank(address(settler));
+        vm.expectRevert(abi.encodeWithSignature("Panic(uint256)", 0x11));
+        entrypoint.swapWithCallback(request);
+    }
+
+    /// @dev Words in which a type does not fit are refused wherever they are, with nothing in the answer, as the compiler does it.
+    function test_RevertWhen_AWordOfAnOrderIsNotOfItsType() external {
+        bytes memory call = abi.encodeCall(IEntrypoint.swapWithCallback, (_request()));
+        uint256[5] memory words = [uint256(3), 4, 5, 9, 10];
+        for (uint256 i = 0; i < words.length; ++i) {
+            bytes memory spoilt = bytes.concat(call);
+            // The lowest byte above those of an address, and a boolean of 3.
+            if (words[i] == 3) spoilt[4 + 32 * 4 - 1] = 0x03;
+            else spoilt[4 + 32 * words[i] + 11] = 0x01;
+            vm.prank(address(settler));
+            (bool done, bytes memory reason) = address(entrypoint).call(spoilt);
+            assertTrue(!done && reason.length == 0, "refused");
+        }
+    }
+
+    /// @dev What the entrypoint reads of an order comes from the call data of the executor as it is.
+    function test_RevertWhen_AnAddressOfAnOrderHasMoreThan20Bytes() external {
+        bytes memory call = abi.encodeCall(IOrderSettler.fillOnCurve, (0, _signed(false, 1e18, 0)));
+        uint256[4] memory members = [uint256(0), 1, 5, 6];
+        for (uint256 i = 0; i < members.length; ++i) {
+            bytes memory spoilt = bytes.concat(call);
+            spoilt[4 + 64 + 32 * members[i] + 11] = 0x01;
+            vm.prank(EXECUTOR);
+            (bool done, bytes memory reason) = address(settler).call(spoilt);
+            assertTrue(!done && reason.length == 0, "refused");
+        }
+    }
+
+    /// @dev A token that answers nothing at all, as an address without code does.
+    function test_RevertWhen_TheVaultsBalanceIsUnreadable() external {
+        IOrderSettler.Order memory order = _signed(false, 1e18, 0);
+        vm.etch(address(base), hex"00");
+        vm.expectRevert(abi.encodeWithSelector(Tokens.BalanceUnreadable.selector, address(base)));
+        vm.prank(EXECUTOR);
+        settler.fillOnCurve(0, order);
+    }
+
+    /// @dev What the token says comes through, before it is moved and afterwards.
+    function test_RevertWhen_TheVaultsBalanceFails() external {
+        IOrderSettler.Order memory order = _signed(false, 1e18, 0);
+        vm.etch(address(base), address(new Refusing()).code);
+        vm.startPrank(EXECUTOR);
+        vm.expectRevert(abi.encode(1, 2, 3));
+        settler.fillOnCurve(0, order);
+        vm.etch(address(base), address(new FallsSilent()).code);
+        vm.expectRevert(abi.encodeWithSelector(FallsSilent.Silent.selector));
+        settler.fillOnCurve(0, order);
+        vm.stopPrank();
+    }
+
+    /// @dev The entrypoint answers with two words, and a token may fail with as many.
+    function test_RevertWhen_ThePaymentFailsWithTwoWords() external {
+        IOrderSettler.Order memory order = _signed(false, 1e18, 0);
+        vm.etch(address(quote), address(new FailsWithTwoWords()).code);
+        vm.prank(EXECUTOR);
+        (bool done, bytes memory reason) = address(settler).call(abi.encodeCall(IOrderSettler.fillOnCurve, (0, order)));
+        assertTrue(!done, "refused");
+        assertEq(keccak256(reason), keccak256(new bytes(64)), "by the token's own reason");
+    }
+
+    /// @dev Anybody can deploy Permit2 later, and until then every call to its address succeeds.
+    function test_RevertWhen_ThereIsNoPermit2() external {
+        IOrderSettler.Order memory order = _signed(false, 1e18, 0);
+        vm.etch(address(permit2), "");
+        vm.startPrank(EXECUTOR);
+        vm.expectRevert(
+            abi.encodeWithSelector(IEntrypoint.InsufficientReceived.selector, address(base), 0, order.maxAmountIn)
+        );
+        settler.fillOnCurve(0, order);
+        vm.expectRevert();
+        settler.fillRoute(order, _route(1e18, 0));
+        vm.stopPrank();
     }
 
     function test_SetExecutor() external {
@@ -444,6 +573,32 @@ contract OrderSettlerTest is Orders {
         vm.prank(EXECUTOR);
         vm.expectRevert(abi.encodeWithSelector(IOrderSettler.CallFailed.selector, address(exchange), reason));
         settler.fillRoute(order, route);
+    }
+
+    function _delivery(
+        IOrderSettler.Order memory order,
+        uint256 amount
+    ) private pure returns (IOrderSettler.Delivery memory) {
+        return IOrderSettler.Delivery(amount, _headOf(order));
+    }
+
+    /// @dev Sells one base, as the settler asks for it.
+    function _request() private returns (IEntrypoint.OrderSwap memory) {
+        return IEntrypoint.OrderSwap(1e18, 0, 0, false, _headOf(_signed(false, 1e18, 0)));
+    }
+
+    function _headOf(IOrderSettler.Order memory order) private pure returns (IOrderSettler.OrderHead memory) {
+        return
+            IOrderSettler.OrderHead({
+                owner: order.owner,
+                tokenIn: order.tokenIn,
+                maxAmountIn: order.maxAmountIn,
+                nonce: order.nonce,
+                deadline: order.deadline,
+                recipient: order.recipient,
+                tokenOut: order.tokenOut,
+                minAmountOut: order.minAmountOut
+            });
     }
 
     function _expectFilled(

@@ -59,6 +59,16 @@
         "internalType": "bytes32",
         "name": "market",
         "type": "bytes32"
+      },
+      {
+        "internalType": "uint256",
+        "name": "askSubticks",
+        "type": "uint256"
+      },
+      {
+        "internalType": "uint256",
+        "name": "bidSubticks",
+        "type": "uint256"
       }
     ],
     "name": "CrossedCurve",
@@ -483,24 +493,31 @@
   {
     "inputs": [
       {
-        "internalType": "uint256",
-        "name": "amount",
-        "type": "uint256"
-      },
-      {
-        "internalType": "address",
-        "name": "tokenIn",
-        "type": "address"
-      },
-      {
-        "internalType": "address",
-        "name": "tokenOut",
-        "type": "address"
-      },
-      {
-        "internalType": "bool",
-        "name": "exactOut",
-        "type": "bool"
+        "components": [
+          {
+            "internalType": "uint256",
+            "name": "amount",
+            "type": "uint256"
+          },
+          {
+            "internalType": "address",
+            "name": "tokenIn",
+            "type": "address"
+          },
+          {
+            "internalType": "bool",
+            "name": "exactOut",
+            "type": "bool"
+          },
+          {
+            "internalType": "address",
+            "name": "tokenOut",
+            "type": "address"
+          }
+        ],
+        "internalType": "struct ICurveBook.Request",
+        "name": "request",
+        "type": "tuple"
       }
     ],
     "name": "consume",

@@ -208,17 +208,66 @@
   {
     "inputs": [
       {
-        "internalType": "address",
-        "name": "token",
-        "type": "address"
-      },
-      {
-        "internalType": "uint256",
-        "name": "amount",
-        "type": "uint256"
+        "components": [
+          {
+            "internalType": "uint256",
+            "name": "amount",
+            "type": "uint256"
+          },
+          {
+            "components": [
+              {
+                "internalType": "address",
+                "name": "owner",
+                "type": "address"
+              },
+              {
+                "internalType": "address",
+                "name": "tokenIn",
+                "type": "address"
+              },
+              {
+                "internalType": "uint256",
+                "name": "maxAmountIn",
+                "type": "uint256"
+              },
+              {
+                "internalType": "uint256",
+                "name": "nonce",
+                "type": "uint256"
+              },
+              {
+                "internalType": "uint256",
+                "name": "deadline",
+                "type": "uint256"
+              },
+              {
+                "internalType": "address",
+                "name": "recipient",
+                "type": "address"
+              },
+              {
+                "internalType": "address",
+                "name": "tokenOut",
+                "type": "address"
+              },
+              {
+                "internalType": "uint256",
+                "name": "minAmountOut",
+                "type": "uint256"
+              }
+            ],
+            "internalType": "struct IOrderSettler.OrderHead",
+            "name": "order",
+            "type": "tuple"
+          }
+        ],
+        "internalType": "struct IOrderSettler.Delivery",
+        "name": "delivery",
+        "type": "tuple"
       }
     ],
-    "name": "collectFee",
+    "name": "collectInputFee",
     "outputs": [],
     "stateMutability": "nonpayable",
     "type": "function"
@@ -515,31 +564,6 @@
       {
         "components": [
           {
-            "internalType": "address",
-            "name": "tokenIn",
-            "type": "address"
-          },
-          {
-            "internalType": "address",
-            "name": "tokenOut",
-            "type": "address"
-          },
-          {
-            "internalType": "address",
-            "name": "taker",
-            "type": "address"
-          },
-          {
-            "internalType": "address",
-            "name": "recipient",
-            "type": "address"
-          },
-          {
-            "internalType": "bool",
-            "name": "exactOut",
-            "type": "bool"
-          },
-          {
             "internalType": "uint256",
             "name": "amount",
             "type": "uint256"
@@ -553,19 +577,66 @@
             "internalType": "uint256",
             "name": "inputFee",
             "type": "uint256"
+          },
+          {
+            "internalType": "bool",
+            "name": "exactOut",
+            "type": "bool"
+          },
+          {
+            "components": [
+              {
+                "internalType": "address",
+                "name": "owner",
+                "type": "address"
+              },
+              {
+                "internalType": "address",
+                "name": "tokenIn",
+                "type": "address"
+              },
+              {
+                "internalType": "uint256",
+                "name": "maxAmountIn",
+                "type": "uint256"
+              },
+              {
+                "internalType": "uint256",
+                "name": "nonce",
+                "type": "uint256"
+              },
+              {
+                "internalType": "uint256",
+                "name": "deadline",
+                "type": "uint256"
+              },
+              {
+                "internalType": "address",
+                "name": "recipient",
+                "type": "address"
+              },
+              {
+                "internalType": "address",
+                "name": "tokenOut",
+                "type": "address"
+              },
+              {
+                "internalType": "uint256",
+                "name": "minAmountOut",
+                "type": "uint256"
+              }
+            ],
+            "internalType": "struct IOrderSettler.OrderHead",
+            "name": "order",
+            "type": "tuple"
           }
         ],
         "internalType": "struct IEntrypoint.OrderSwap",
-        "name": "order",
+        "name": "request",
         "type": "tuple"
-      },
-      {
-        "internalType": "bytes",
-        "name": "payment",
-        "type": "bytes"
       }
     ],
-    "name": "swapOrder",
+    "name": "swapWithCallback",
     "outputs": [
       {
         "internalType": "uint256",

@@ -5,7 +5,6 @@ export { ICurveBook__factory } from './ICurveBook__factory.js';
 export { ICurveLens__factory } from './ICurveLens__factory.js';
 export { ICustodian__factory } from './ICustodian__factory.js';
 export { IEntrypoint__factory } from './IEntrypoint__factory.js';
-export { IOrderPayer__factory } from './IOrderPayer__factory.js';
 export { IOrderSettler__factory } from './IOrderSettler__factory.js';
 export { IPermit2__factory } from './IPermit2__factory.js';
 export { IPropAMM__factory } from './IPropAMM__factory.js';

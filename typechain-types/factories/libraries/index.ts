@@ -2,3 +2,4 @@
 /* tslint:disable */
 /* eslint-disable */
 export { Tokens__factory } from './Tokens__factory.js';
+export { TransientLock__factory } from './TransientLock__factory.js';

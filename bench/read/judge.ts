@@ -1,0 +1,54 @@
+import { median, medianRatio } from '../gateway/measure.js';
+
+/** What one server did in one slice of a round. */
+export interface Slice {
+  requestsPerSec: number;
+  /** CPU time of the server's process, all threads. */
+  cpuUsPerRequest: number;
+}
+
+/** One slice each, measured right after one another: the bare route, the endpoint, and the endpoint with a short history. */
+export interface Round {
+  bare: Slice;
+  full: Slice;
+  few: Slice;
+}
+
+export interface Judged {
+  requestsPerSec: number;
+  bareRequestsPerSec: number;
+  /** Of the bare route's requests per second, in the same rounds. */
+  ratio: number;
+  /** The bare route's CPU time per request, of this endpoint's. Whoever asks can't be what limits it. */
+  cpuRatio: number;
+  /** Of the same endpoint's requests per second with few fills. */
+  historyRatio: number;
+  holds: boolean;
+}
+
+/**
+ * Medians over all rounds; ratios are taken within each round, so that what slows a round as a whole cancels out. A goal has to be reached
+ * in requests per second and in CPU time: the one is what is promised, the other doesn't depend on the rest of the machine.
+ */
+export function judge(rounds: readonly Round[], goals: { bare: number | null; history: number }): Judged {
+  const of = (value: (round: Round) => number): number[] => rounds.map(value);
+  const rates = of(({ full }) => full.requestsPerSec);
+  const bareRates = of(({ bare }) => bare.requestsPerSec);
+  const cpuRatio = medianRatio(
+    of(({ bare }) => bare.cpuUsPerRequest),
+    of(({ full }) => full.cpuUsPerRequest),
+  );
+  const ratio = medianRatio(rates, bareRates);
+  const historyRatio = medianRatio(
+    rates,
+    of(({ few }) => few.requestsPerSec),
+  );
+  return {
+    requestsPerSec: median(rates),
+    bareRequestsPerSec: median(bareRates),
+    ratio,
+    cpuRatio,
+    historyRatio,
+    holds: (goals.bare === null || Math.min(ratio, cpuRatio) >= goals.bare) && historyRatio >= goals.history,
+  };
+}

@@ -1,0 +1,49 @@
+import type { RouterContext } from '@koa/router';
+import { WireError } from '../../core/wire/errors.js';
+import { BodyError, readJsonBody } from './body.js';
+import { GatewayUnavailableError, RateLimitedError } from './refusals.js';
+
+/** What clients of this wire expect to read when a request has another shape than any that is known. */
+const SHAPE_TEXT = 'Failed to deserialize the JSON body into the target type';
+const JSON_TYPE = 'application/json; charset=utf-8';
+
+/**
+ * Reads the body of a request as JSON and answers with the JSON text that `serve` makes of it, a bare string or null included;
+ * refusals of the request itself are plain text. Whatever else is thrown is nobody's fault but ours and is passed on.
+ */
+export async function answer(ctx: RouterContext, serve: (body: unknown) => Promise<string>): Promise<void> {
+  try {
+    sendJson(ctx, await serve(await readJsonBody(ctx.req)));
+  } catch (error) {
+    if (error instanceof RateLimitedError) {
+      ctx.status = 429;
+      ctx.set('Retry-After', String(error.retryAfterSec));
+      ctx.type = 'application/json';
+      ctx.body = 'null';
+      return;
+    }
+    const { status, message } = refusalOf(error);
+    ctx.status = status;
+    ctx.type = 'text/plain';
+    ctx.body = message;
+  }
+}
+
+/**
+ * Sends the whole answer at once, past Koa, which takes longer to set and read again what an answer has than to send it. Headers that
+ * other middleware has set by now go with it; none may set any later.
+ */
+function sendJson(ctx: RouterContext, text: string): void {
+  const { res } = ctx;
+  ctx.respond = false;
+  res.writeHead(200, { 'Content-Type': JSON_TYPE, 'Content-Length': Buffer.byteLength(text) });
+  res.end(text);
+}
+
+/** Rethrows what is nobody's fault but ours. */
+function refusalOf(error: unknown): { status: number; message: string } {
+  if (error instanceof BodyError) return { status: error.status, message: error.message };
+  if (error instanceof WireError) return { status: 422, message: `${SHAPE_TEXT}: ${error.message}` };
+  if (error instanceof GatewayUnavailableError) return { status: 503, message: error.message };
+  throw error;
+}

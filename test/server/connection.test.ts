@@ -1,0 +1,38 @@
+import { expect } from 'chai';
+import { createConnection } from '../../server/stream/connection.js';
+import type { Connection, ConnectionDeps } from '../../server/stream/connection.js';
+import type { Outbox } from '../../server/stream/outbox.js';
+import { createSessions } from '../../server/stream/sessions.js';
+import { addressOf } from '../support/gateway.js';
+import { WETH_USDC } from '../support/markets.js';
+
+describe('a connection', () => {
+  it('subscribes to nothing when the acknowledgement was one frame too many', () => {
+    const listening = new Set<string>();
+    let full = false;
+    let connection: Connection | null = null;
+    const outbox = { reply: () => void (full && connection?.onClose()) } as unknown as Outbox;
+    const deps = {
+      gateway: { markets: () => [WETH_USDC] },
+      books: {
+        subscribe: (key: string) => void listening.add(key),
+        unsubscribe: (key: string) => void listening.delete(key),
+      },
+      updates: {
+        subscribe: (type: string, user: string) => void listening.add(`${type}:${user}`),
+        unsubscribe: (type: string, user: string) => void listening.delete(`${type}:${user}`),
+      },
+      sessions: createSessions(),
+      limits: { maxSubscriptions: 32, maxPendingPosts: 1 },
+    } as unknown as ConnectionDeps;
+    connection = createConnection(deps, outbox, '', () => undefined);
+    const subscribe = (subscription: object): void =>
+      connection?.onMessage(JSON.stringify({ method: 'subscribe', subscription }));
+    subscribe({ type: 'orderUpdates', user: addressOf(1) });
+    subscribe({ type: 'l2Book', coin: '@0' });
+    expect([...listening]).to.deep.equal([`orderUpdates:${addressOf(1)}`, 'l2Book:@0']);
+    full = true;
+    subscribe({ type: 'userFills', user: addressOf(1) });
+    expect([...listening]).to.deep.equal([]);
+  });
+});

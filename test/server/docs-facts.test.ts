@@ -1,0 +1,213 @@
+/** What the guides list is what the code has: endpoints, queries, reasons, commands, limits, log lines, and where links lead. */
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect } from 'chai';
+import { settingsSchema } from '../../cli/config.js';
+import { COMMANDS } from '../../cli/program.js';
+import { REMEMBERED_NONCES } from '../../core/book/nonces.js';
+import { ARMED_MARGIN_MS } from '../../core/cut.js';
+import { MAX_REORG_BLOCKS } from '../../keepers/watcher/reconcile.js';
+import {
+  CATCH_UP_BLOCKS,
+  MAX_HEAD_AGE_MS,
+  MAX_LEDGER_AGE_MS,
+  NOT_READY_REASONS,
+} from '../../keepers/watcher/status.js';
+import { INFO_TYPES } from '../../server/orders/info/registry.js';
+import * as orders from '../../server/orders/limits.js';
+import { READ_ENDPOINTS } from '../../server/read/endpoints.js';
+import { FILLS_LIMIT } from '../../server/read/fills.js';
+import { CUSTODY_EVENTS_LIMIT } from '../../server/read/withdrawals.js';
+import { CLOSE, STREAM_LIMITS } from '../../server/stream/limits.js';
+import { SWAP_ENDPOINTS } from '../../server/swap/endpoints.js';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const read = (path: string): string => readFileSync(join(root, path), 'utf8');
+const GUIDES = [
+  'README.md',
+  'CONTRIBUTING.md',
+  ...readdirSync(join(root, 'docs'))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name}`),
+];
+
+/** The text from a heading to the next one of its depth or less. */
+function section(path: string, heading: string): string {
+  const text = read(path);
+  const start = text.indexOf(`\n${heading}\n`);
+  expect(start, `${heading} in ${path}`).to.be.greaterThan(-1);
+  const depth = heading.split(' ', 1)[0]!.length;
+  const body = text.slice(start + heading.length + 2);
+  const end = body.search(new RegExp(`^#{1,${depth}} `, 'm'));
+  return end === -1 ? body : body.slice(0, end);
+}
+
+const captures = (text: string, pattern: RegExp): string[] => [...text.matchAll(pattern)].map(([, one]) => one!);
+const thousands = (value: number): string => value.toLocaleString('en-US');
+
+/** Says it in each of these words, in one text. */
+function says(text: string, ...words: string[]): void {
+  for (const word of words) expect(text).to.include(word);
+}
+
+describe('the guides', () => {
+  it('list every endpoint of the read API, and no other', () => {
+    const listed = captures(section('docs/makers.md', '## Read API'), /^\| `GET (\/[^`?]*)(?:\?[^`]*)?` \|/gm);
+    expect(listed).to.have.members(READ_ENDPOINTS.map(({ path }) => path));
+  });
+
+  it('list every endpoint of the swap API, and no other', () => {
+    const listed = captures(read('docs/swap.md'), /^## ((?:GET|POST) \/.+)$/gm);
+    const known = SWAP_ENDPOINTS.map(({ method, path }) => `${method.toUpperCase()} ${path.replace('/api/v1', '')}`);
+    expect(listed).to.have.members(known);
+  });
+
+  it('list every query of POST /info, and no other', () => {
+    const [listed = ''] = section('docs/orders.md', '## Queries').split('. Any other type');
+    expect(captures(listed, /`(\w+)`/g)).to.have.members([...INFO_TYPES]);
+  });
+
+  it('say why a ledger is not ready, reason by reason', () => {
+    const health = section('docs/operators.md', '## Health');
+    const [table = ''] = health.split('\n### ');
+    expect(captures(table, /^\| `(\w+)` \|/gm)).to.have.members([...NOT_READY_REASONS]);
+    says(table, `no successful scan for ${MAX_LEDGER_AGE_MS / 1_000} s`, `older than ${MAX_HEAD_AGE_MS / 1_000} s`);
+    expect(CATCH_UP_BLOCKS).to.equal(2);
+    says(table, 'more than two blocks behind');
+  });
+
+  it('say why nothing is posted, reason by reason', () => {
+    const table = section('docs/operators.md', '### Posting');
+    const source = read('keepers/poster/poster.ts');
+    const reasons = captures(table, /^\| `(\w+)(?:: …)?` \| [^|]/gm).filter((reason) => reason !== 'blockedBy');
+    expect(reasons).to.have.members(['halted', 'budget_spent', 'fee_ceiling']);
+    for (const reason of reasons) expect(source).to.match(new RegExp(`['\`]${reason}`));
+    says(table, `less than ${ARMED_MARGIN_MS / 1_000} s away`);
+  });
+
+  it('explain every reason of a signed order, and no other', () => {
+    const rows = section('docs/swap.md', '## GET /orders/{orderId}').split('`reason.code`')[1]!;
+    const listed = captures(rows, /^\| (`[A-Z_`, ]+`) \|/gm).flatMap((cell) => captures(cell, /`(\w+)`/g));
+    const source = ['executor', 'refusals'].map((name) => read(`keepers/executor/${name}.ts`)).join('');
+    expect(new Set(listed)).to.deep.equal(new Set(captures(source, /code: '(\w+)'/g)));
+  });
+
+  it('list every command', () => {
+    const listed = captures(section('docs/operators.md', '## Commands'), /^\| (`.*?`) \|/gm).join(' ');
+    expect(new Set(captures(listed, /`([a-z]+)/g))).to.deep.equal(new Set(Object.keys(COMMANDS)));
+    expect(read('docs/operators.md')).to.include(`${MAX_REORG_BLOCKS} blocks`);
+  });
+
+  it('name log lines that are written', () => {
+    const table = section('docs/operators.md', '### Log');
+    const sources = ['cli', 'keepers', 'server', 'ledger']
+      .flatMap((folder) =>
+        readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name)),
+      )
+      .filter((name) => name.endsWith('.ts'))
+      .map(read)
+      .join('\n');
+    const lines = captures(table, /`([a-z][\w ]+?)(?:: …)?`/g).filter(
+      (line) => !/^(fatal|error|warn|info|debug|level|time|msg|code|pino)$/.test(line),
+    );
+    expect(lines.length).to.be.greaterThan(20);
+    for (const line of lines) expect(sources, line).to.match(new RegExp(`['\`]${line}`));
+  });
+
+  it('give the limits of the WebSocket', () => {
+    const table = section('docs/orders.md', '## WebSocket');
+    const { maxConnections, maxSubscriptions, maxPendingPosts, retainedEvents } = STREAM_LIMITS;
+    says(table, `| ${thousands(maxConnections)} |`, `| ${maxSubscriptions} |`, `| ${maxPendingPosts} |`);
+    says(
+      table,
+      `| ${STREAM_LIMITS.maxMessageBytes / 2 ** 20} MiB | close 1009`,
+      `| ${STREAM_LIMITS.maxQueueBytes / 2 ** 20} MiB |`,
+    );
+    says(table, `${thousands(retainedEvents)} events or ${STREAM_LIMITS.retainedMs / 60_000} minutes`);
+    says(
+      table,
+      `| ${STREAM_LIMITS.idleMs / 1_000} s |`,
+      `every ${STREAM_LIMITS.repeatMs / 1_000} s`,
+      `${orders.MAX_BOOK_LEVELS} levels per side`,
+    );
+    for (const { code } of Object.values(CLOSE)) says(table, `close ${code}`);
+  });
+
+  it('give the limits of orders, nonces, agents and lists', () => {
+    const wire = read('docs/orders.md');
+    const makers = read('docs/makers.md');
+    const open = thousands(orders.MAX_OPEN_ORDERS);
+    says(wire, `${open} open orders per maker and ${thousands(orders.MAX_BATCH_ENTRIES)} entries per batch`);
+    says(makers, `${open} open orders per maker, ${thousands(orders.MAX_BATCH_ENTRIES)} entries per batch`);
+    says(
+      wire,
+      `at least ${orders.MIN_SCHEDULE_MS / 1_000} s ahead`,
+      `hold the latest ${thousands(orders.MAX_USER_FILLS)} per maker`,
+    );
+    expect([orders.MAX_TRIGGERS_PER_DAY, orders.MAX_NAMED_AGENTS]).to.deep.equal([10, 3]);
+    says(wire, 'Ten may come due per UTC day', `three with one of 1 to ${orders.MAX_AGENT_NAME} characters`);
+    const days = (ms: number): number => ms / 86_400_000;
+    says(wire, `at\nmost ${days(orders.AGENT_MAX_MS)} days ahead, ${days(orders.AGENT_DEFAULT_MS)} by default`);
+    expect([days(orders.NONCE_PAST_MS), days(orders.NONCE_FUTURE_MS)]).to.deep.equal([2, 1]);
+    says(wire, 'within two days back and one day ahead', `The ${REMEMBERED_NONCES}\nhighest are remembered`);
+    says(makers, `the ${orders.MAX_NONCES} highest per signer are kept`, `the newest ${FILLS_LIMIT} fills`);
+    says(makers, `the newest ${CUSTODY_EVENTS_LIMIT} custody events`);
+  });
+
+  it('give the defaults of the swap API', () => {
+    const defaults = settingsSchema.parse({});
+    const {
+      SWAP_QUOTES_PER_MINUTE: quotes,
+      SWAP_ORDERS_PER_MINUTE: submissions,
+      SWAP_READS_PER_MINUTE: reads,
+    } = defaults;
+    says(
+      read('docs/swap.md'),
+      `${quotes} quotes, ${submissions} submissions, ${reads} looks at orders, ${reads} token lists`,
+    );
+    says(read('docs/swap.md'), `${defaults.SWAP_TOLERANCE_BPS / 100} %`);
+  });
+
+  it('name settings that exist', () => {
+    const known = new Set([
+      ...Object.keys(settingsSchema.shape),
+      'DEPLOY_PRIVATE_KEY',
+      'DEPLOY_RPC_URL',
+      'EXPLORER_API_KEY',
+      'GRAFANA_PASSWORD',
+      'DATABASE_PASSWORD',
+      'NODE_OPTIONS',
+      'RPC_PORT',
+      'BLOCK_TIME_MS',
+      'SANDBOX_DIR',
+    ]);
+    const ofCode = read('docs/operators.md').slice(0, read('docs/operators.md').indexOf('| code | meaning |'));
+    for (const text of [ofCode, read('docs/runbook.md'), read('README.md')])
+      for (const name of captures(text, /`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)(?:=[^`]*)?`/g))
+        if (!/^(CODE_MISMATCH|UNSAFE_UPGRADE|CALL_REVERTS|NOT_OWNER)$/.test(name))
+          expect([...known], name).to.include(name);
+  });
+
+  it('link to files and headings that exist', () => {
+    const anchors = (path: string): string[] =>
+      captures(read(path).replaceAll(/^```[^]*?^```/gm, ''), /^#{1,6} (.+)$/gm).map((title) =>
+        title
+          .toLowerCase()
+          .replaceAll(/[^\w\s-]/g, '')
+          .replaceAll(' ', '-'),
+      );
+    let count = 0;
+    for (const guide of GUIDES) {
+      for (const link of captures(read(guide), /\]\(([^)\s]+)\)/g)) {
+        if (/^https?:/.test(link)) continue;
+        const [file = '', anchor] = link.split('#');
+        const target = file === '' ? guide : join(dirname(guide), file);
+        expect(existsSync(join(root, target)), `${guide}: ${link}`).to.equal(true);
+        if (anchor !== undefined) expect(anchors(target), `${guide}: ${link}`).to.include(anchor);
+        count += 1;
+      }
+    }
+    expect(count).to.be.greaterThan(20);
+  });
+});
