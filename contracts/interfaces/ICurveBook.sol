@@ -10,7 +10,9 @@ pragma solidity ^0.8.28;
 /// Swaps write counters only and posts write prices only, each to its own words, so neither can block or race the other: what was
 /// taken since the snapshot behind a curve is (counter - snapshot counter), whatever was posted in between.
 ///
-/// Trust: a poster of this contract sets the price at which the vault trades, within the market's TTL; it can't move funds by itself.
+/// Trust: a poster of this contract sets the price at which the vault trades, within the market's TTL; it can't move funds by itself. At its
+/// worst it sells everything that is not claimed for next to nothing, by a curve of its own and a swap in the same block. The owner can
+/// replace the implementation and therefore everything.
 interface ICurveBook {
     /// @notice A pair can be traded from its first post on. `index` is its place in the order of listing; `lotUnits` and `tickLotUnits` are
     /// its grid, for good (see `listMarket`).
@@ -133,6 +135,8 @@ interface ICurveBook {
     }
 
     /// @notice Lists the pair. Owner only; the grid can never change afterwards. Reverts `BadMarketConfig`, `TtlOutOfRange` and `MarketExists`.
+    /// At its worst, whoever may call this lists a token that lies, or takes a pair's only place with a grid that is of no use; nothing trades
+    /// there before a poster posts.
     /// @param lotExponent lotUnits = 10^lotExponent base units, at most 10^18.
     /// @param tickLotMantissa tickLotUnits = tickLotMantissa x 10^tickLotExponent quote units in one tick of one lot.
     /// @param maxTtlSec longest time from a post to its deadline, 1..255 seconds.
@@ -146,6 +150,7 @@ interface ICurveBook {
     ) external returns (bytes32 market);
 
     /// @notice Owner only. Curves already posted keep their deadline. Reverts `UnknownMarket` and `TtlOutOfRange`.
+    /// At its worst, whoever may call this lets curves stand for 255 seconds, or keeps posters from posting for longer than one.
     function setMaxTtl(bytes32 market, uint256 maxTtlSec) external;
 
     /// @notice Owner only. Without it no taker pays a fee in this market, whatever the entrypoint's rates say, and swaps need not read them.
@@ -158,13 +163,13 @@ interface ICurveBook {
     /// @notice Whether `account` may post curves.
     function isPoster(address account) external view returns (bool);
 
-    /// @notice Applies one packed record (layout in `PostCodec`), or reverts. Posters only.
+    /// @notice Applies one packed record (layout in `PostCodec`), or reverts. Posters only; see the trust note above for what one can do.
     /// Reverts `OrphanedBlock` unless the chain still has the block that the curve was computed from, `StaleSeq` unless the
     /// sequence number rises and a touch or a partial post builds on the live curve, `CurveExpired` when that one is dead,
     /// `DeadlineOutOfRange`, `CrossedCurve`, `MalformedPost`, `UnknownMarket`.
     function post(bytes calldata data) external;
 
-    /// @notice Applies several packed records; stale ones are skipped and reported by `PostSkipped`.
+    /// @notice `post` of several packed records, by posters only; stale ones are skipped and reported by `PostSkipped`.
     /// @return applied bit i is set when record i took effect.
     function postBatch(bytes calldata data) external returns (uint256 applied);
 

@@ -72,15 +72,15 @@ interface ICustodian {
     /// @notice Announces a withdrawal. Reverts `ZeroAmount` for zero; any other amount is accepted, whoever calls.
     function requestWithdraw(address token, uint256 amount) external;
 
-    /// @notice Sets (never adds to) the claim of `maker` in `token`. Posters only.
+    /// @notice Sets (never adds to) the claim of `maker` in `token`. Posters only; see the trust note above for what one can do.
     /// Raising needs `basis` equal to `claimBasis(maker, token)` and free liquidity for the difference, and restarts the clock:
     /// readyAt = block.timestamp + withdrawDelay(), saturating. Lowering always succeeds and keeps readyAt. An equal amount
     /// changes no state and still emits `WithdrawSettled`. Reverts `SwapUnderWay` when a token's hook calls it from inside a swap, which may be
     /// about to pay out what the claim would rest on.
     function settleWithdraw(address maker, address token, uint256 amount, uint256 basis) external;
 
-    /// @notice `settleWithdraw` for each element; an element that would revert `StaleBasis` or `InsufficientLiquidity` is skipped
-    /// and reported by `SettlementSkipped`, the others take effect. From inside a swap all of it reverts, as `settleWithdraw` does.
+    /// @notice `settleWithdraw` for each element, by posters only; an element that would revert `StaleBasis` or `InsufficientLiquidity` is
+    /// skipped and reported by `SettlementSkipped`, the others take effect. From inside a swap all of it reverts, as `settleWithdraw` does.
     function settleWithdrawBatch(Settlement[] calldata settlements) external;
 
     /// @notice Pays the caller's whole settled claim to the caller. Reverts `NoClaim` without one, `ClaimNotReady` before readyAt.
@@ -99,6 +99,8 @@ interface ICustodian {
     function withdrawDelay() external view returns (uint256 delaySec);
 
     /// @notice Owner only; any value including zero. Claims settled earlier keep their readyAt.
+    /// At its worst, whoever may call this takes away the time in which a false settlement can be noticed, or makes claims settled from then
+    /// on wait for ever.
     function setWithdrawDelay(uint256 delaySec) external;
 
     /// @notice Owner only. See the trust note above for what a poster can do.

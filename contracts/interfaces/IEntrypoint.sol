@@ -154,6 +154,7 @@ interface IEntrypoint {
 
     /// @notice Owner only; at most 10,000 parts per million of the output. It is charged in markets whose fees are on
     /// (`ICurveBook.setTakerFees`) and nowhere else. Rates of the settler and of adapters should stay zero.
+    /// At its worst, whoever may call this takes that much of a taker's output, as far as the taker's own minimum allows.
     function setTakerFee(address taker, uint256 ratePpm) external;
 
     /// @notice Parts per million of its output that `taker` pays, zero for most.

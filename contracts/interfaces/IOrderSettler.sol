@@ -146,6 +146,7 @@ interface IOrderSettler {
 
     /// @notice Owner only. Routes may call a target with any data, and let it take the sell token of the order at hand. Permit2, the
     /// platform's contracts and accounts without code are refused; within an order, so are its two tokens.
+    /// See the trust note above: whoever may call this can do by a target what an executor can do by a route.
     function setTarget(address target, bool allowed) external;
 
     /// @notice Whether `account` may execute orders.
