@@ -1,4 +1,3 @@
-import { toSafeInt } from '../core/amounts.js';
 import type { Address } from '../core/types.js';
 import { checkLimit, fromColumn, toColumn } from './columns.js';
 import { sendForRows } from './dialects.js';
@@ -40,6 +39,7 @@ interface StoredRow {
   kind: OperatorRow['kind'];
   maker: string | null;
   note: string;
+  market: number | null;
   token: string | null;
   amount_units: string | null;
 }
@@ -52,14 +52,14 @@ const PAGE = 1_000;
  * signal's reason when somebody else holds it for more than 10 s. A resume clears every halt that is durable now, and none that
  * follows. Throws OperatorRowError `bad_maker` unless approve, suspend and lowerClaim, and only they, name an address in lower case,
  * `bad_claim` unless lowerClaim, and only that, says what to lower, `never_approved` for suspending a stranger, and `bad_market` unless
- * delist and relist note the index of a listed market.
+ * delist and relist, and only they, name the index of a listed market.
  */
 export async function appendOperatorRow(
   db: Db,
   act: Omit<OperatorRow, 'operatorSeq'>,
   signal: AbortSignal = AbortSignal.timeout(ACQUIRE_TIMEOUT_MS),
 ): Promise<OperatorRow> {
-  checkMaker(act);
+  checkAct(act);
   const writer = await acquireWriter(db, 'operator', { signal });
   try {
     return await writer.tx(async (tx) => {
@@ -67,8 +67,8 @@ export async function appendOperatorRow(
       const known = act.maker === null || state.approved.has(act.maker) || state.suspended.has(act.maker);
       if (act.kind === 'suspend' && !known)
         throw new OperatorRowError('never_approved', `${act.maker} was never approved`);
-      if (isListing(act) && !(await readMarkets(tx)).some(({ index }) => `${index}` === act.note))
-        throw new OperatorRowError('bad_market', `no market has the index ${act.note}`);
+      if (act.market !== undefined && !(await readMarkets(tx)).some(({ index }) => index === act.market))
+        throw new OperatorRowError('bad_market', `no market has the index ${act.market}`);
       const operatorSeq = state.lastSeq + 1;
       await tx('operator_log').insert({
         operator_seq: operatorSeq,
@@ -76,6 +76,7 @@ export async function appendOperatorRow(
         kind: act.kind,
         maker: act.maker,
         note: act.note,
+        market: act.market ?? null,
         token: act.lower?.token ?? null,
         amount_units: act.lower === undefined ? null : toColumn(act.lower.amountUnits),
         clears_halt_no: act.kind === 'resume' ? await lastHaltNo(tx) : null,
@@ -110,10 +111,10 @@ export async function readOperatorState(q: Queryable, earlier?: OperatorState): 
 }
 
 /**
- * Approvals, suspensions and delistings after all rows, given an earlier state: one query, and the very same state when nothing is new. Halts are
- * those of the earlier state; whoever acts on them reads the whole state.
+ * Approvals, suspensions and delistings after all rows, given an earlier state: one query, and the very same state when nothing is
+ * new. `halted` is that of the earlier state; whoever acts on halts reads the whole state.
  */
-export async function readMakers(q: Queryable, earlier: OperatorState): Promise<OperatorState> {
+export async function followOperatorLog(q: Queryable, earlier: OperatorState): Promise<OperatorState> {
   const rows = await readOperatorRows(q, { after: earlier.lastSeq, limit: PAGE });
   if (rows.length === 0) return earlier;
   const { approved, suspended, delisted } = earlier;
@@ -124,10 +125,10 @@ export async function readMakers(q: Queryable, earlier: OperatorState): Promise<
     delisted: new Set(delisted),
   };
   for (const row of rows) applyOperatorRow(state, row);
-  return rows.length < PAGE ? state : readMakers(q, state);
+  return rows.length < PAGE ? state : followOperatorLog(q, state);
 }
 
-const ROWS_AFTER = `select operator_seq, time_ms, kind, maker, note, token, amount_units
+const ROWS_AFTER = `select operator_seq, time_ms, kind, maker, note, market, token, amount_units
   from operator_log where operator_seq > ? order by operator_seq limit ?`;
 
 /**
@@ -139,7 +140,7 @@ export async function nextLowering(q: Queryable): Promise<OperatorRow | null> {
   return row === undefined ? null : fromRow(row);
 }
 
-const NEXT_LOWERING = `select operator_seq, time_ms, kind, maker, note, token, amount_units
+const NEXT_LOWERING = `select operator_seq, time_ms, kind, maker, note, market, token, amount_units
   from operator_log as act where kind = 'lowerClaim' and not exists (
     select 1 from settlements as one
     left join settlement_outcomes as ended on ended.settlement_no = one.settlement_no
@@ -162,6 +163,7 @@ function fromRow(row: StoredRow): OperatorRow {
     kind: row.kind,
     maker: row.maker as Address | null,
     note: row.note,
+    ...(row.market === null ? {} : { market: row.market }),
     ...lower,
   };
 }
@@ -174,19 +176,17 @@ function applyOperatorRow(state: OperatorState, row: OperatorRow): void {
   state.lastSeq = row.operatorSeq;
   if (row.kind === 'halt') state.operatorHalt = row.note;
   if (row.kind === 'resume') state.operatorHalt = null;
-  if (row.kind === 'delist') state.delisted.add(marketOf(row));
-  if (row.kind === 'relist') state.delisted.delete(marketOf(row));
+  if (row.market !== undefined) {
+    if (row.kind === 'delist') state.delisted.add(row.market);
+    else state.delisted.delete(row.market);
+  }
   if (row.maker === null || row.kind === 'lowerClaim') return;
   const [into, outOf] = row.kind === 'approve' ? [state.approved, state.suspended] : [state.suspended, state.approved];
   outOf.delete(row.maker);
   into.add(row.maker);
 }
 
-/** Which market a delisting or its end names. */
-const marketOf = ({ note }: OperatorRow): number => toSafeInt(BigInt(note));
-const isListing = ({ kind }: Pick<OperatorRow, 'kind'>): boolean => kind === 'delist' || kind === 'relist';
-
-function checkMaker(act: Omit<OperatorRow, 'operatorSeq'>): void {
+function checkAct(act: Omit<OperatorRow, 'operatorSeq'>): void {
   const wantsMaker = act.kind === 'approve' || act.kind === 'suspend' || act.kind === 'lowerClaim';
   const fits = wantsMaker ? act.maker !== null && /^0x[0-9a-f]{40}$/.test(act.maker) : act.maker === null;
   if (!fits) {
@@ -199,5 +199,9 @@ function checkMaker(act: Omit<OperatorRow, 'operatorSeq'>): void {
       'bad_claim',
       `${act.kind} ${lowers ? 'lowers no claim' : 'names a token and an amount'}`,
     );
+  }
+  const lists = act.kind === 'delist' || act.kind === 'relist';
+  if (lists !== (act.market !== undefined)) {
+    throw new OperatorRowError('bad_market', `${act.kind} names ${lists ? 'the index of a market' : 'no market'}`);
   }
 }

@@ -250,8 +250,10 @@ export interface OperatorRow {
   timeMs: number;
   kind: 'approve' | 'suspend' | 'delist' | 'relist' | 'halt' | 'resume' | 'lowerClaim' | 'reconcile';
   maker: Address | null;
-  /** What the operator wrote; of `reconcile`, what it asked for; of `delist` and `relist`, the index of the market. */
+  /** What the operator wrote; of `reconcile`, what it asked for. */
   note: string;
+  /** `delist` and `relist` only: the index of the market. */
+  market?: number | undefined;
   /** `lowerClaim` only: the claim of `maker` in `token` is to be at most this. */
   lower?: { token: Address; amountUnits: bigint } | undefined;
 }

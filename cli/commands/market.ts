@@ -37,7 +37,13 @@ ${COMMON_OPTIONS}`,
       }
       const market = markets.find((one) => one.pair === pair);
       if (market === undefined) throw new ConfigError([`no such market: ${pair ?? '(none given)'}`]);
-      const row = await appendOperatorRow(db, { timeMs: Date.now(), kind: verb, maker: null, note: `${market.index}` });
+      const row = await appendOperatorRow(db, {
+        timeMs: Date.now(),
+        kind: verb,
+        maker: null,
+        note: '',
+        market: market.index,
+      });
       print(io, line, row, [`${market.pair} is ${verb}ed`]);
       return 0;
     });

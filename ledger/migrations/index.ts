@@ -10,6 +10,7 @@ import { advances } from './0010-advances.js';
 import { tradeIds } from './0011-trade-ids.js';
 import { fillCloids } from './0012-fill-cloids.js';
 import { lowerings } from './0013-lowerings.js';
+import { listings } from './0014-listings.js';
 
 /** One step of the schema. A step that was released never changes; later steps alter what it made. */
 export interface Migration {
@@ -32,4 +33,5 @@ export const migrations: readonly Migration[] = [
   tradeIds,
   fillCloids,
   lowerings,
+  listings,
 ];

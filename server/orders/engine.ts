@@ -6,7 +6,7 @@ import { signatureBackend } from '../../core/wire/recover.js';
 import { readSignedRequest } from '../../core/wire/request.js';
 import type { SignedRequest } from '../../core/wire/types.js';
 import { LogFoldedError } from '../../ledger/errors.js';
-import { readMakers, readOperatorState } from '../../ledger/operator-log.js';
+import { followOperatorLog, readOperatorState } from '../../ledger/operator-log.js';
 import type { OperatorState } from '../../ledger/operator-log.js';
 import { appendOrderRows, readOrderRows } from '../../ledger/order-log.js';
 import type { Queryable } from '../../ledger/types.js';
@@ -180,7 +180,7 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
   }
 
   async function readOperator(q: Queryable): Promise<void> {
-    const read = await readMakers(q, operator);
+    const read = await followOperatorLog(q, operator);
     // Two reads may overlap; the older one must not win.
     if (read.lastSeq >= operator.lastSeq) operator = read;
   }

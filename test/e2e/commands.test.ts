@@ -98,7 +98,7 @@ forEachDatabase((name, open) =>
       const { pair } = stack.markets[0]!;
       const list = (status: string) => [{ pair, status }];
       expect(await json('market', 'list')).to.deep.equal(list('listed'));
-      expect(await json('market', 'delist', pair)).to.include({ kind: 'delist', maker: null, note: '0' });
+      expect(await json('market', 'delist', pair)).to.include({ kind: 'delist', maker: null, market: 0 });
       expect(await json('market', 'list')).to.deep.equal(list('delisted'));
       expect((await run(['market', 'list'])).output).to.equal(`${pair} delisted\n`);
       expect((await run(['market', 'relist', pair])).output).to.equal(`${pair} is relisted\n`);

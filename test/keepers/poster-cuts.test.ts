@@ -169,7 +169,7 @@ forEachDatabase((name, open) =>
       await stack.order(maker1, [ask(300_000n), ask(300_000n, 1)]);
       expect(await round()).to.have.length(2);
       const { deadlineSec } = (await publicationsOf(stack, 1)).at(-1)!;
-      await appendOperatorRow(stack.db, { timeMs: 0, kind: 'delist', maker: null, note: '1' });
+      await appendOperatorRow(stack.db, { timeMs: 0, kind: 'delist', maker: null, note: '', market: 1 });
       const sent: string[] = [];
       while ((await headSec()) <= deadlineSec) {
         await stack.order(maker1, [ask(300_100n, 1)]);
@@ -178,7 +178,7 @@ forEachDatabase((name, open) =>
       }
       expect(sent.map((one) => one.split(' ')[0])).to.include(stack.markets[0]!.pair);
       expect((await publicationsOf(stack, 1)).length, 'neither a post nor a touch').to.equal(1);
-      await appendOperatorRow(stack.db, { timeMs: 0, kind: 'relist', maker: null, note: '1' });
+      await appendOperatorRow(stack.db, { timeMs: 0, kind: 'relist', maker: null, note: '', market: 1 });
       await land();
       expect(await round()).to.include(`${stack.markets[1]!.pair} 2 full`);
     });

@@ -4,7 +4,12 @@ import { migrate } from '../../ledger/db.js';
 import { WriterLostError, isUniqueViolation } from '../../ledger/errors.js';
 import { commitGeneration, insertHalt, readHalt } from '../../ledger/ledger-log.js';
 import { insertMarkets } from '../../ledger/markets.js';
-import { appendOperatorRow, readMakers, readOperatorRows, readOperatorState } from '../../ledger/operator-log.js';
+import {
+  appendOperatorRow,
+  followOperatorLog,
+  readOperatorRows,
+  readOperatorState,
+} from '../../ledger/operator-log.js';
 import { appendOrderRows, lastOrderSeq, readOrderRows } from '../../ledger/order-log.js';
 import { finishOutbox, insertOutbox, lastNonce, readOutbox } from '../../ledger/outbox.js';
 import {
@@ -15,7 +20,9 @@ import {
   readPublication,
   readPublications,
 } from '../../ledger/publication-log.js';
-import type { Db, LogName, OutboxRow, PostSeen, Publication, Writer } from '../../ledger/types.js';
+import { listings } from '../../ledger/migrations/0014-listings.js';
+import { migrations } from '../../ledger/migrations/index.js';
+import type { Db, LogName, OperatorRow, OutboxRow, PostSeen, Publication, Writer } from '../../ledger/types.js';
 import { acquireWriter } from '../../ledger/writers.js';
 import { forEachDatabase, type OpenTestDb } from '../support/db.js';
 import { OPERATOR, generationOf } from '../support/generations.js';
@@ -162,23 +169,53 @@ describe('operator log', () => {
 
     it('delists and relists listed markets, and no others', async () => {
       const { db } = await opened(open, 'order');
-      const listing = (kind: 'delist' | 'relist', note: string) =>
-        appendOperatorRow(db, { kind, maker: null, timeMs: 1, note });
+      const listing = (kind: OperatorRow['kind'], market?: number) =>
+        appendOperatorRow(db, { kind, maker: null, timeMs: 1, note: '0', market });
       const codeOf = async (work: Promise<unknown>) => ((await errorOf(work)) as { code?: unknown } | null)?.code;
-      expect(await codeOf(listing('delist', '0'))).to.equal('bad_market');
+      expect(await codeOf(listing('delist', 0))).to.equal('bad_market');
       await db.knex.transaction((tx) => insertMarkets(tx, coarseMarkets(), 1));
-      for (const note of ['', '3', '-1', '00', 'WETH-USDC']) {
-        expect(await codeOf(listing('delist', note)), note).to.equal('bad_market');
+      for (const market of [undefined, 3, -1, 0.5, Number.NaN]) {
+        expect(await codeOf(listing('delist', market)), `${market}`).to.equal('bad_market');
       }
-      await listing('delist', '0');
+      expect(await codeOf(listing('halt', 0)), 'halt').to.equal('bad_market');
+      await listing('delist', 0);
       const early = await readOperatorState(db.knex);
-      await listing('delist', '2');
-      await listing('relist', '0');
+      await listing('delist', 2);
+      await listing('relist', 0);
       const late = await readOperatorState(db.knex);
       expect([[...early.delisted], [...late.delisted]]).to.deep.equal([[0], [2]]);
       expect(await readOperatorState(db.knex, early), 'continued').to.deep.equal(late);
-      expect((await readMakers(db.knex, early)).delisted).to.deep.equal(late.delisted);
+      expect((await followOperatorLog(db.knex, early)).delisted).to.deep.equal(late.delisted);
       expect([...early.delisted], 'unchanged by it').to.deep.equal([0]);
+      const rows = await readOperatorRows(db.knex, { after: 0, limit: 10 });
+      expect(rows.map(({ kind, market, note }) => [kind, market, note])).to.deep.equal([
+        ['delist', 0, '0'],
+        ['delist', 2, '0'],
+        ['relist', 0, '0'],
+      ]);
+    });
+
+    it('keeps what rows said that named their market in the note', async () => {
+      const db = await open();
+      const at = migrations.indexOf(listings);
+      for (const step of migrations.slice(0, at)) await step.up(db.knex);
+      const written = [
+        ['halt', '7'],
+        ['delist', '0'],
+        ['delist', '12'],
+        ['relist', '0'],
+      ].map(([kind, note], i) => ({ operator_seq: i + 1, time_ms: 1, kind, note, maker: null }));
+      for (const row of written) await db.knex('operator_log').insert(row);
+      for (const step of migrations.slice(at)) await step.up(db.knex);
+      const rows = await readOperatorRows(db.knex, { after: 0, limit: 10 });
+      expect(rows.map(({ kind, market, note }) => [kind, market, note])).to.deep.equal([
+        ['halt', undefined, '7'],
+        ['delist', 0, ''],
+        ['delist', 12, ''],
+        ['relist', 0, ''],
+      ]);
+      const { delisted, operatorHalt } = await readOperatorState(db.knex);
+      expect([[...delisted], operatorHalt]).to.deep.equal([[12], '7']);
     });
 
     it('numbers simultaneous acts without a gap', async () => {

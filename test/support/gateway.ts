@@ -183,7 +183,7 @@ export async function operate(db: Db, kind: 'approve' | 'suspend', maker: Addres
 }
 
 export async function operateMarket(db: Db, kind: 'delist' | 'relist', market: number): Promise<void> {
-  await appendOperatorRow(db, { timeMs: 0, kind, maker: null, note: `${market}` });
+  await appendOperatorRow(db, { timeMs: 0, kind, maker: null, note: '', market });
 }
 
 export interface RunningGateway {
