@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import { toSafeInt } from '../../core/amounts.js';
 import type { Address, Hex, Market } from '../../core/types.js';
 import { countPendingClaims, readClaim } from '../../ledger/claims.js';
+import { readTx } from '../../ledger/db.js';
 import { lastGeneration } from '../../ledger/ledger-log.js';
 import { nextLowering, readOperatorState, type OperatorState } from '../../ledger/operator-log.js';
 import { readPublications } from '../../ledger/publication-log.js';
@@ -88,7 +89,7 @@ export function createSettler(deps: SettlerDeps): Settler {
     if (head === null) return nothing;
     await outbox.resume(Math.floor(head.blockTimestampMs / 1_000), await reversedSettlementKeys(db.knex));
     const open = await closeEnded(head);
-    const lowered = await lower(head, open);
+    const lowered = await lower(open);
     if (lowered !== null) return { ...nothing, ...lowered };
     if (!deps.readiness().ready) return nothing;
     // A settlement that landed in a lost block is under way again, although its end was noted.
@@ -138,16 +139,18 @@ export function createSettler(deps: SettlerDeps): Settler {
   }
 
   /** Carries out what the operator wants lowered, also while the ledger is halted: it only ever takes a claim back. */
-  async function lower(
-    head: GenerationRow,
-    open: readonly Settlement[],
-  ): Promise<Pick<SettleRound, 'settlements' | 'txHash'> | null> {
+  async function lower(open: readonly Settlement[]): Promise<Pick<SettleRound, 'settlements' | 'txHash'> | null> {
     const act = await nextLowering(db.knex);
     if (act?.lower === undefined || act.maker === null) return null;
     const { maker, lower } = act;
     if (open.some((one) => one.maker === maker && one.token === lower.token)) return null;
     if (!isDue({ maker, token: lower.token }, LOWERING_BACKOFF_MS)) return null;
-    const claim = await readClaim(db.knex, { maker, token: lower.token });
+    // In one state of the ledger, which may have moved on since the round began: the row says at which block the claim was so.
+    const { head, claim } = await readTx(db, async (q) => ({
+      head: await lastGeneration(q),
+      claim: await readClaim(q, { maker, token: lower.token }),
+    }));
+    if (head === null) return null;
     const planned = planLowering(act, claim);
     // It looks at no request that waits, so that none is dropped by it.
     const cutBlock = claim.pendingSinceBlock === null ? head.toBlock : claim.pendingSinceBlock - 1;

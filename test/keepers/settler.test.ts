@@ -4,7 +4,9 @@ import { MaxUint256, Wallet, parseEther } from 'ethers';
 import { NO_CLAIM } from '../../core/claims.js';
 import type { Address } from '../../core/types.js';
 import type { Outbox } from '../../keepers/chain/outbox.js';
+import { createRpc, type Rpc } from '../../keepers/chain/rpc.js';
 import { backoffMs, planLowering, planSettlements } from '../../keepers/settler/plan.js';
+import { verifyLedger } from '../../keepers/verify/verify.js';
 import type { PendingClaim } from '../../ledger/claims.js';
 import { readHalt } from '../../ledger/halts.js';
 import { appendOperatorRow } from '../../ledger/operator-log.js';
@@ -13,6 +15,7 @@ import { Custodian__factory } from '../../typechain-types/index.js';
 import { custodyOf, GAS, type Custody, type Send } from '../support/custody.js';
 import { forEachDatabase } from '../support/db.js';
 import { startKeepers, startManualChain, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';
+import { verifyDeps } from '../support/verify.js';
 
 describe('plan of settlements', () => {
   const claim = (digit: string, change: Partial<PendingClaim> = {}): PendingClaim => ({
@@ -287,6 +290,43 @@ forEachDatabase((name, open) =>
       await stack.settler.round();
       expect(await custody.mined()).to.deep.equal(['WithdrawSettled maker1 WETH 3']);
       for (let i = 0; i < 2; i++) expect((await stack.settler.round()).settlements).to.deep.equal([]);
+      await custody.expectSound();
+    });
+
+    it('looks at a claim that is to be lowered as it was at the block that the row names', async () => {
+      await custody.mined(() => custody.as('owner').setWithdrawDelay(0n, GAS));
+      await custody.mined(request('maker1', '5'));
+      await stack.settler.round();
+      await custody.mined();
+      await stack.settler.round();
+      const lower = { token: custody.token('WETH'), amountUnits: custody.units('WETH', '3') };
+      const maker: Address = chain.address('maker1');
+      await appendOperatorRow(stack.db, { timeMs: 1, kind: 'lowerClaim', maker, note: '', lower });
+      await stack.stop();
+      // The claim is paid, and the ledger knows, while the settler asks its node how far its transactions are.
+      let pay: (() => Promise<unknown>) | null = null;
+      const connect = (url: string, timeoutMs?: number): Rpc => {
+        const rpc = createRpc(url, timeoutMs);
+        const call: Rpc['call'] = async (method, params) => {
+          const answer = await rpc.call(method, params);
+          const once = method === 'eth_getTransactionCount' ? pay : null;
+          if (once !== null) pay = null;
+          await once?.();
+          return answer;
+        };
+        return { ...rpc, call };
+      };
+      stack = await startKeepers(stack.db, chain, { connect });
+      custody = custodyOf(chain, stack);
+      await custody.mined();
+      const paid: string[] = [];
+      pay = async () =>
+        paid.push(...(await custody.mined(() => custody.as('maker1').executeWithdraw(custody.token('WETH'), GAS))));
+      await stack.settler.round();
+      expect(paid).to.deep.equal(['WithdrawExecuted maker1 WETH 5']);
+      await custody.mined();
+      await stack.settler.round();
+      await verifyLedger(verifyDeps(stack.db, chain));
       await custody.expectSound();
     });
 
