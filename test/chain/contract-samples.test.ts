@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { Contract, ContractFactory, parseUnits } from 'ethers';
 import type { Signer } from 'ethers';
+import type { Build } from '../../deploy/build.js';
 import { configureCommand } from '../../deploy/commands.js';
 import { connectContracts } from '../../deploy/contracts.js';
 import type { Contracts } from '../../deploy/contracts.js';
@@ -31,8 +32,11 @@ describe('the samples for integrators', function () {
   let world: OwnerWorld;
   let at: Contracts;
   let taker: Signer & { address: string };
+  let successors: Build;
 
   before(async () => {
+    // Compiled before there is a curve, which would be dead by then.
+    successors = await buildSuccessors();
     world = await startOwnerWorld();
     // A rate alone charges nothing, but the sample is that of anybody.
     const config = world.config({ takerFees: [] });
@@ -84,7 +88,7 @@ describe('the samples for integrators', function () {
     const indented = lines.map((line) => `        ${line}\n`).join('');
     expect(source, 'what is compiled is what the guide shows').to.contain(`external {\n${indented}    }\n`);
 
-    const { interface: abi, bytecode } = (await buildSuccessors()).contract('Integrator');
+    const { interface: abi, bytecode } = successors.contract('Integrator');
     const integrator = (await new ContractFactory(abi, bytecode, taker).deploy()) as Contract;
     await integrator.waitForDeployment();
     const { base, quote } = world;
