@@ -68,6 +68,8 @@ export interface Poster {
   status(): PosterStatus;
 }
 
+/** Obstacle that a round meets only when it sends. */
+const FEE_CEILING = 'fee_ceiling';
 /** Rounds tried for one generation when they fail. */
 const MAX_TRIES = 3;
 /** Rounds whose slowest says how much earlier to cut. */
@@ -155,6 +157,8 @@ export function createPoster(deps: PosterDeps): Poster {
       block(`halted: ${view.operator.halted.code}`);
       return null;
     }
+    // Whether gas is still dearer than the ceiling shows when something is sent.
+    if (blockedBy !== FEE_CEILING) block(null);
     for (const { market, landedSeq } of view.markets) meter.landed(market.index, landedSeq, view.head.scannedMs);
     const { delisted } = view.operator;
     const waiting = view.markets.some(
@@ -229,7 +233,7 @@ export function createPoster(deps: PosterDeps): Poster {
       return sent;
     } catch (error) {
       if (!(error instanceof FeeCeilingError)) throw error;
-      block('fee_ceiling');
+      block(FEE_CEILING);
       return null;
     }
   }

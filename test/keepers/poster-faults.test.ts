@@ -238,6 +238,24 @@ forEachDatabase((name, open) =>
       expect(stack.poster.status().blockedBy).to.equal(null);
     });
 
+    it('names no obstacle that is gone, though its node takes no transaction yet', async () => {
+      await stack.stop();
+      let reason: string | null = 'chain_stalled';
+      const readiness = () => ({ ready: reason === null, reason });
+      stack = await startKeepers(db, chain, { posterRpcUrl: proxy.url, rpcTimeoutMs: 300, poster: { readiness } });
+      await requote();
+      await land();
+      expect(await stack.poster.round()).to.equal(null);
+      expect(stack.poster.status().blockedBy).to.equal('chain_stalled');
+      reason = null;
+      proxy.fault = on(SEND, 'reset');
+      expect(await failing()).to.be.instanceOf(Error);
+      expect(stack.poster.status().blockedBy).to.equal(null);
+      proxy.fault = null;
+      await land();
+      await untilLive(2);
+    });
+
     it('posts nothing once its hourly budget is spent, whoever spent it', async () => {
       await requote();
       await untilLive(2);
