@@ -1,4 +1,5 @@
 /** How large the database is, and what lets it grow. Bytes and rows are no amounts of money: numbers will do. */
+import { sendForRows } from './dialects.js';
 import type { Db, Queryable } from './types.js';
 
 /** One kind of thing that the logs consist of. */
@@ -81,7 +82,7 @@ export async function databaseBytes(db: Db): Promise<number> {
     db.kind === 'pg'
       ? 'select pg_database_size(current_database()) as bytes'
       : 'select page_count * page_size as bytes from pragma_page_count(), pragma_page_size()';
-  const [row] = await rowsOf<{ bytes: number }>(db.knex, sql);
+  const [row] = await sendForRows<{ bytes: number }>(db.knex, sql);
   return row?.bytes ?? 0;
 }
 
@@ -115,11 +116,7 @@ export async function tableBytes(db: Db): Promise<Map<string, number>> {
          where relkind = 'r' and relnamespace = current_schema()::regnamespace`
       : `select m.tbl_name as name, sum(s.pgsize) as bytes from dbstat s join sqlite_master m on m.name = s.name
          where s.aggregate = true group by m.tbl_name`;
-  return new Map((await rowsOf<{ name: string; bytes: number }>(db.knex, sql)).map((row) => [row.name, row.bytes]));
-}
-
-/** The rows of a statement, whose result has another shape on each database. */
-async function rowsOf<T>(q: Queryable, sql: string): Promise<T[]> {
-  const result = (await q.raw(sql)) as T[] | { rows: T[] };
-  return Array.isArray(result) ? result : result.rows;
+  return new Map(
+    (await sendForRows<{ name: string; bytes: number }>(db.knex, sql)).map((row) => [row.name, row.bytes]),
+  );
 }
