@@ -36,6 +36,11 @@ export function rangesAfter(ranges: readonly GenerationRange[], after: number): 
   return ranges.filter(({ to }) => to > after).map(({ from, to }) => ({ from: Math.max(from, after + 1), to }));
 }
 
+/** Whether one of the reversals took a generation back. */
+export function isTakenBack(reversals: readonly Reversal[], generation: number): boolean {
+  return reversals.some((one) => one.keptGeneration < generation && generation < one.generation);
+}
+
 /** Whether what was live after `from` is still live after `to`, so that a projection can be moved forward from one to the other. */
 export function continues(reversals: readonly Reversal[], from: number, to: number): boolean {
   return liveRanges(reversals, to).some((range) => range.from <= from && from <= range.to) || from === 0;

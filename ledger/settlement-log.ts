@@ -2,7 +2,7 @@
 import type { Knex } from 'knex';
 import type { Address } from '../core/types.js';
 import { checkLimit, fromColumn, insertAll, toColumn } from './columns.js';
-import type { Reversal } from './branches.js';
+import { isTakenBack, type Reversal } from './branches.js';
 import type { CustodyEvent, Queryable, Settlement, SettlementOutcome } from './types.js';
 
 interface StoredRow {
@@ -121,10 +121,7 @@ export function isLost(
   { preparedBy, cutGeneration }: Pick<Settlement, 'preparedBy' | 'cutGeneration'>,
   reversals: readonly Reversal[],
 ): boolean {
-  return (
-    preparedBy === 'settler' &&
-    reversals.some(({ generation, keptGeneration }) => keptGeneration < cutGeneration && cutGeneration < generation)
-  );
+  return preparedBy === 'settler' && isTakenBack(reversals, cutGeneration);
 }
 
 /**

@@ -1,10 +1,10 @@
 import { settlementUnits } from '../../core/claims.js';
 import type { Address } from '../../core/types.js';
+import { isTakenBack } from '../../ledger/branches.js';
 import { readChangedRows, readCheckpoints, rowKey } from '../../ledger/checkpoint-log.js';
 import { createCheckpointState } from '../../ledger/checkpoint-state.js';
 import { fromColumn } from '../../ledger/columns.js';
 import { readGeneration } from '../../ledger/generations.js';
-import { isLost } from '../../ledger/settlement-log.js';
 import { isReversedRef, reversedRef } from '../../ledger/refs.js';
 import { VAULT, type Account, type CheckpointHead, type CheckpointRow } from '../../ledger/types.js';
 import { VerifyError, same, type Verification } from './verify.js';
@@ -104,7 +104,7 @@ async function checkReferences(verification: Verification, last: number): Promis
 /** What the claim was when the settlement was computed, unless a reorganisation has taken that back. */
 async function checkPrevious({ q, reversals }: Verification, name: string, one: StoredSettlement): Promise<void> {
   const { maker, token, cut_generation: cutGeneration } = one;
-  if (isLost({ preparedBy: 'settler', cutGeneration }, reversals)) return;
+  if (isTakenBack(reversals, cutGeneration)) return;
   const claim = await q('claim_changes')
     .where({ maker, token })
     .where('generation', '<=', cutGeneration)
