@@ -44,7 +44,10 @@ export interface ExecutorDeps {
   toleranceBps: number;
   /** Most transactions for one order; one that was mined and reverted counts, one that was never signed does not. */
   maxSends: number;
-  /** Most gas that an order may take: its owner's contract may burn any amount, and the fee was fixed before. */
+  /**
+   * Most gas that an order may take by its simulation: its owner's contract may burn any amount, and the fee was fixed before. The limit of
+   * its transaction leaves some room above what was simulated.
+   */
   maxGas: bigint;
   /** Orders looked at in one round. Default: 128, so that a round does not take much longer than a block. */
   ordersPerRound?: number;
