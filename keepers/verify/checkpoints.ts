@@ -1,3 +1,4 @@
+import { minBig } from '../../core/amounts.js';
 import { settlementUnits } from '../../core/claims.js';
 import type { Address } from '../../core/types.js';
 import { isTakenBack } from '../../ledger/branches.js';
@@ -89,8 +90,9 @@ async function checkReferences(verification: Verification, last: number): Promis
     if (one.prepared_by === 'operator') {
       const act = (await q('operator_log').where({ operator_seq: one.operator_seq, kind: 'lowerClaim' }).first()) as
         { maker: Address; token: Address; amount_units: string } | undefined;
-      const found = one.amount_units === one.previous_units;
-      const asked = act && [act.maker, act.token, found ? one.amount_units : act.amount_units, 0];
+      // A claim that was not above the amount stayed as it was.
+      const left = act && minBig(fromColumn(act.amount_units), fromColumn(one.previous_units));
+      const asked = act && [act.maker, act.token, left, 0];
       same(CHECK, `what ${name} says`, [one.maker, one.token, one.amount_units, one.checkpoint_seq], asked);
     } else {
       same(CHECK, `who prepared ${name}`, [one.prepared_by, one.operator_seq], ['settler', null]);

@@ -291,6 +291,12 @@ forEachDatabase((name, open) =>
       expect(await custody.mined()).to.deep.equal(['WithdrawSettled maker1 WETH 3']);
       for (let i = 0; i < 2; i++) expect((await stack.settler.round()).settlements).to.deep.equal([]);
       await custody.expectSound();
+      await verifyLedger(verifyDeps(stack.db, chain));
+      // As if there had been nothing to lower, which does not explain why the operator asked for it.
+      const raised = { amount_units: custody.units('WETH', '5').toString() };
+      await stack.db.knex('settlements').where({ settlement_no: 2 }).update(raised);
+      const found: unknown = await verifyLedger(verifyDeps(stack.db, chain)).catch((error: unknown) => error);
+      expect(String(found)).to.match(/what settlement 2 says/);
     });
 
     it('looks at a claim that is to be lowered as it was at the block that the row names', async () => {
