@@ -57,7 +57,8 @@ export function afterRequest(state: ClaimState, units: bigint, blockNumber: numb
 
 /**
  * After WithdrawSettled: the settled amount replaces everything that the settlement looked at, and what it did not cover of that is
- * dropped for good. Requests mined after its cut stay. An equal amount leaves the claim's version as it is.
+ * dropped for good. Requests mined after its cut stay, but for what was settled in advance. An equal amount leaves the claim's version as it
+ * is.
  *
  * `lost` means that the settlement looked at blocks that the chain no longer has. Then nobody knows which of the present requests it
  * covers, so it counts against all of them by its amount, and nothing is asked for twice.
@@ -72,8 +73,8 @@ export function afterSettlement(
     basis: settled.units === state.claimUnits ? state.basis : state.basis + 1n,
     readyAtSec: settled.units === 0n ? null : settled.readyAtSec,
   };
-  if (settled.lost || state.advanceUnits > 0n) {
-    const askedUnits = state.outstandingUnits - state.advanceUnits;
+  const askedUnits = state.outstandingUnits - state.advanceUnits;
+  if (settled.lost) {
     const isShort = askedUnits > settled.units;
     return {
       ...claim,
@@ -82,11 +83,15 @@ export function afterSettlement(
       pendingSinceBlock: isShort ? (state.pendingSinceBlock ?? settled.blockNumber) : null,
     };
   }
+  // An advance that stands goes first to the requests before the cut, and what it has left then to those after it.
+  const earlierUnits = maxBig(askedUnits - later.units, 0n);
+  const aheadUnits = state.advanceUnits === 0n ? 0n : maxBig(settled.units - earlierUnits, 0n);
+  const coveredUnits = minBig(aheadUnits, later.units);
   return {
     ...claim,
-    outstandingUnits: addSaturating(settled.units, later.units),
-    advanceUnits: 0n,
-    pendingSinceBlock: later.sinceBlock,
+    outstandingUnits: addSaturating(settled.units, later.units - coveredUnits),
+    advanceUnits: aheadUnits - coveredUnits,
+    pendingSinceBlock: coveredUnits === later.units ? null : later.sinceBlock,
   };
 }
 

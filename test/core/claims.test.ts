@@ -113,6 +113,25 @@ describe('claims', () => {
     expect([half.outstandingUnits, half.advanceUnits, half.pendingSinceBlock]).to.deep.equal([20n, 10n, null]);
   });
 
+  it('drops what a lowered advance no longer covers of the requests that it looked at, and keeps those after its cut', () => {
+    const asked = afterRequest(afterSettlement(NO_CLAIM, { units: 30n, ...lost }, none), 10n, 25);
+    const lowered = (units: bigint, later: typeof none | { units: bigint; sinceBlock: number }) => {
+      const state = afterSettlement(asked, { units, readyAtSec: 600, ...usual }, later);
+      return [state.outstandingUnits, state.advanceUnits, state.pendingSinceBlock];
+    };
+    expect(lowered(4n, none), 'six of ten, for good').to.deep.equal([4n, 0n, null]);
+    expect(lowered(0n, none)).to.deep.equal([0n, 0n, null]);
+    const later = { units: 10n, sinceBlock: 25 };
+    expect(lowered(4n, later), 'six of ten wait').to.deep.equal([10n, 0n, 25]);
+    expect(lowered(10n, later)).to.deep.equal([10n, 0n, null]);
+    expect(lowered(25n, later)).to.deep.equal([25n, 15n, null]);
+    expect(lowered(11n, { units: 3n, sinceBlock: 25 }), 'seven before the cut, three after it').to.deep.equal([
+      11n,
+      1n,
+      null,
+    ]);
+  });
+
   it('settles everything outstanding, clamped to the balance, and nothing without one', () => {
     expect(settlementUnits(10n, 25n)).to.equal(10n);
     expect(settlementUnits(10n, 7n)).to.equal(7n);

@@ -192,6 +192,17 @@ forEachDatabase((name, open) =>
       await expectVerified(1);
     });
 
+    it('a request whose old claim the operator lowers: what that leaves uncovered is dropped, and not settled again', async () => {
+      await lostSettlement(mineOld);
+      await custody.mined(request('10'));
+      const lower = { token: custody.token('WETH'), amountUnits: weth('4') };
+      const maker = chain.address('maker1');
+      await appendOperatorRow(stack.db, { timeMs: 1, kind: 'lowerClaim', maker, note: '', lower });
+      expect(await rounds()).to.deep.equal(['WithdrawSettled maker1 WETH 4']);
+      expect(await standing()).to.deep.equal({ balance: '100', reserved: '4', available: '96', claim: '4' });
+      await expectVerified(1);
+    });
+
     it('a request that is made again in front of its old settlement: it is settled once', async () => {
       await lostSettlement(() => request('30'), mineOld);
       expect(await rounds()).to.deep.equal([]);

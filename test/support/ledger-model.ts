@@ -152,15 +152,15 @@ export function standingAfter(world: ModelWorld, facts: readonly Fact[]): Standi
       const later = requests.filter((one) => one.key === key && one.block > cut.block);
       set(standing.claims, key, amount);
       const asked = (standing.reserved.get(key) ?? 0n) - (ahead.get(key) ?? 0n);
-      if (cut.lost || (ahead.get(key) ?? 0n) > 0n) {
+      if (cut.lost) {
         set(standing.reserved, key, asked > amount ? asked : amount);
         set(ahead, key, asked > amount ? 0n : amount - asked);
       } else {
-        set(
-          standing.reserved,
-          key,
-          later.reduce((sum, { units }) => least(sum + units, SATURATED), amount),
-        );
+        const since = later.reduce((sum, { units }) => least(sum + units, SATURATED), 0n);
+        const earlier = asked > since ? asked - since : 0n;
+        const over = (ahead.get(key) ?? 0n) > 0n && amount > earlier ? amount - earlier : 0n;
+        set(standing.reserved, key, least(amount + since - least(over, since), SATURATED));
+        set(ahead, key, over - least(over, since));
       }
     } else if (name === 'WithdrawExecuted') {
       add(standing.balances, key, -amount);
