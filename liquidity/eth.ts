@@ -91,11 +91,14 @@ export async function callsAt(
   return (await eth.batch(requests)) as Hex[];
 }
 
+/** What ends the outermost call beside a revert, which nodes word as they like, in the words of go-ethereum. */
+const FAILURES = /revert|opcode|out of gas|stack|jump|uint64 overflow|out of bounds|write protection/i;
+
 /**
  * True for the answer that a call fails in the contracts, by a revert or otherwise; false for anything that another try may change, such as a
  * limit of the node, or no answer.
  */
 export function isFailedCall(error: unknown): boolean {
   const { code, message } = error as { code?: unknown; message?: string };
-  return typeof code === 'number' && (code === 3 || /revert|opcode|out of gas|stack|jump/i.test(message ?? ''));
+  return typeof code === 'number' && (code === 3 || FAILURES.test(message ?? ''));
 }

@@ -7,11 +7,22 @@ import { acceptedSignature } from '../../server/swap/signature.js';
 const OWNER: Address = `0x${'a1'.repeat(20)}`;
 const DIGEST: Hex = `0x${'d1'.repeat(32)}`;
 const LIMIT = new RpcResponseError('eth_call', -32_005, 'limit exceeded', undefined);
+const TIMEOUT = new RpcResponseError('eth_call', -32_000, 'execution aborted (timeout = 5s)', undefined);
 const SILENCE = new RpcUnavailableError('no answer');
 const REVERTS = [
   new RpcResponseError('eth_call', 3, 'execution reverted', '0x'),
   new RpcResponseError('eth_call', -32_000, 'execution reverted', undefined),
-  new RpcResponseError('eth_call', -32_000, 'invalid opcode: INVALID', undefined),
+  // Every way in which code that its owner chose may end, in the words of go-ethereum.
+  ...[
+    'invalid opcode: INVALID',
+    'invalid jump destination',
+    'stack underflow (0 <=> 1)',
+    'stack limit reached 1024 (1023)',
+    'out of gas',
+    'gas uint64 overflow',
+    'return data out of bounds',
+    'write protection',
+  ].map((message) => new RpcResponseError('eth_call', -32_000, message, undefined)),
 ];
 
 /** A node that answers every request in the same way. */
@@ -31,12 +42,12 @@ describe('answers and faults of a node', () => {
     for (const refusal of ['0x', `0xffffffff${'0'.repeat(56)}`, ...REVERTS] as const) {
       expect(await accepted(refusal)).to.equal(null);
     }
-    for (const fault of [LIMIT, SILENCE]) expect(await thrownBy(accepted(fault))).to.equal(fault);
+    for (const fault of [LIMIT, TIMEOUT, SILENCE]) expect(await thrownBy(accepted(fault))).to.equal(fault);
   });
 
   it('tell an order that the contracts refuse from a node that can not say', async () => {
     const simulated = (answer: Error) => simulate(node(answer), OWNER, OWNER, '0x');
     for (const revert of REVERTS) expect(await simulated(revert)).to.deep.include({ ok: false });
-    for (const fault of [LIMIT, SILENCE]) expect(await thrownBy(simulated(fault))).to.equal(fault);
+    for (const fault of [LIMIT, TIMEOUT, SILENCE]) expect(await thrownBy(simulated(fault))).to.equal(fault);
   });
 });
