@@ -46,7 +46,8 @@ interface IEntrypoint {
     error FeeTooHigh(uint256 ratePpm, uint256 maximumPpm);
     /// @notice Only the settler may swap for others.
     error NotSettler(address caller);
-    /// @notice Called from inside a deposit, a settlement or a payment, by a token's hook: the vault would count the input twice.
+    /// @notice The fee of an order is brought from inside a deposit, which would be credited with it as well, or from inside the execution of a
+    /// claim, by a token's hook.
     error CustodianLocked();
 
     /// @notice The caller's EIP-2612 approval of this contract: `owner` is the caller and `spender` this contract.
@@ -126,7 +127,7 @@ interface IEntrypoint {
 
     /// @notice Brings an amount of the sell token into the vault as the operator's fee of an order that does not trade against the curve: calls
     /// the settler's `deliver` and checks the custodian's balance as `swapWithCallback` does. Settler only; reverts `CustodianLocked` from
-    /// inside a deposit, which would be credited with the fee as well.
+    /// inside a deposit, which would be credited with the fee as well, and from inside the execution of a claim.
     function collectInputFee(IOrderSettler.Delivery calldata delivery) external;
 
     /// @notice Gross output of `swap` with this input, equal to amountOut + fee to the unit; zero whenever the swap would revert for

@@ -12,8 +12,6 @@ type FillRef is uint256;
 using FillRefLibrary for FillRef global;
 
 library FillRefLibrary {
-    uint256 internal constant BYTES = 0x140;
-
     /// @dev A fill of `market` in memory that stays free, since whoever creates one only answers with it.
     function create(bytes32 market_) internal pure returns (FillRef fill) {
         assembly ("memory-safe") {

@@ -74,7 +74,7 @@ function operation(endpoint: Endpoint, schemaOf: SchemaOf): Json {
     responses[status] = {
       description,
       headers: status === '429' ? { ...RATE_LIMIT_HEADERS, ...RETRY_HEADER } : RATE_LIMIT_HEADERS,
-      content: refusalContent(endpoint, schemaOf),
+      content: { 'application/json': { schema: schemaOf(errorSchema, 'output') } },
     };
   }
   return {
@@ -110,11 +110,6 @@ function parameter(name: string, where: 'path' | 'query', one: Parameter, schema
     schema: schemaOf(one.schema, 'input'),
     ...(one.example === undefined ? {} : { example: one.example }),
   };
-}
-
-function refusalContent(endpoint: Endpoint, schemaOf: SchemaOf): Json {
-  if (endpoint.plainErrors === true) return { 'text/plain': { schema: { type: 'string' } } };
-  return { 'application/json': { schema: schemaOf(errorSchema, 'output') } };
 }
 
 /** Moves what zod puts under `$defs` to the document's components. OpenAPI 3.1 schemas are JSON Schema 2020-12 as they are. */

@@ -23,9 +23,8 @@ export interface Endpoint {
   body?: z.ZodType;
   /** The body of a 200. */
   answer: z.ZodType;
-  /** Statuses other than 200, with what each means here. Their body is the error envelope, or plain text if `plainErrors`. */
+  /** Statuses other than 200, with what each means here. Their body is the error envelope. */
   refusals: Readonly<Record<number, string>>;
-  plainErrors?: boolean;
   /** The answer has an ETag, and is 304 for a client that names it. */
   tagged?: boolean;
 }
