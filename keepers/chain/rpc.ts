@@ -1,3 +1,4 @@
+import { unescape } from 'node:querystring';
 import type { Hex } from '../../core/types.js';
 
 /** The node answered, and its answer is an error. `code` is the JSON-RPC code, `data` whatever the node attached. */
@@ -88,10 +89,10 @@ export function createRpc(url: string, timeoutMs = 5_000): Rpc {
   };
 }
 
-/** `fetch` takes no URL with a name and a password in it; they are sent as the header that they stand for. */
+/** `fetch` takes no URL with a name and a password in it; they are sent as the header that they stand for, a stray % as it is. */
 function authorization({ username, password }: URL): { authorization?: string } {
   if (username === '' && password === '') return {};
-  const credentials = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+  const credentials = `${unescape(username)}:${unescape(password)}`;
   return { authorization: `Basic ${Buffer.from(credentials).toString('base64')}` };
 }
 

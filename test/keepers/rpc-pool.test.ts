@@ -1,8 +1,10 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import { pino } from 'pino';
 import type { Hex } from '../../core/types.js';
 import { createRpcPool, type RpcPool } from '../../keepers/chain/pool.js';
-import { RpcResponseError, RpcUnavailableError, toQuantity, type Rpc } from '../../keepers/chain/rpc.js';
+import { createRpc, RpcResponseError, RpcUnavailableError, toQuantity, type Rpc } from '../../keepers/chain/rpc.js';
 import { confirmMismatch } from '../../keepers/watcher/canonical.js';
 
 /** An endpoint that answers what the test says. */
@@ -143,5 +145,29 @@ describe('RPC pool', () => {
         expect(await confirmMismatch(rpc.endpoints, known)).to.equal(expected);
       });
     }
+  });
+});
+
+describe('an RPC endpoint', () => {
+  it('gets name and password of its URL as a header, whatever characters they have', async () => {
+    const asked: unknown[] = [];
+    const server = createServer((request, response) => {
+      asked.push([request.url, request.headers.authorization]);
+      response.end('{"jsonrpc":"2.0","id":1,"result":"0x1"}');
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    try {
+      const { port } = server.address() as AddressInfo;
+      const at = `127.0.0.1:${port}/v2?key=a`;
+      for (const who of ['', 'me:pass@', 'm%40e:a%3Ab@', 'me:100%@'])
+        expect(await createRpc(`http://${who}${at}`).call('eth_chainId')).to.equal('0x1');
+    } finally {
+      server.closeAllConnections();
+      server.close();
+    }
+    const basic = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`;
+    expect(asked).to.deep.equal(
+      [undefined, basic('me:pass'), basic('m@e:a:b'), basic('me:100%')].map((header) => ['/v2?key=a', header]),
+    );
   });
 });
