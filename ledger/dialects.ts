@@ -74,7 +74,7 @@ function setBusyTimeout(connection: RawConnection, timeoutMs: number): void {
 }
 
 /** Rows that a raw query answered, whichever database answered it. */
-export function rawRows<T>(answer: unknown): T[] {
+function rawRows<T>(answer: unknown): T[] {
   return Array.isArray(answer) ? (answer as T[]) : (answer as { rows: T[] }).rows;
 }
 

@@ -208,7 +208,7 @@ interface StoredProgress {
 }
 
 /** Counters of every market that ever had a fill, by index. */
-export async function readProgress(q: Queryable): Promise<MarketProgress[]> {
+async function readProgress(q: Queryable): Promise<MarketProgress[]> {
   const newest = q('market_progress').select('market').max({ generation: 'generation' }).groupBy('market').as('newest');
   const rows = await q('market_progress')
     .join(newest, (on) => {

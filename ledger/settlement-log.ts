@@ -68,19 +68,6 @@ export async function openSettlements(q: Queryable, limit = 10_000): Promise<Set
   return rows.map(fromRow);
 }
 
-/** Settlements with `after` < settlementNo, oldest first, at most `limit` (1..10000). */
-export async function readSettlements(
-  q: Queryable,
-  { after, limit }: { after: number; limit: number },
-): Promise<Settlement[]> {
-  const rows = await q('settlements')
-    .where('settlement_no', '>', after)
-    .orderBy('settlement_no')
-    .limit(checkLimit(limit))
-    .select<StoredRow[]>();
-  return rows.map(fromRow);
-}
-
 /** Those of the given settlements whose WithdrawSettled is in the ledger. */
 export async function landedSettlements(q: Queryable, settlementNos: readonly number[]): Promise<Set<number>> {
   const rows = await q('custody_events')
