@@ -28,8 +28,10 @@ const POSTS = suite('unit/CurveBookPosts.t.sol:CurveBookPostsTest');
 const PARTIAL = suite('unit/CurveBookPartialPosts.t.sol:CurveBookPartialPostsTest');
 const MARKETS = suite('unit/CurveBookMarkets.t.sol:CurveBookMarketsTest');
 const CUSTODIAN = suite('unit/Custodian.t.sol:CustodianTest');
+const CLAIMS = suite('unit/CustodianClaims.t.sol:CustodianClaimsTest');
 const ENTRYPOINT = suite('unit/Entrypoint.t.sol:EntrypointTest');
 const SETTLER = suite('unit/OrderSettler.t.sol:OrderSettlerTest');
+const ROUTES = suite('unit/OrderSettlerRoutes.t.sol:OrderSettlerRoutesTest');
 const PROXIES = suite('unit/Proxies.t.sol:ProxiesTest');
 const REENTRANCY = suite('property/Reentrancy.t.sol:ReentrancyTest');
 const TRADING = suite('property/Trading.t.sol:TradingTest');
@@ -58,18 +60,23 @@ const TARGETS = [
   {
     file: 'contracts/Custodian.sol',
     share: 25,
-    steps: [{ contracts: ['contracts/Custodian.sol'], suites: [CUSTODIAN, REENTRANCY, ENTRYPOINT, PROXIES, MARKET] }],
+    steps: [
+      { contracts: ['contracts/Custodian.sol'], suites: [CUSTODIAN, CLAIMS, REENTRANCY, ENTRYPOINT, PROXIES, MARKET] },
+    ],
   },
   {
     file: 'contracts/OrderSettler.sol',
     share: 25,
-    steps: [{ contracts: ['contracts/OrderSettler.sol'], suites: [SETTLER] }],
+    steps: [{ contracts: ['contracts/OrderSettler.sol'], suites: [SETTLER, ROUTES] }],
   },
   {
     file: 'contracts/Entrypoint.sol',
     share: 15,
     steps: [
-      { contracts: ['contracts/Entrypoint.sol'], suites: [ENTRYPOINT, SETTLER, REENTRANCY, PROXIES, TRADING, MARKET] },
+      {
+        contracts: ['contracts/Entrypoint.sol'],
+        suites: [ENTRYPOINT, SETTLER, ROUTES, REENTRANCY, PROXIES, TRADING, MARKET],
+      },
     ],
   },
 ];
