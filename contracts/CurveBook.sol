@@ -6,12 +6,13 @@ import {Ownable2StepUpgradeable} from "@openzeppelin/contracts-upgradeable/acces
 import {ICurveBook} from "./interfaces/ICurveBook.sol";
 import {ICustodian} from "./interfaces/ICustodian.sol";
 import {CurveMath} from "./libraries/CurveMath.sol";
+import {CurvePosts} from "./libraries/CurvePosts.sol";
 import {MarketIds} from "./libraries/MarketIds.sol";
 import {PostCodec, PostRecord} from "./libraries/PostCodec.sol";
 import {FillRef, FillRefLibrary} from "./types/FillRef.sol";
+import {Market, MarketLibrary} from "./types/Market.sol";
 import {MarketScale, MarketScaleLibrary} from "./types/MarketScale.sol";
-import {PostWord, PostWordLibrary} from "./types/PostWord.sol";
-import {SideHeadLibrary} from "./types/SideHead.sol";
+import {PostWord} from "./types/PostWord.sol";
 import {SwapWord} from "./types/SwapWord.sol";
 
 /// @title CurveBook
@@ -20,17 +21,6 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
     using PostCodec for bytes;
 
     /* STORAGE */
-
-    /// @dev The words of a side beyond those that its first word counts are leftovers and are never read.
-    struct Market {
-        SwapWord swapWord;
-        PostWord postWord;
-        uint256[4] askWords;
-        uint256[4] bidWords;
-        address base;
-        address quote;
-        uint256 index;
-    }
 
     /// @custom:storage-location erc7201:curvebook.storage.CurveBook
     struct CurveBookStorage {
@@ -132,186 +122,25 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
 
     /// @inheritdoc ICurveBook
     function post(bytes calldata data) external onlyPoster {
-        _checkBlock(data);
+        CurvePosts.checkBlock(data);
         (PostRecord record, uint256 end) = data.read(PostCodec.BLOCK_REF_BYTES);
         if (end != data.length) revert MalformedPost(end);
-        (bool applied, uint256 liveSeq) = _apply(record);
+        (bool applied, uint256 liveSeq) = CurvePosts.applyTo(_storage().markets, record);
         if (!applied) revert StaleSeq(record.market(), uint32(record.seq()), uint32(liveSeq));
     }
 
     /// @inheritdoc ICurveBook
     function postBatch(bytes calldata data) external onlyPoster returns (uint256 applied) {
-        _checkBlock(data);
+        CurvePosts.checkBlock(data);
         uint256 offset = PostCodec.BLOCK_REF_BYTES;
         for (uint256 i = 0; offset < data.length; ++i) {
             if (i == MAX_BATCH) revert MalformedPost(offset);
             (PostRecord record, uint256 end) = data.read(offset);
-            (bool done, uint256 liveSeq) = _apply(record);
+            (bool done, uint256 liveSeq) = CurvePosts.applyTo(_storage().markets, record);
             if (done) applied |= 1 << i;
             else emit PostSkipped(record.market(), uint32(record.seq()), uint32(liveSeq));
             offset = end;
         }
-    }
-
-    /// @dev A curve computed from a block that the chain dropped must never land. blockhash is zero for blocks older than 256 and for those
-    /// to come, which never counts as agreement.
-    function _checkBlock(bytes calldata data) private view {
-        (uint256 number, uint256 expected) = data.blockRef();
-        uint256 actual = uint256(blockhash(number)) >> 160;
-        if (actual != expected || actual == 0) {
-            revert OrphanedBlock(number, bytes12(uint96(expected)), bytes12(uint96(actual)));
-        }
-    }
-
-    /// @return applied False for a record that is out of date; nothing was written then.
-    function _apply(PostRecord record) private returns (bool applied, uint256 liveSeq) {
-        bytes32 market = record.market();
-        Market storage m = _storage().markets[market];
-        PostWord live = m.postWord;
-        liveSeq = live.seq();
-        uint256 maxTtlSec = live.maxTtlSec();
-        if (maxTtlSec == 0) revert UnknownMarket(market);
-        if (record.seq() <= liveSeq) return (false, liveSeq);
-
-        uint256 kind = record.kind();
-        if (kind != PostCodec.KIND_FULL) {
-            // Else words would merge with those of another curve, or a dead curve would come to life again.
-            if (record.baseSeq() != liveSeq) return (false, liveSeq);
-            if (block.timestamp >= live.deadline()) revert CurveExpired(market, live.deadline());
-        }
-        _checkDeadline(market, record.deadline(), maxTtlSec);
-        if (kind == PostCodec.KIND_TOUCH) _touch(m, live, record);
-        else _goLive(m, live, record, kind);
-        return (true, liveSeq);
-    }
-
-    function _checkDeadline(bytes32 market, uint256 deadline, uint256 maxTtlSec) private view {
-        unchecked {
-            // Neither too early nor too late, in one comparison: below block.timestamp + 1 the difference wraps.
-            if (deadline - block.timestamp - 1 >= maxTtlSec) {
-                revert DeadlineOutOfRange(market, deadline, block.timestamp + 1, block.timestamp + maxTtlSec);
-            }
-        }
-    }
-
-    function _touch(Market storage m, PostWord live, PostRecord record) private {
-        m.postWord = live.setDeadline(record.deadline()).setSeq(record.seq());
-        emit CurveTouched(record.market(), uint32(record.seq()), uint32(record.baseSeq()), uint32(record.deadline()));
-    }
-
-    /// @dev Never reads or writes the swap word: what was taken in the meantime stays consumed, and no swap can make a post fail.
-    function _goLive(Market storage m, PostWord live, PostRecord record, uint256 kind) private {
-        uint256 curveAt = record.curve(kind);
-        bytes32 wordsHash = kind == PostCodec.KIND_FULL ? _replace(m, record, curveAt) : _amend(m, record, curveAt);
-        (uint256 snapAsk, uint256 snapBid) = PostCodec.volumes(curveAt);
-        (uint256 seq, uint256 deadline) = (record.seq(), record.deadline());
-        PostWord next = PostWordLibrary.pack(snapAsk, snapBid, live.maxTtlSec(), deadline, seq);
-        m.postWord = next;
-        emit CurvePosted(
-            record.market(),
-            uint32(seq),
-            uint32(deadline),
-            uint96(next.snapAsk()),
-            uint96(next.snapBid()),
-            wordsHash
-        );
-    }
-
-    /// @return wordsHash Of all words of the curve.
-    function _replace(Market storage m, PostRecord record, uint256 curveAt) private returns (bytes32 wordsHash) {
-        (uint256 asks, uint256 bids) = PostCodec.nibbles(curveAt);
-        unchecked {
-            uint256 wordsAt = PostCodec.words(curveAt);
-            uint256 firstAsk = _storeSide(m.askWords, wordsAt, asks);
-            uint256 firstBid = _storeSide(m.bidWords, wordsAt + 32 * asks, bids);
-            if (_basesTouch(firstAsk, firstBid)) _requireApart(record, _words(m.askWords), _words(m.bidWords));
-            uint256 length = 32 * (asks + bids);
-            // Same as keccak256(<the words in the call data>), in memory that stays free.
-            assembly ("memory-safe") {
-                let copy := mload(0x40)
-                calldatacopy(copy, wordsAt, length)
-                wordsHash := keccak256(copy, length)
-            }
-        }
-    }
-
-    /// @dev Reads every word that stays, for the hash of the whole curve and for the check of its prices.
-    /// @return wordsHash Of all words of the curve.
-    function _amend(Market storage m, PostRecord record, uint256 curveAt) private returns (bytes32 wordsHash) {
-        (uint256 askMask, uint256 bidMask) = PostCodec.nibbles(curveAt);
-        (uint256 askCount, ) = record.wordCounts(PostCodec.KIND_PARTIAL);
-        uint256[] memory asks = _amendSide(m.askWords, PostCodec.words(curveAt), askMask);
-        uint256[] memory bids = _amendSide(m.bidWords, PostCodec.words(curveAt) + 32 * askCount, bidMask);
-        if (asks.length != 0 && bids.length != 0 && _basesTouch(asks[0], bids[0])) _requireApart(record, asks, bids);
-        return keccak256(abi.encodePacked(asks, bids));
-    }
-
-    /// @dev An empty side is one zero word. Otherwise the first word must count the words, since a walk believes it.
-    /// @param at Position of the words in the call data.
-    /// @param count At most four, as the codec has checked.
-    function _storeSide(uint256[4] storage words, uint256 at, uint256 count) private returns (uint256 first) {
-        if (count != 0) first = PostCodec.word(at);
-        if (SideHeadLibrary.headOf(first).wordsUsed() != count) revert MalformedPost(_offsetOf(at));
-        words[0] = first;
-        // Same as for (uint256 i = 1; i < count; ++i) words[i] = PostCodec.word(at + 32 * i), for at most four words.
-        assembly ("memory-safe") {
-            if gt(count, 1) {
-                sstore(add(words.slot, 1), calldataload(add(at, 0x20)))
-                if gt(count, 2) {
-                    sstore(add(words.slot, 2), calldataload(add(at, 0x40)))
-                    if gt(count, 3) {
-                        sstore(add(words.slot, 3), calldataload(add(at, 0x60)))
-                    }
-                }
-            }
-        }
-    }
-
-    /// @dev Positions count from the beginning of the call, offsets from that of the data: the only argument of both functions that post.
-    function _offsetOf(uint256 position) private pure returns (uint256 offset) {
-        assembly ("memory-safe") {
-            offset := sub(position, add(calldataload(4), 0x24))
-        }
-    }
-
-    /// @dev Writes the words that `mask` names. None of them may lie beyond the words that the side uses afterwards, and each word that it did
-    /// not use before must be among them, since what the storage holds there is left over from an older curve.
-    /// @return live All words of the side afterwards.
-    function _amendSide(uint256[4] storage words, uint256 at, uint256 mask) private returns (uint256[] memory live) {
-        uint256 first = words[0];
-        uint256 usedBefore = SideHeadLibrary.headOf(first).wordsUsed();
-        if (mask & 1 != 0) first = PostCodec.word(at);
-        uint256 used = SideHeadLibrary.headOf(first).wordsUsed();
-        uint256 allowed = used == 0 ? 1 : (1 << used) - 1;
-        uint256 needed = ((1 << used) - 1) & ~((1 << usedBefore) - 1);
-        if (used > PostCodec.MAX_WORDS || mask & ~allowed != 0 || needed & ~mask != 0 || (used == 0 && first != 0)) {
-            revert MalformedPost(_offsetOf(at));
-        }
-
-        live = new uint256[](used);
-        if (used == 0) words[0] = 0;
-        for (uint256 i = 0; i < used; ++i) {
-            if (mask & (1 << i) != 0) {
-                live[i] = PostCodec.word(at);
-                words[i] = live[i];
-                at += 32;
-            } else {
-                live[i] = words[i];
-            }
-        }
-    }
-
-    /// @dev No ask is below its side's base and no bid above it, so comparing the bases settles nearly every post; only if they touch, the
-    /// knots are looked at.
-    function _basesTouch(uint256 firstAsk, uint256 firstBid) private pure returns (bool) {
-        return SideHeadLibrary.headOf(firstAsk).baseSubticks() <= SideHeadLibrary.headOf(firstBid).baseSubticks();
-    }
-
-    /// @dev Guards that no sequence of swaps on one curve can gain.
-    function _requireApart(PostRecord record, uint256[] memory asks, uint256[] memory bids) private pure {
-        uint256 bestAsk = CurveMath.bestSubticks(asks, true);
-        uint256 bestBid = CurveMath.bestSubticks(bids, false);
-        if (bestAsk != 0 && bestAsk <= bestBid) revert CrossedCurve(record.market(), bestAsk, bestBid);
     }
 
     /* TRADES */
@@ -353,7 +182,7 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
         uint256 quoteAmount;
         (uint256 lotUnits, uint256 tickLotUnits) = swapWord.scale().units();
         (baseAmount, quoteAmount, available) = CurveMath.tradeStored(
-            _side(m, isBuy),
+            m.sideOf(isBuy),
             isBuy,
             exactOut,
             amount,
@@ -398,7 +227,7 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
         SwapWord swapWord = m.swapWord;
         bool isBuy = swapWord.scale().isBuy(tokenIn < tokenOut);
         (uint256 baseAmount, uint256 quoteAmount, ) = CurveMath.tradeStored(
-            _side(m, isBuy),
+            m.sideOf(isBuy),
             isBuy,
             exactOut,
             amount,
@@ -502,26 +331,10 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
     /// @inheritdoc ICurveBook
     function curveWords(bytes32 market) external view returns (uint256[] memory askWords, uint256[] memory bidWords) {
         Market storage m = _listed(market);
-        return (_words(m.askWords), _words(m.bidWords));
+        return (MarketLibrary.wordsOf(m.askWords), MarketLibrary.wordsOf(m.bidWords));
     }
 
     /* INTERNAL */
-
-    function _words(uint256[4] storage side) private view returns (uint256[] memory words) {
-        words = new uint256[](SideHeadLibrary.headOf(side[0]).wordsUsed());
-        for (uint256 i = 0; i < words.length; ++i) {
-            words[i] = side[i];
-        }
-    }
-
-    /// @dev The words that a buyer or a seller trades against.
-    function _side(Market storage m, bool isBuy) private view returns (uint256[4] storage words) {
-        uint256[4] storage bids = m.bidWords;
-        // Same as isBuy ? m.askWords : m.bidWords, without a jump: the asks' four slots come right before the bids'.
-        assembly ("memory-safe") {
-            words.slot := sub(bids.slot, shl(2, isBuy))
-        }
-    }
 
     function _listed(bytes32 market) private view returns (Market storage m) {
         m = _storage().markets[market];

@@ -49,7 +49,17 @@ const TARGETS = [
   },
   {
     file: 'contracts/CurveBook.sol',
-    share: 40,
+    share: 25,
+    steps: [
+      {
+        contracts: ['contracts/CurveBook.sol'],
+        suites: [POSTS, PARTIAL, MARKETS, ENTRYPOINT, PROXIES, TRADING, MARKET],
+      },
+    ],
+  },
+  {
+    file: 'contracts/libraries/CurvePosts.sol',
+    share: 25,
     steps: [
       {
         contracts: ['contracts/CurveBook.sol'],
