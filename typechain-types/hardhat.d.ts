@@ -10,9 +10,9 @@ import * as Contracts from "./index.js";
 
 declare module "@nomicfoundation/hardhat-ethers/types" {
   interface HardhatEthersHelpers extends HardhatEthersHelpersBase {
-  getContractFactory(name: 'CurveBook', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.CurveBook__factory>
-getContractFactory(name: 'Custodian', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.Custodian__factory>
+  getContractFactory(name: 'Custodian', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.Custodian__factory>
 getContractFactory(name: 'Entrypoint', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.Entrypoint__factory>
+getContractFactory(name: 'CurveBook', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.CurveBook__factory>
 getContractFactory(name: 'OrderSettler', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.OrderSettler__factory>
 getContractFactory(name: 'PlatformProxy', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.PlatformProxy__factory>
 getContractFactory(name: 'ICurveBook', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.ICurveBook__factory>
@@ -35,9 +35,9 @@ getContractFactory(name: 'SmartAccount', signerOrOptions?: ethers.Signer | Facto
 getContractFactory(name: 'CurveLens', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.CurveLens__factory>
 getContractFactory(name: 'PropAmmAdapter', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.PropAmmAdapter__factory>
 
-  getContractAt(name: 'CurveBook', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.CurveBook>
-getContractAt(name: 'Custodian', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.Custodian>
+  getContractAt(name: 'Custodian', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.Custodian>
 getContractAt(name: 'Entrypoint', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.Entrypoint>
+getContractAt(name: 'CurveBook', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.CurveBook>
 getContractAt(name: 'OrderSettler', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.OrderSettler>
 getContractAt(name: 'PlatformProxy', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.PlatformProxy>
 getContractAt(name: 'ICurveBook', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.ICurveBook>
@@ -60,9 +60,9 @@ getContractAt(name: 'SmartAccount', address: string | ethers.Addressable, signer
 getContractAt(name: 'CurveLens', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.CurveLens>
 getContractAt(name: 'PropAmmAdapter', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.PropAmmAdapter>
 
-  deployContract(name: 'CurveBook', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveBook>
-deployContract(name: 'Custodian', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Custodian>
+  deployContract(name: 'Custodian', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Custodian>
 deployContract(name: 'Entrypoint', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Entrypoint>
+deployContract(name: 'CurveBook', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveBook>
 deployContract(name: 'OrderSettler', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.OrderSettler>
 deployContract(name: 'PlatformProxy', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.PlatformProxy>
 deployContract(name: 'ICurveBook', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICurveBook>
@@ -85,9 +85,9 @@ deployContract(name: 'SmartAccount', signerOrOptions?: ethers.Signer | DeployCon
 deployContract(name: 'CurveLens', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveLens>
 deployContract(name: 'PropAmmAdapter', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.PropAmmAdapter>
 
-  deployContract(name: 'CurveBook', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveBook>
-deployContract(name: 'Custodian', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Custodian>
+  deployContract(name: 'Custodian', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Custodian>
 deployContract(name: 'Entrypoint', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Entrypoint>
+deployContract(name: 'CurveBook', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveBook>
 deployContract(name: 'OrderSettler', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.OrderSettler>
 deployContract(name: 'PlatformProxy', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.PlatformProxy>
 deployContract(name: 'ICurveBook', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICurveBook>

@@ -1,30 +1,12 @@
 /** Signed orders that the operator's executor fills from the curve. */
-import { HDNodeWallet, Mnemonic, TypedDataEncoder } from 'ethers';
+import { toSafeInt } from '../../core/amounts.js';
+import type { Address } from '../../core/types.js';
 import { PERMIT2_ADDRESS } from '../../deploy/canonical.js';
-import { SANDBOX_CHAIN_ID, SANDBOX_MNEMONIC } from '../../deploy/chain-options.js';
 import type { Measured } from './chain.js';
 import { path, post, quoteUnits, DEADLINE_SEC, DIRECTIONS, ONE_BASE, type Direction, type Venue } from './curvebook.js';
 import { row, type Row } from './rows.js';
-import { TAKER, type BenchPair } from './world.js';
-
-const TYPES = {
-  PermitWitnessTransferFrom: [
-    { name: 'permitted', type: 'TokenPermissions' },
-    { name: 'spender', type: 'address' },
-    { name: 'nonce', type: 'uint256' },
-    { name: 'deadline', type: 'uint256' },
-    { name: 'witness', type: 'OrderWitness' },
-  ],
-  TokenPermissions: [
-    { name: 'token', type: 'address' },
-    { name: 'amount', type: 'uint256' },
-  ],
-  OrderWitness: [
-    { name: 'recipient', type: 'address' },
-    { name: 'tokenOut', type: 'address' },
-    { name: 'minAmountOut', type: 'uint256' },
-  ],
-};
+import { signatureOf } from './signing.js';
+import type { BenchPair } from './world.js';
 
 /** Permit2 keeps 256 nonces in a word. The first use of a word is measured apart. */
 const NONCE_WORDS = { weth: 0x51a7_c0de_9f3bn << 8n, plain: 0x7b3e_91d4_c25fn << 8n };
@@ -65,19 +47,14 @@ async function fill(venue: Venue, pair: BenchPair, direction: Direction, nonce: 
     tokenOut,
     minAmountOut: 1n,
   };
-  const domain = { name: 'Permit2', chainId: SANDBOX_CHAIN_ID, verifyingContract: PERMIT2_ADDRESS };
-  const digest = TypedDataEncoder.hash(domain, TYPES, {
-    permitted: { token: tokenIn, amount: order.maxAmountIn },
-    spender: settler.address,
+  const signature = signatureOf(venue, {
+    sellToken: tokenIn as Address,
+    sellUnits: order.maxAmountIn,
     nonce,
-    deadline: DEADLINE_SEC,
-    witness: { recipient: order.recipient, tokenOut, minAmountOut: order.minAmountOut },
+    validToSec: toSafeInt(DEADLINE_SEC),
+    receiver: order.recipient as Address,
+    buyToken: tokenOut as Address,
+    minBuyUnits: order.minAmountOut,
   });
-  const { serialized: signature } = takerKey().sign(digest);
   return world.chain.call(world.operator, settler, 'fillOnCurve', [fee, { ...order, signature }]);
-}
-
-function takerKey() {
-  const parent = HDNodeWallet.fromMnemonic(Mnemonic.fromPhrase(SANDBOX_MNEMONIC), "m/44'/60'/0'/0");
-  return parent.deriveChild(TAKER).signingKey;
 }

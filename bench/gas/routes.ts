@@ -2,22 +2,20 @@
  * Signed orders by route: our own curve, pools of Uniswap v3, and splits, with the very call data that the executor sends. Uniswap's own
  * router is measured in the same pools before, so that both see the same state.
  */
-import { HDNodeWallet, Mnemonic, TypedDataEncoder } from 'ethers';
 import { toSafeInt } from '../../core/amounts.js';
 import { OWN } from '../../core/swap/source.js';
 import type { Part, SplitKind } from '../../core/swap/split.js';
-import { orderTypedData } from '../../core/swap/typed-data.js';
-import type { Address, Hex } from '../../core/types.js';
+import type { Address } from '../../core/types.js';
 import { PERMIT2_ADDRESS } from '../../deploy/canonical.js';
-import { SANDBOX_CHAIN_ID, SANDBOX_MNEMONIC } from '../../deploy/chain-options.js';
 import { orderCalldata } from '../../keepers/executor/transaction.js';
 import type { SwapQuote } from '../../ledger/swap-log.js';
 import { createUniswapV3 } from '../../liquidity/uniswap-v3.js';
 import type { Measured } from './chain.js';
 import { path, post, DEADLINE_SEC, DIRECTIONS, ONE_BASE, type Direction, type Venue } from './curvebook.js';
 import { row, type Row } from './rows.js';
+import { signatureOf } from './signing.js';
 import { addFullRangePool, deployV3, measureV3Pool, FEE_PPM } from './uniswap.js';
-import { PRICE, TAKER, type BenchPair } from './world.js';
+import { PRICE, type BenchPair } from './world.js';
 
 /** A second pool of the pair, for routes of two calls. */
 const OTHER_TIER = { feePpm: 3000, spacing: 60 };
@@ -138,14 +136,4 @@ function orderOf(
     typedData: '',
   };
   return { quote, parts };
-}
-
-function signatureOf({ settler }: Venue, quote: SwapQuote): Hex {
-  const lower = (address: string) => address.toLowerCase() as Address;
-  const spender = lower(settler.address);
-  const domain = { chainId: SANDBOX_CHAIN_ID, permit2: lower(PERMIT2_ADDRESS), spender };
-  const { types, message, domain: signed } = orderTypedData(quote, domain);
-  const { EIP712Domain: _, ...rest } = types;
-  const parent = HDNodeWallet.fromMnemonic(Mnemonic.fromPhrase(SANDBOX_MNEMONIC), "m/44'/60'/0'/0");
-  return parent.deriveChild(TAKER).signingKey.sign(TypedDataEncoder.hash(signed, rest, message)).serialized as Hex;
 }

@@ -1,0 +1,16 @@
+/** The taker's signature under an order of the settler. */
+import { HDNodeWallet, Mnemonic } from 'ethers';
+import { orderTypedData, type OrderTerms } from '../../core/swap/typed-data.js';
+import type { Address, Hex } from '../../core/types.js';
+import { PERMIT2_ADDRESS } from '../../deploy/canonical.js';
+import { SANDBOX_CHAIN_ID, SANDBOX_MNEMONIC } from '../../deploy/chain-options.js';
+import { digestOf } from '../../server/swap/signature.js';
+import type { Venue } from './curvebook.js';
+import { TAKER } from './world.js';
+
+export function signatureOf({ settler }: Venue, terms: OrderTerms): Hex {
+  const lower = (address: string) => address.toLowerCase() as Address;
+  const domain = { chainId: SANDBOX_CHAIN_ID, permit2: lower(PERMIT2_ADDRESS), spender: lower(settler.address) };
+  const parent = HDNodeWallet.fromMnemonic(Mnemonic.fromPhrase(SANDBOX_MNEMONIC), "m/44'/60'/0'/0");
+  return parent.deriveChild(TAKER).signingKey.sign(digestOf(orderTypedData(terms, domain))).serialized as Hex;
+}
