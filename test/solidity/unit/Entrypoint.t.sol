@@ -219,6 +219,23 @@ contract EntrypointTest is Platform {
         assertEq(base.balanceOf(address(custodian)), held - 1e18, "the claim is whole");
     }
 
+    /// @dev `preview` is of the curve alone: what the vault could pay limits quotes and `previewSwap`, never it.
+    function test_PreviewDisregardsTheVault() external {
+        (address tokenIn, address tokenOut) = _pair(true);
+        (uint256 paid, uint256 out) = book.preview(tokenIn, tokenOut, 2e18, true);
+        assertEq(_quoteExactOutput(true, 2e18), paid, "while the vault can pay");
+        uint256 held = base.balanceOf(address(custodian));
+        vm.prank(CLAIM_POSTER);
+        custodian.settleWithdraw(MAKER, address(base), held - 1e18, 0);
+        assertEq(_quoteExactOutput(true, 2e18), 0, "exact output");
+        assertEq(_quote(true, paid), 0, "exact input");
+        (uint256 stillPaid, uint256 stillOut) = book.preview(tokenIn, tokenOut, 2e18, true);
+        assertEq(stillPaid, paid, "paid");
+        assertEq(stillOut, out, "of the curve");
+        (, stillOut) = book.preview(tokenIn, tokenOut, paid, false);
+        assertLe(2e18, stillOut, "of the curve, exact input");
+    }
+
     /* FEES */
 
     function test_FeeStaysInTheVaultAndInTheOutputToken() external {
