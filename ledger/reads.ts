@@ -3,7 +3,6 @@ import type { Address, ChainFill, Hex, Side } from '../core/types.js';
 import { readBalances } from './balances.js';
 import { checkLimit, fromColumn } from './columns.js';
 import { readAttributedFill, toChainFill, type FillRow } from './fills.js';
-import { readMarkets } from './markets.js';
 import type { AttributedFill, BalanceRow, Queryable } from './types.js';
 
 export { lastGeneration } from './ledger-log.js';
@@ -167,43 +166,4 @@ function toUserFill(row: UserFillRow): UserFill {
     timestampMs: row.timestamp_ms,
     generation: row.generation,
   };
-}
-
-/** Fees of all fills so far in one token. */
-export interface FeeTotal {
-  token: Address;
-  /** Taker fees, credited to the takers' rows. */
-  feeUnits: bigint;
-  /** Input fees of gasless orders, credited to the operator's row. */
-  inputFeeUnits: bigint;
-}
-
-const FEE_PAGE = 1_000;
-
-/** Fees per token, by token address. Reads every fill in pages; meant for reports, not for a request. */
-export async function feeTotals(q: Queryable): Promise<FeeTotal[]> {
-  const totals = new Map<Address, FeeTotal>();
-  const of = (token: Address): FeeTotal => {
-    const total = totals.get(token) ?? { token, feeUnits: 0n, inputFeeUnits: 0n };
-    totals.set(token, total);
-    return total;
-  };
-  for (const { index, base, quote } of await readMarkets(q)) {
-    for (let after = 0, more = true; more;) {
-      const rows = await q<FillRow>('fills')
-        .where({ market: index })
-        .where('fill_seq', '>', after)
-        .orderBy('fill_seq')
-        .limit(FEE_PAGE)
-        .select('fill_seq', 'side', 'fee_units', 'input_fee_units');
-      for (const row of rows) {
-        const [input, output] = row.side === 'ask' ? [quote, base] : [base, quote];
-        of(output.address).feeUnits += fromColumn(row.fee_units);
-        of(input.address).inputFeeUnits += fromColumn(row.input_fee_units);
-        after = row.fill_seq;
-      }
-      more = rows.length === FEE_PAGE;
-    }
-  }
-  return [...totals.values()].sort((a, b) => (a.token < b.token ? -1 : 1));
 }

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import type { Address, MarketSnapshot } from '../../core/types.js';
+import { readTakerFees } from '../../ledger/claims.js';
 import { migrate } from '../../ledger/db.js';
 import {
   commitGeneration,
@@ -13,7 +14,6 @@ import {
 } from '../../ledger/ledger-log.js';
 import { readFillsAfter } from '../../ledger/past-fills.js';
 import {
-  feeTotals,
   fillSeqs,
   fillWithLegs,
   lastGeneration,
@@ -166,9 +166,10 @@ describe('ledger log', () => {
       // +7 on the buy, +5 on the sell, and input fees of 2 in each input token.
       expect([await units(OPERATOR, USDC.address), await units(OPERATOR, WETH.address)]).to.deep.equal([14n, 2n]);
       expect([await units(TAKER, USDC.address), await units(TAKER, WETH.address)]).to.deep.equal([3n, 3n]);
-      expect(await feeTotals(db.knex)).to.deep.equal([
-        { token: WETH.address, feeUnits: 3n, inputFeeUnits: 2n },
-        { token: USDC.address, feeUnits: 3n, inputFeeUnits: 2n },
+      const fees = { taker: TAKER, accruedUnits: 3n, balanceUnits: 3n };
+      expect(await readTakerFees(db.knex)).to.have.deep.members([
+        { ...fees, token: WETH.address },
+        { ...fees, token: USDC.address },
       ]);
       const all = await readBalances(db.knex);
       for (const token of [WETH.address, USDC.address]) {
