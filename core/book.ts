@@ -1,5 +1,4 @@
-import type { FoldedBook } from './book/create-book.js';
-import type { Address, Market, OpenOrder, OrderFill, OrderLogRow, Side } from './types.js';
+import type { Address, OpenOrder, OrderFill, OrderLogRow, Side } from './types.js';
 
 /** All open orders at one price. `lots` floors each order's remaining size; `orders` counts them. */
 export interface BookLevel {
@@ -49,7 +48,5 @@ export interface Book {
   /** An independent copy: what is applied to one does not show in the other. */
   clone(): Book;
 }
-
-export type CreateBook = (markets: readonly Market[], folded?: FoldedBook) => Book;
 
 export { BookError, createBook, openedOrder, type FoldedBook } from './book/create-book.js';

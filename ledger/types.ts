@@ -242,8 +242,6 @@ export interface OutboxRow {
   validUntilSec: number | null;
 }
 
-export type MakerStatus = 'approved' | 'suspended';
-
 /** One act of the operator. */
 export interface OperatorRow {
   operatorSeq: number;
