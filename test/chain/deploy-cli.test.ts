@@ -36,7 +36,7 @@ describe('npm run deploy', function () {
 
   before(async () => {
     chain = startChild('deploy/chain.ts', ['--port', '0', '--block-time-ms', '50']);
-    ({ rpcUrl } = JSON.parse(await chain.line((text) => text.startsWith('{'), 30_000)) as { rpcUrl: string });
+    ({ rpcUrl } = JSON.parse(await chain.line((text) => text.startsWith('{'), 120_000)) as { rpcUrl: string });
     folder = mkdtempSync(join(tmpdir(), 'curvebook-cli-'));
     writeFileSync(
       join(folder, '8453.config.json'),

@@ -44,7 +44,7 @@ describe('memory of a soak', () => {
   it('counts what a process keeps, and not what it dropped', async () => {
     const child = startChild('test/soak/hoarder.ts', [], {}, PROBE_ARGS);
     try {
-      await child.line((line) => line === 'ready', 20_000);
+      await child.line((line) => line === 'ready', 50_000);
       const samples: MemorySample[] = [];
       for (let i = 0; i < 3; i++) {
         samples.push(await pressAndMeasure(child, 20_000));
