@@ -14,8 +14,8 @@ forEachDatabase((name, open) =>
     let stack: KeeperStack;
     let maker1: Address;
     let maker2: Address;
-    /** The poster's clock, moved with that of the chain. */
-    let aheadMs: number;
+    /** Time of the newest block, and of the poster: a second later with each block, however long that takes. */
+    let nowSec: number;
 
     before(async function () {
       this.timeout(120_000);
@@ -27,11 +27,10 @@ forEachDatabase((name, open) =>
     after(() => chain.close());
 
     beforeEach(async () => {
-      aheadMs = 0;
       await chain.reset();
+      nowSec = (await chain.provider.getBlock('latest'))!.timestamp;
       stack = await startKeepers(await open(), chain, { nowMs });
       await land();
-      aheadMs = (await headSec()) * 1_000 - Date.now();
     });
 
     afterEach(async () => {
@@ -40,16 +39,14 @@ forEachDatabase((name, open) =>
       await stack.stop();
     });
 
-    const nowMs = (): number => Date.now() + aheadMs;
+    const nowMs = (): number => nowSec * 1_000;
     const headSec = async (): Promise<number> => (await chain.provider.getBlock('latest'))!.timestamp;
     const live = (market = 0) => chainCurve(chain, stack.markets[market]!);
     const asks = async (): Promise<number> => (await publicationsOf(stack)).at(-1)!.askWords.length;
 
     async function land(seconds = 1): Promise<void> {
-      if (seconds > 1) {
-        await chain.provider.send('evm_increaseTime', [seconds]);
-        aheadMs += seconds * 1_000;
-      }
+      nowSec += seconds;
+      await chain.provider.send('evm_setNextBlockTimestamp', [nowSec]);
       await chain.mine();
       await stack.watcher.scan();
     }

@@ -58,7 +58,9 @@ forEachDatabase((name, open) =>
       await stack.stop();
     });
 
-    const start = (): Promise<KeeperStack> => startKeepers(db, chain, { posterRpcUrl: proxy.url, rpcTimeoutMs: 300 });
+    /** The poster's node is the proxy; one that does not answer at all is waited for as long as by default. */
+    const start = (rpcTimeoutMs?: number): Promise<KeeperStack> =>
+      startKeepers(db, chain, { posterRpcUrl: proxy.url, rpcTimeoutMs });
 
     async function land(): Promise<void> {
       await chain.mine();
@@ -99,6 +101,9 @@ forEachDatabase((name, open) =>
     }
 
     it('gets over a node that does not answer', async () => {
+      await stack.stop();
+      stack = await start(1_500);
+      await stack.watcher.scan();
       await requote();
       for (const fault of ['hang', 'reset'] as const) {
         proxy.fault = () => fault;

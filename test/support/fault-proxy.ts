@@ -63,7 +63,8 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
         response.setHeader('content-type', 'application/json').end(JSON.stringify(reply));
       })
       .catch((error: unknown) => {
-        if (!(error instanceof Refusal && error.how === 'hang')) request.destroy();
+        // The request was read to its end and is gone by now; what can be broken is its connection.
+        if (!(error instanceof Refusal && error.how === 'hang')) request.socket.destroy();
       });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

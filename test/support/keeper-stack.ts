@@ -187,10 +187,11 @@ export async function startKeepers(db: Db, chain: KeeperChain, options: KeeperOp
     ...options.watcher,
   });
   const { intercept } = options;
-  // Chain time stands still between two blocks of a manual chain, so only what is not a matter of age counts.
+  // Blocks and scans come when a test makes them, so only what is not a matter of age counts.
   const readiness = (role: Sender) => () => {
     intercept?.look(role);
-    return judgeReadiness({ ...watcher.status(), observedHeadTimestampMs: nowMs() }, nowMs());
+    const atMs = nowMs();
+    return judgeReadiness({ ...watcher.status(), observedHeadTimestampMs: atMs, lastSuccessfulScanMs: atMs }, atMs);
   };
   const writerOf = (role: Sender, writer: Writer): Writer =>
     intercept === undefined
