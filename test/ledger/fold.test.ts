@@ -380,12 +380,15 @@ describe('folding of the order log', function () {
       let kills = 0;
       for (let done = false; !done;) {
         const args = ['--import', 'tsx', 'test/support/fold-child.ts', url, schema, ...to];
-        const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+        const child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+        child.stdin.on('error', () => undefined);
         const ended = once(child, 'exit');
         let steps = 0;
         for await (const line of createInterface({ input: child.stdout })) {
           if (line === 'done') done = true;
           steps += 1;
+          // So that it is on its way when it is killed, and no further than one step on.
+          child.stdin.write('go\n');
           if (steps === 4 + kills && kills < 3) {
             child.kill('SIGKILL');
             kills += 1;

@@ -1,7 +1,8 @@
 /**
- * A process that folds the order log in steps of a few rows, a line per step, until nothing is left. Arguments: database URL, schema
- * or "-", order row and generation to fold to.
+ * A process that folds the order log in steps of a few rows, a line per step, until nothing is left. It takes the next step once it was
+ * sent a line. Arguments: database URL, schema or "-", order row and generation to fold to.
  */
+import { createInterface } from 'node:readline';
 import { openDb } from '../../ledger/db.js';
 import { foldStep } from '../../ledger/fold-log.js';
 import { acquireWriter } from '../../ledger/writers.js';
@@ -14,11 +15,14 @@ const bounds = {
   generation: Number.parseInt(generation, 10),
   beforeMs: Number.MAX_SAFE_INTEGER,
 };
+const told = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 for (;;) {
   const step = await writer.tx((tx) => foldStep(tx, bounds, { effects: 3, generations: 1, closedOrders: 2_000 }));
   if (step.orderRows === 0 && step.generations === 0) break;
   console.log('step');
+  await told.next();
 }
+process.stdin.destroy();
 await writer.release();
 await db.close();
 console.log('done');
