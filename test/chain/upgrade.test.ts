@@ -31,6 +31,7 @@ describe('upgrades', function () {
   let successors: Build;
   let at: Contracts;
   let snapshot: string;
+  let snapshotSec: number;
   let files: Map<string, string>;
 
   before(async () => {
@@ -43,12 +44,14 @@ describe('upgrades', function () {
     await tradeOnALiveCurve();
     files = world.saveFiles();
     snapshot = (await world.chain.provider.send('evm_snapshot', [])) as string;
+    snapshotSec = (await world.chain.provider.getBlock('latest'))!.timestamp;
   });
   after(() => world.close());
-  /** Every test begins with the first version. */
+  /** Every test begins with the first version, and at the same time: a chain that goes back keeps its clock, and the curve would die. */
   afterEach(async () => {
     await world.chain.provider.send('evm_revert', [snapshot]);
     snapshot = (await world.chain.provider.send('evm_snapshot', [])) as string;
+    await world.chain.provider.send('evm_setNextBlockTimestamp', [snapshotSec + 1]);
     world.restoreFiles(files);
   });
 
