@@ -13,7 +13,7 @@ const logger = { info: () => undefined, warn: () => undefined, error: () => unde
 type Fault = 'none' | 'rolled back' | 'unknown, landed' | 'unknown, not landed' | 'lost' | 'down';
 
 /** A log whose commits take a while and can fail, with the gateway's two states as plain lists. */
-function createBench() {
+function createBench(finished: () => Promise<unknown> = () => new Promise((resolve) => setTimeout(resolve, 5))) {
   const durable: OrderLogRow[] = [];
   const committed: OrderLogRow[] = [];
   let planned: OrderLogRow[] = [];
@@ -32,7 +32,7 @@ function createBench() {
       if (fault === 'down') throw new Error('no connection');
       pending = [];
       const result = await write({} as Knex.Transaction);
-      await new Promise((resolve) => setTimeout(resolve, 5));
+      await finished();
       if (fault === 'rolled back') throw new Error('disk full');
       if (fault !== 'unknown, not landed') {
         durable.push(...pending);
@@ -104,17 +104,21 @@ describe('group commit', () => {
   });
 
   it('waits as long as each turn brings entries, though not for ever', async () => {
-    const bench = createBench();
+    let commit = (): void => undefined;
+    let committed: Promise<void> = Promise.resolve();
+    const bench = createBench(() => committed);
     const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
     const answers = [bench.submit(1)];
     await turn();
     answers.push(bench.submit(2));
     await Promise.all(answers);
     expect(bench.groups).to.deep.equal([2]);
+    committed = new Promise((resolve) => (commit = resolve));
     for (let nonce = 3; nonce <= 12; nonce += 1) {
       answers.push(bench.submit(nonce));
       await turn();
     }
+    commit();
     expect(await Promise.all(answers)).to.deep.equal(answers.map((_, index) => `ok ${index + 1}`));
     expect(bench.groups[1]).to.be.within(4, 5);
     expect(bench.groups).to.have.length(3);

@@ -156,13 +156,14 @@ function requestOf({ path, parameters }: Route): fc.Arbitrary<Asked> {
   const inPath = parameters.filter((one) => one.in === 'path');
   const inQuery = parameters.filter((one) => one.in === 'query');
   const values = fc.tuple(...inPath.map(valueOf));
-  // None, one or several of each, and some that nobody asked for.
+  // Mostly one of each, so that each route has its chance of being answered; else none or several. And some that nobody asked for.
+  const some = (one: Parameter): fc.Arbitrary<string[]> =>
+    fc.oneof(
+      { weight: 3, arbitrary: fc.tuple(valueOf(one)) },
+      { weight: 1, arbitrary: fc.array(valueOf(one), { maxLength: 3, size: 'small' }) },
+    );
   const queries = fc.tuple(
-    ...inQuery.map((one) =>
-      fc
-        .array(valueOf(one), { maxLength: 3, size: 'small' })
-        .map((list) => list.map((value) => `${one.name}=${value}`)),
-    ),
+    ...inQuery.map((one) => some(one).map((list) => list.map((value) => `${one.name}=${value}`))),
   );
   const strange = fc.array(
     fc.tuple(hostile, hostile).map(([name, value]) => `${encoded(name)}=${encoded(value)}`),

@@ -79,7 +79,8 @@ forEachGateway('@nktkas/hyperliquid', (suite) => {
       const canceled = await exchange.cancelByCloid({ cancels: [{ asset: a, cloid: OTHER }] });
       expect(canceled.response.data.statuses).to.deep.equal(['success']);
       await exchange.cancel({ cancels: [{ a, o: 5 }] });
-      await exchange.noop({ nonce: Date.now() + 1_000 });
+      // An hour ahead, where no later action of this test can come upon it.
+      await exchange.noop({ nonce: Date.now() + 3_600_000 });
       await exchange.approveAgent({ agentAddress: addressOf(11), agentName: 'bot' });
       const agent = new ExchangeClient({ transport, wallet: new ethers.Wallet(keyOf(11)) });
       await agent.order({ orders: [order(true, '2300', '0.1')], grouping: 'na' });
