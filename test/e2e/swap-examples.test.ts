@@ -1,12 +1,14 @@
 /** The gasless examples as a reader would run them, against a whole platform. */
 import { expect } from 'chai';
 import { parseUnits } from 'ethers';
+import { balanceOf, limitsAt } from '../support/audit.js';
 import { startChild } from '../support/child.js';
 import {
   accountOf,
   contractsOf,
   forEachDatabaseUrl,
   startStack,
+  until,
   type Stack,
   type TestDatabase,
 } from '../support/stack.js';
@@ -27,6 +29,10 @@ forEachDatabaseUrl((name, open) => {
       database = await open();
       stack = await startStack({ databaseUrl: database.url, pools: true });
       await stack.operate('maker', 'approve', accountOf(stack, 'maker1').address);
+      await until('the deposits of the maker', async () => {
+        const limits = await limitsAt(stack, accountOf(stack, 'maker1').address);
+        return limits.ledger.ready && ['WETH', 'USDC'].every((symbol) => balanceOf(stack, limits, symbol) > 0n);
+      });
       await place(stack, 'maker1', [
         { isBuy: false, price: '2500.1', size: '40' },
         { isBuy: true, price: '2499.9', size: '40' },
@@ -56,8 +62,7 @@ forEachDatabaseUrl((name, open) => {
         const example = startChild('examples/gasless-viem.ts', [stack.manifestPath, TAKER, sell, buy, amount]);
         const line = await example.line((one) => one.startsWith('sold '), TIMEOUT_MS);
         expect(line).to.match(new RegExp(`^sold [\\d.]+ ${sell} for [\\d.]+ ${buy} in 0x[0-9a-f]{64}$`));
-        await new Promise((resolve) => example.process.once('exit', resolve));
-        expect(example.process.exitCode).to.equal(0);
+        expect(await example.ended).to.equal(0);
         const after = await balances();
         expect(before[sold]! - after[sold]!).to.equal(parseUnits(amount, sell === 'WETH' ? 18 : 6));
         expect(after[1 - sold]! > before[1 - sold]!).to.equal(true);

@@ -182,7 +182,8 @@ forEachDatabase((name, open) =>
       console.log(`      ${JSON.stringify(counts)}`);
       const late = [...waiting.values()].reduce((latest, { quote }) => Math.max(latest, quote.validTo), 0);
       if (late > 0) {
-        await chain.provider.send('evm_setNextBlockTimestamp', [late + 1]);
+        const { timestamp } = (await chain.provider.getBlock('latest'))!;
+        await chain.provider.send('evm_setNextBlockTimestamp', [Math.max(late, timestamp) + 1]);
         await mineAndScan();
         await stack.executor.round();
       }

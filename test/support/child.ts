@@ -18,6 +18,8 @@ export interface Child {
   line(accept: (line: string) => boolean, timeoutMs: number): Promise<string>;
   /** Writes a line to its standard input. One that is gone takes none, and that is no error. */
   send(line: string): void;
+  /** The exit code; null after a signal that nothing handled. */
+  readonly ended: Promise<number | null>;
   /** Sends the signal and resolves when the process is gone. */
   end(signal: NodeJS.Signals): Promise<void>;
 }
@@ -41,7 +43,7 @@ export function startChild(
   const printed: string[] = [];
   const seen: string[] = [];
   const watchers = new Set<() => void>();
-  const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  const gone = new Promise<number | null>((resolve) => child.once('exit', resolve));
   let ended = false;
   const changed = (): void => watchers.forEach((watcher) => watcher());
   createInterface({ input: child.stdout }).on('line', (line) => {
@@ -89,5 +91,5 @@ export function startChild(
 
   const send = (text: string): void => void child.stdin.write(`${text}\n`);
 
-  return { process: child, output, lines: () => seen, errors: () => errors, line, send, end };
+  return { process: child, output, lines: () => seen, errors: () => errors, line, send, ended: gone, end };
 }

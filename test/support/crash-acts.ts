@@ -1,7 +1,7 @@
 /** What makers and takers do while the processes behind the API die: they write down what they were promised, and never give up. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Wallet } from 'ethers';
+import { Wallet, isError } from 'ethers';
 import { IOrderSettler__factory } from '../../typechain-types/index.js';
 import { accountOf, contractsOf, exchangeClient, tokenOf } from './stack.js';
 import type { Stack } from './stack.js';
@@ -80,9 +80,16 @@ export async function trade(stack: Stack, role: string, pace: Pace): Promise<voi
 export async function withdraw(stack: Stack, role: string): Promise<void> {
   const { custodian } = contractsOf(stack, role);
   const usdc = tokenOf(stack, 'USDC').address;
-  const [amount, readyAt] = await custodian.claim(accountOf(stack, role).address, usdc);
+  const claim = () => custodian.claim(accountOf(stack, role).address, usdc);
+  const [amount, readyAt] = await claim();
   const head = await stack.provider.getBlock('latest');
-  if (amount > 0n && readyAt <= BigInt(head?.timestamp ?? 0)) await (await custodian.executeWithdraw(usdc)).wait();
+  if (amount > 0n && readyAt <= BigInt(head?.timestamp ?? 0)) {
+    const executed = await custodian.executeWithdraw(usdc, { gasLimit: 500_000n });
+    await executed.wait().catch(async (error: unknown) => {
+      // A settlement was mined in front of it and lets the whole claim wait anew: it is executed another time.
+      if (!isError(error, 'CALL_EXCEPTION') || (await claim())[1] <= readyAt) throw error;
+    });
+  }
   await (await custodian.requestWithdraw(usdc, 1_000_001n)).wait();
 }
 

@@ -139,7 +139,8 @@ export async function startStack(options: StackOptions): Promise<Stack> {
       logLines: () => [...servers.values()].flatMap((server) => server.errors()),
       async operate(...args) {
         const child = startChild('cli/main.ts', [...args, ...common], { LOG_LEVEL: 'warn' });
-        await new Promise<void>((resolve) => child.process.once('exit', () => resolve()));
+        // Its output is read, too.
+        await new Promise<void>((resolve) => child.process.once('close', () => resolve()));
         if (child.process.exitCode !== 0) throw new Error(`${args.join(' ')} failed:\n${child.output()}`);
         return child.lines().join('\n');
       },
