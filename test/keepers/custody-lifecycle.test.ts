@@ -4,9 +4,9 @@ import { expect } from 'chai';
 import { MaxUint256, type ContractTransactionResponse } from 'ethers';
 import { createTokens } from '../../deploy/sandbox-tokens.js';
 import { appendOperatorRow } from '../../ledger/operator-log.js';
-import { custodyOf, GAS, type Custody, type Send, type Standing } from '../support/custody.js';
-import { forEachDatabase } from '../support/db.js';
-import { startKeepers, startManualChain, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';
+import { GAS, type Custody, type Send, type Standing } from '../support/custody.js';
+import type { KeeperStack, ManualChain } from '../support/keeper-stack.js';
+import { forEachKeepers } from '../support/manual-suite.js';
 
 const DELAY_SEC = 600n;
 /** Short enough to wait for. */
@@ -25,24 +25,15 @@ interface Step {
   reverts?: { call(): Promise<unknown>; error: string | (() => Promise<string>) };
 }
 
-forEachDatabase((name, open) =>
-  describe(`life of a deposit and of a withdrawal, ${name}`, () => {
+describe('life of a deposit and of a withdrawal', () => {
+  forEachKeepers((begin) => {
     let chain: ManualChain;
     let stack: KeeperStack;
     let custody: Custody;
 
-    before(async function () {
-      this.timeout(120_000);
-      chain = await startManualChain();
-    });
-
-    after(() => chain.close());
-
     beforeEach(async function () {
       this.timeout(60_000);
-      await chain.reset();
-      stack = await startKeepers(await open(), chain);
-      custody = custodyOf(chain, stack);
+      ({ chain, stack, custody } = await begin());
       await custody.mined(() => custody.as('owner').setWithdrawDelay(DELAY_SEC, GAS));
     });
 
@@ -312,5 +303,5 @@ forEachDatabase((name, open) =>
       expect(await settle(), 'and its request is never settled').to.deep.equal([]);
       await custody.expectSound();
     });
-  }),
-);
+  });
+});

@@ -13,9 +13,9 @@ import { appendQuotes, readQuote } from '../../ledger/swap-log.js';
 import { requestReconcile } from '../../ledger/reconcile-requests.js';
 import { OrderSettler__factory } from '../../typechain-types/factories/OrderSettler__factory.js';
 import { SmartAccount__factory } from '../../typechain-types/factories/mocks/SmartAccount__factory.js';
-import { forEachDatabase } from '../support/db.js';
-import { startManualChain, type ManualChain } from '../support/keeper-stack.js';
-import { startSwapStack, type QuoteAnswer, type SwapStack } from '../support/swap-stack.js';
+import type { ManualChain } from '../support/keeper-stack.js';
+import { forEachSwapStack } from '../support/manual-suite.js';
+import type { QuoteAnswer, SwapStack } from '../support/swap-stack.js';
 
 const wei = (amount: string): string => parseUnits(amount, 18).toString();
 const MAX_SENDS = 2;
@@ -25,25 +25,18 @@ const ONE_GWEI_HEX = toQuantity(parseUnits('1', 'gwei'));
 /** Past the last second of an order, by the clock of API and executor. */
 const ORDER_MS = 125_000;
 
-forEachDatabase((name, open) =>
-  describe(`ends of orders on ${name}`, function () {
-    this.timeout(120_000);
+describe('ends of orders', function () {
+  this.timeout(120_000);
+
+  forEachSwapStack((begin) => {
     let chain: ManualChain;
     let stack: SwapStack;
     let taker: Wallet;
     let bids: number[];
 
-    before(async () => {
-      chain = await startManualChain();
-      taker = chain.wallet('taker3');
-    });
-
-    after(() => chain?.close());
-
     beforeEach(async () => {
-      await chain.reset();
       bids = [];
-      stack = await startSwapStack(await open(), chain, {}, { maxSends: MAX_SENDS });
+      ({ chain, stack, taker } = await begin({}, { maxSends: MAX_SENDS }));
       await mineAndScan();
       await quoteMarket();
     });
@@ -278,5 +271,5 @@ forEachDatabase((name, open) =>
       expect(await fillsOnChain()).to.equal(0);
       await expectSolvent();
     });
-  }),
-);
+  });
+});

@@ -6,9 +6,9 @@ import type { Rpc } from '../../keepers/chain/rpc.js';
 import { refusalOf } from '../../keepers/executor/refusals.js';
 import type { Writer } from '../../ledger/types.js';
 import { OrderSettler__factory } from '../../typechain-types/factories/OrderSettler__factory.js';
-import { forEachDatabase } from '../support/db.js';
-import { startManualChain, type ManualChain } from '../support/keeper-stack.js';
-import { startSwapStack, type QuoteAnswer, type SwapStack } from '../support/swap-stack.js';
+import type { ManualChain } from '../support/keeper-stack.js';
+import { forEachSwapStack } from '../support/manual-suite.js';
+import type { QuoteAnswer, SwapStack } from '../support/swap-stack.js';
 
 const wei = (amount: string): string => parseUnits(amount, 18).toString();
 const ERC20 = ['function approve(address, uint256) returns (bool)'];
@@ -34,24 +34,15 @@ describe('reasons of refusals', () => {
   });
 });
 
-forEachDatabase((name, open) =>
-  describe(`executor on ${name}`, () => {
+describe('executor', () => {
+  forEachSwapStack((begin) => {
     let chain: ManualChain;
     let stack: SwapStack;
     let taker: Wallet;
 
-    before(async function () {
-      this.timeout(120_000);
-      chain = await startManualChain();
-      taker = chain.wallet('taker3');
-    });
-
-    after(() => chain?.close());
-
     beforeEach(async function () {
       this.timeout(60_000);
-      await chain.reset();
-      stack = await startSwapStack(await open(), chain);
+      ({ chain, stack, taker } = await begin());
       await mineAndScan();
       await quoteMarket(249_990n);
     });
@@ -179,8 +170,7 @@ forEachDatabase((name, open) =>
 
     it('looks at new orders first, then at those it has not looked at for longest', async () => {
       await stack.stop();
-      await chain.reset();
-      stack = await startSwapStack(await open(), chain, {}, { ordersPerRound: 2 });
+      ({ stack } = await begin({}, { ordersPerRound: 2 }));
       await mineAndScan();
       bids = [];
       await quoteMarket(249_990n);
@@ -277,5 +267,5 @@ forEachDatabase((name, open) =>
       }
       expect(filled).to.be.above(8);
     });
-  }),
-);
+  });
+});

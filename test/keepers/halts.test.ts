@@ -10,31 +10,23 @@ import { readBalances } from '../../ledger/balances.js';
 import { readHalt } from '../../ledger/halts.js';
 import { createSnapshotStore } from '../../ledger/snapshots.js';
 import { UNATTRIBUTED } from '../../ledger/types.js';
-import { custodyOf, GAS, type Custody } from '../support/custody.js';
-import { forEachDatabase } from '../support/db.js';
-import { startKeepers, startManualChain, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';
+import { GAS, type Custody } from '../support/custody.js';
+import type { KeeperStack, ManualChain } from '../support/keeper-stack.js';
+import { forEachKeepers } from '../support/manual-suite.js';
 
 const logger = pino({ level: 'silent' });
 const HASH: Hex = `0x${'12'.repeat(32)}`;
 
-forEachDatabase((name, open) =>
-  describe(`halts, ${name}`, function () {
-    this.timeout(60_000);
+describe('halts', function () {
+  this.timeout(60_000);
+
+  forEachKeepers((begin) => {
     let chain: ManualChain;
     let stack: KeeperStack;
     let custody: Custody;
 
-    before(async function () {
-      this.timeout(120_000);
-      chain = await startManualChain();
-    });
-
-    after(() => chain?.close());
-
     async function start(rpc?: RpcPool): Promise<void> {
-      await chain.reset();
-      stack = await startKeepers(await open(), chain, rpc === undefined ? {} : { watcher: { rpc } });
-      custody = custodyOf(chain, stack);
+      ({ chain, stack, custody } = await begin(rpc === undefined ? {} : { watcher: { rpc } }));
       await custody.mined();
     }
 
@@ -190,8 +182,8 @@ forEachDatabase((name, open) =>
         expect(followed, 'it goes on unless it halted').to.equal(halts ? scanned : scanned + 1);
       });
     }
-  }),
-);
+  });
+});
 
 describe('progress of a catch-up', () => {
   it('tells blocks per second and what is left, once a second, and starts anew with the next one', () => {

@@ -5,30 +5,22 @@ import type { OperatorFloors } from '../../core/operator-row.js';
 import { readOperatorStandings } from '../../ledger/operator-row.js';
 import { fillWithLegs } from '../../ledger/reads.js';
 import { readBalances } from '../../ledger/balances.js';
-import { custodyOf, GAS, type Custody } from '../support/custody.js';
-import { forEachDatabase } from '../support/db.js';
-import { startKeepers, startManualChain, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';
+import { GAS, type Custody } from '../support/custody.js';
+import type { KeeperStack, ManualChain } from '../support/keeper-stack.js';
+import { forEachKeepers } from '../support/manual-suite.js';
 
 const SWAP_GAS = { gasLimit: 1_000_000n };
 
-forEachDatabase((name, open) =>
-  describe(`the operator's row, ${name}`, function () {
-    this.timeout(60_000);
+describe("the operator's row", function () {
+  this.timeout(60_000);
+
+  forEachKeepers((begin) => {
     let chain: ManualChain;
     let stack: KeeperStack;
     let custody: Custody;
 
-    before(async function () {
-      this.timeout(120_000);
-      chain = await startManualChain();
-    });
-
-    after(() => chain.close());
-
     beforeEach(async () => {
-      await chain.reset();
-      stack = await startKeepers(await open(), chain);
-      custody = custodyOf(chain, stack);
+      ({ chain, stack, custody } = await begin());
       await custody.mined(() => custody.as('owner').setWithdrawDelay(0n, GAS));
     });
 
@@ -133,5 +125,5 @@ forEachDatabase((name, open) =>
       expect(await balance('USDC')).to.equal('-0.000001');
       await custody.expectSound();
     });
-  }),
-);
+  });
+});

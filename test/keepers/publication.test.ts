@@ -7,31 +7,23 @@ import { readHalt } from '../../ledger/halts.js';
 import { fillWithLegs } from '../../ledger/reads.js';
 import { readSnapshot } from '../../ledger/ledger-log.js';
 import { VAULT } from '../../ledger/types.js';
-import { forEachDatabase } from '../support/db.js';
-import { startKeepers, startManualChain, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';
+import { startKeepers, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';
+import { forEachKeepers } from '../support/manual-suite.js';
 
 const WETH_UNITS = 10n ** 18n;
 
-forEachDatabase((name, open) =>
-  describe(`watcher and poster on a chain, ${name}`, () => {
+describe('watcher and poster on a chain', () => {
+  forEachKeepers((begin, open) => {
     let chain: ManualChain;
     let stack: KeeperStack;
     let maker1: Address;
     let maker2: Address;
 
-    before(async function () {
-      this.timeout(120_000);
-      chain = await startManualChain();
-      maker1 = chain.address('maker1');
-      maker2 = chain.address('maker2');
-    });
-
-    after(() => chain.close());
-
     beforeEach(async function () {
       this.timeout(60_000);
-      await chain.reset();
-      stack = await startKeepers(await open(), chain);
+      ({ chain, stack } = await begin());
+      maker1 = chain.address('maker1');
+      maker2 = chain.address('maker2');
       await chain.mine();
       await stack.watcher.scan();
     });
@@ -218,5 +210,5 @@ forEachDatabase((name, open) =>
       await stack.watcher.scan();
       expect(stack.watcher.status().halt?.code).to.equal('unexplained_curve');
     });
-  }),
-);
+  });
+});

@@ -10,34 +10,26 @@ import { appendOperatorRow } from '../../ledger/operator-log.js';
 import { listOutbox } from '../../ledger/outbox.js';
 import { fillSeqs } from '../../ledger/reads.js';
 import { CurveBook__factory, Entrypoint__factory } from '../../typechain-types/index.js';
-import { custodyOf, GAS, type Custody, type Send } from '../support/custody.js';
-import { forEachDatabase } from '../support/db.js';
+import { GAS, type Custody, type Send } from '../support/custody.js';
 import { forksOf, type Forks } from '../support/fork.js';
-import { startKeepers, startManualChain, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';
+import type { KeeperStack, ManualChain } from '../support/keeper-stack.js';
+import { forEachKeepers } from '../support/manual-suite.js';
 import { verifyDeps } from '../support/verify.js';
 
 /** One percent, the most that a taker can be charged. */
 const FEE_PPM = 10_000n;
 
-forEachDatabase((name, open) =>
-  describe(`what a reorganisation takes back, ${name}`, function () {
-    this.timeout(60_000);
+describe('what a reorganisation takes back', function () {
+  this.timeout(60_000);
+
+  forEachKeepers((begin) => {
     let chain: ManualChain;
     let stack: KeeperStack;
     let custody: Custody;
     let forks: Forks;
 
-    before(async function () {
-      this.timeout(120_000);
-      chain = await startManualChain();
-    });
-
-    after(() => chain.close());
-
     beforeEach(async () => {
-      await chain.reset();
-      stack = await startKeepers(await open(), chain);
-      custody = custodyOf(chain, stack);
+      ({ chain, stack, custody } = await begin());
       forks = forksOf(chain, stack);
       await custody.mined(() => custody.as('owner').setWithdrawDelay(0n, GAS));
     });
@@ -322,8 +314,8 @@ forEachDatabase((name, open) =>
       ]);
       await expectVerified(2);
     });
-  }),
-);
+  });
+});
 
 /** Of an exact output: the fee on the smallest gross amount that leaves so much of it. */
 function feeOn(netUnits: bigint): bigint {

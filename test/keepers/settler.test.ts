@@ -13,8 +13,8 @@ import { appendOperatorRow } from '../../ledger/operator-log.js';
 import { openSettlements } from '../../ledger/settlement-log.js';
 import { Custodian__factory } from '../../typechain-types/index.js';
 import { custodyOf, GAS, type Custody, type Send } from '../support/custody.js';
-import { forEachDatabase } from '../support/db.js';
-import { startKeepers, startManualChain, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';
+import { startKeepers, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';
+import { forEachKeepers } from '../support/manual-suite.js';
 import { verifyDeps } from '../support/verify.js';
 
 describe('plan of settlements', () => {
@@ -67,24 +67,16 @@ describe('plan of settlements', () => {
   });
 });
 
-forEachDatabase((name, open) =>
-  describe(`settler, ${name}`, function () {
-    this.timeout(60_000);
+describe('settler', function () {
+  this.timeout(60_000);
+
+  forEachKeepers((begin) => {
     let chain: ManualChain;
     let stack: KeeperStack;
     let custody: Custody;
 
-    before(async function () {
-      this.timeout(120_000);
-      chain = await startManualChain();
-    });
-
-    after(() => chain.close());
-
     beforeEach(async () => {
-      await chain.reset();
-      stack = await startKeepers(await open(), chain);
-      custody = custodyOf(chain, stack);
+      ({ chain, stack, custody } = await begin());
       await custody.mined();
     });
 
@@ -343,5 +335,5 @@ forEachDatabase((name, open) =>
       expect((await readHalt(stack.db.knex))?.code).to.equal('unexplained_settlement');
       expect((await stack.settler.round()).checkpointSeq).to.equal(null);
     });
-  }),
-);
+  });
+});

@@ -14,7 +14,7 @@ export type OpenTestDb = () => Promise<Db>;
  */
 export function forEachDatabase(declare: (name: string, open: OpenTestDb) => void): void {
   describe('on SQLite', () => {
-    const undo = cleanUp();
+    const undo: Undo = [];
     declare('SQLite', async () => {
       const folder = mkdtempSync(join(tmpdir(), 'curvebook-db-'));
       const db = await openDb(`sqlite:${join(folder, 'test.sqlite')}`);
@@ -24,12 +24,13 @@ export function forEachDatabase(declare: (name: string, open: OpenTestDb) => voi
       });
       return db;
     });
+    closeAfterEach(undo);
   });
 
   const url = process.env.DATABASE_URL;
   if (url === undefined || url === '') return;
   describe('on PostgreSQL', () => {
-    const undo = cleanUp();
+    const undo: Undo = [];
     declare('PostgreSQL', async () => {
       const schema = `test_${randomUUID().replaceAll('-', '')}`;
       const root = await openDb(url);
@@ -42,6 +43,7 @@ export function forEachDatabase(declare: (name: string, open: OpenTestDb) => voi
       });
       return db;
     });
+    closeAfterEach(undo);
   });
 }
 
@@ -52,11 +54,11 @@ export function locationOf(db: Db): { url: string; schema?: string } {
   return { url: `sqlite:${filename}` };
 }
 
-/** What a suite opened is closed after each of its tests, the newest first. */
-function cleanUp(): (() => Promise<void>)[] {
-  const undo: (() => Promise<void>)[] = [];
+type Undo = (() => Promise<void>)[];
+
+/** What a suite opened is closed after each of its tests, the newest first; declared last, so that what uses it is stopped before. */
+function closeAfterEach(undo: Undo): void {
   afterEach(async () => {
     for (let last = undo.pop(); last !== undefined; last = undo.pop()) await last();
   });
-  return undo;
 }

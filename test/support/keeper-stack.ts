@@ -36,7 +36,7 @@ export interface ManualChain {
   tokenAs(symbol: string, role: string): Contract;
   /** Mines everything that waits, dearest first. */
   mine(): Promise<void>;
-  /** Takes the chain back to where it was after the deployment, so that a fresh database can follow it. */
+  /** Takes the chain back to where it was after the deployment, so that a fresh database can follow it; its clock goes on. */
   reset(): Promise<void>;
   close(): Promise<void>;
 }
@@ -80,6 +80,10 @@ export async function startManualChain(marketCount = 1, options: { pools?: boole
     reset: async () => {
       await provider.send('evm_revert', [snapshot]);
       snapshot = (await provider.send('evm_snapshot', [])) as string;
+      // Each return adds the time since the snapshot to the chain's clock, which would run ahead of everybody else's.
+      const head = (await provider.getBlock('latest'))!.timestamp;
+      const nowSec = Math.floor(Date.now() / 1_000);
+      await provider.send('evm_setNextBlockTimestamp', [Math.max(head + 1, nowSec)]);
     },
     close: async () => {
       provider.destroy();

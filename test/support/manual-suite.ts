@@ -1,0 +1,75 @@
+/** Suites on a chain that mines when it is told to: one chain for both databases, an empty database and a stack of its own for each test. */
+import type { Wallet } from 'ethers';
+import type { ExecutorDeps } from '../../keepers/executor/executor.js';
+import type { SwapDeps } from '../../server/swap/deps.js';
+import { custodyOf, type Custody } from './custody.js';
+import { forEachDatabase, type OpenTestDb } from './db.js';
+import {
+  startKeepers,
+  startManualChain,
+  type KeeperOptions,
+  type KeeperStack,
+  type ManualChain,
+} from './keeper-stack.js';
+import { startSwapStack, type SwapStack } from './swap-stack.js';
+
+/** What a test of keepers has. */
+export interface KeeperTest {
+  chain: ManualChain;
+  stack: KeeperStack;
+  custody: Custody;
+}
+
+/**
+ * Declares the tests once per database, within a `describe`. `begin` takes the chain back and starts keepers on an empty database, which the
+ * test stops; `open` opens another one.
+ */
+export function forEachKeepers(
+  declare: (begin: (options?: KeeperOptions) => Promise<KeeperTest>, open: OpenTestDb) => void,
+): void {
+  onManualChain((chain, open) => {
+    const begin = async (options?: KeeperOptions): Promise<KeeperTest> => {
+      await chain().reset();
+      const stack = await startKeepers(await open(), chain(), options);
+      return { chain: chain(), stack, custody: custodyOf(chain(), stack) };
+    };
+    declare(begin, open);
+  });
+}
+
+/** What a test of swaps has. */
+export interface SwapTest {
+  chain: ManualChain;
+  stack: SwapStack;
+  /** Has tokens, of which Permit2 may take all, and no ETH. */
+  taker: Wallet;
+}
+
+/** What a test of swaps changes of the API and of the executor. */
+export type SwapChanges = [api?: Partial<SwapDeps>, executor?: Partial<ExecutorDeps>];
+
+/** The same with swap API and executor. */
+export function forEachSwapStack(declare: (begin: (...changes: SwapChanges) => Promise<SwapTest>) => void): void {
+  onManualChain((chain, open) => {
+    const begin = async (...changes: SwapChanges): Promise<SwapTest> => {
+      await chain().reset();
+      const stack = await startSwapStack(await open(), chain(), ...changes);
+      return { chain: chain(), stack, taker: chain().wallet('taker3') };
+    };
+    declare(begin);
+  });
+}
+
+/** `chain` is there once the tests run. */
+function onManualChain(declare: (chain: () => ManualChain, open: OpenTestDb) => void): void {
+  let chain: ManualChain;
+
+  before(async function () {
+    this.timeout(120_000);
+    chain = await startManualChain();
+  });
+
+  after(() => chain?.close());
+
+  forEachDatabase((_name, open) => declare(() => chain, open));
+}
