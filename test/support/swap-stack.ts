@@ -1,4 +1,5 @@
 /** The swap API and the executor over the keepers of a manual chain, every step of theirs taken when a test says so. */
+import { expect } from 'chai';
 import type { HDNodeWallet, Wallet } from 'ethers';
 import { Contract } from 'ethers';
 import { pino } from 'pino';
@@ -54,6 +55,10 @@ export interface OrderAnswer {
   attempts: { result: string; code: string | null; txHashes: Hex[] }[];
 }
 
+export interface ErrorAnswer {
+  error: { code: string; message: string };
+}
+
 export interface Answer<T> {
   status: number;
   body: T;
@@ -73,6 +78,10 @@ export interface SwapStack {
   request<T>(method: string, path: string, body?: unknown): Promise<Answer<T>>;
   token(symbol: string): Address;
   balanceOf(symbol: string, account: string): Promise<bigint>;
+  /** The status, code and message of a refusal; anything else throws. */
+  refused(method: string, path: string, body: unknown): Promise<[status: number, code: string, message: string]>;
+  /** Has maker1 quote 20 WETH a side, ten cents from 2,500 USDC, and the curve posted. */
+  makeMarket(): Promise<void>;
   /** A quote of `from`, by default an own-liquidity sale; throws unless it is answered with 200. */
   quote(from: string, change: object): Promise<QuoteAnswer>;
   submit(
@@ -221,6 +230,11 @@ export async function startSwapStack(
     return { status: response.status, body: answer as T, headers: response.headers };
   }
 
+  async function mineAndScan(): Promise<void> {
+    await chain.mine();
+    await keepers.watcher.scan();
+  }
+
   const token = (symbol: string): Address =>
     manifest.tokens.find((one) => one.symbol === symbol)!.address.toLowerCase() as Address;
 
@@ -245,6 +259,20 @@ export async function startSwapStack(
       const abi = ['function balanceOf(address) view returns (uint256)'];
       return new Contract(token(symbol), abi, chain.provider).getFunction('balanceOf')(account) as Promise<bigint>;
     },
+    async refused(method, path, body) {
+      const { status, body: answer } = await request<ErrorAnswer>(method, path, body);
+      expect(answer, JSON.stringify(answer)).to.have.keys('error');
+      return [status, answer.error.code, answer.error.message];
+    },
+    async makeMarket() {
+      await mineAndScan();
+      await keepers.order(chain.address('maker1'), [
+        { side: 'ask', priceTicks: 250_010n, sizeLots: 200_000n },
+        { side: 'bid', priceTicks: 249_990n, sizeLots: 200_000n },
+      ]);
+      await keepers.poster.round();
+      await mineAndScan();
+    },
     async quote(from, overrides) {
       const answer = await request<QuoteAnswer>('POST', '/quote', {
         chainId: manifest.chainId,
@@ -266,8 +294,7 @@ export async function startSwapStack(
     },
     async land() {
       await executor.round();
-      await chain.mine();
-      await keepers.watcher.scan();
+      await mineAndScan();
     },
     async restartExecutor(wrap) {
       [executor, outbox] = await startExecutor(wrap);
