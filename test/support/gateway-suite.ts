@@ -1,4 +1,4 @@
-import type { Db } from '../../ledger/types.js';
+import type { Db, Writer } from '../../ledger/types.js';
 import type { GatewayConfig } from '../../server/orders/types.js';
 import type { StreamLimits } from '../../server/stream/limits.js';
 import { freshDatabase, post, seed, signRequest, startGateway } from './gateway.js';
@@ -9,9 +9,16 @@ export interface GatewaySuite {
   readonly kind: 'sqlite' | 'pg';
   readonly db: Db;
   readonly running: RunningGateway;
-  start(change?: Partial<GatewayConfig>, limits?: Partial<StreamLimits>): Promise<RunningGateway>;
+  /** `wrap` may interfere with the gateway's writer. */
+  start(
+    change?: Partial<GatewayConfig>,
+    limits?: Partial<StreamLimits>,
+    wrap?: (writer: Writer) => Writer,
+  ): Promise<RunningGateway>;
   /** Stops the gateway, closes the database, and starts on it again. */
   restart(): Promise<RunningGateway>;
+  /** Another connection to the same database, which the test closes. */
+  open(): Promise<Db>;
   nextNonce(): number;
   /** Sends an action signed by the key and returns the JSON reply. */
   act(index: number, action: object, options?: ActOptions): Promise<Reply>;
@@ -53,9 +60,9 @@ function declareOn(kinds: ('sqlite' | 'pg')[], name: string, declare: (suite: Ga
           if (running === null) throw new Error('start the gateway first');
           return running;
         },
-        async start(change = {}, limits = {}) {
+        async start(change = {}, limits = {}, wrap = undefined) {
           config = change;
-          running = await startGateway(db, undefined, config, limits);
+          running = await startGateway(db, wrap, config, limits);
           return running;
         },
         async restart() {
@@ -65,6 +72,7 @@ function declareOn(kinds: ('sqlite' | 'pg')[], name: string, declare: (suite: Ga
           running = await startGateway(db, undefined, config);
           return running;
         },
+        open: () => database.open(),
         nextNonce: () => (nonce = Math.max(nonce + 1, Date.now())),
         async act(index, action, options = {}) {
           const request = signRequest(action, index, options.nonce ?? suite.nextNonce(), options);
