@@ -10,7 +10,7 @@ import type { HardhatPlugin } from 'hardhat/types/plugins';
 const solcPath = createRequire(import.meta.url).resolve('solc/soljson.js');
 
 const root = fileURLToPath(new URL('.', import.meta.url));
-/** Coverage works on a marked copy of contracts and tests, and keeps its artifacts apart. */
+/** Coverage works on a marked copy of contracts and tests, and keeps its artifacts and types, which hold marked code, apart. */
 const solidityRoot = join(root, process.env['SOLIDITY_ROOT'] ?? '');
 const solidityTests = join(solidityRoot, 'test', 'solidity');
 
@@ -84,7 +84,7 @@ export default defineConfig({
       invariant: { runs: runs.invariant, depth: runs.depth, failOnRevert: true },
     },
   },
-  typechain: { outDir: './typechain-types' },
+  typechain: { outDir: join(solidityRoot, 'typechain-types') },
   networks: {
     /** In-process chain of tests; the sandbox's chain is the same one behind HTTP. */
     default: { type: 'edr-simulated', chainType: 'generic', chainId: 8453, hardfork: 'prague' },

@@ -46,7 +46,7 @@ const { code, output } = await run(process.execPath, [hardhat, 'test', 'solidity
 });
 if (code !== 0) {
   process.stdout.write(output);
-  say('the tests failed');
+  say(`the tests ended with code ${code}`);
   process.exit(1);
 }
 
