@@ -1,18 +1,28 @@
 #!/usr/bin/env node
 /**
- * `npm run smt`: the claims of test/smt/Proofs.sol, proved for every input by the compiler's model checker with z3. Without z3 (Debian: the
- * package of that name) it says so and does nothing. Fails when a claim is refuted; one that is not decided in time is named.
+ * `npm run smt`: the claims of test/smt/, proved for every input by the compiler's model checker with z3, about the functions of contracts/
+ * themselves. Without z3 (Debian: the package of that name) it says so and does nothing.
+ *
+ * Fails when a claim is refuted, names those that are not decided in time. `--only Amounts` takes the claims of one contract.
+ *
+ * `--mistakes` sees that the claims can fail: it puts the mistakes of scripts/smt/mistakes.mjs into the contracts, one after the other, and
+ * fails unless each of them is refuted, and unless something false is refuted at the end of each claim, as it is not where nothing gets to.
  */
-import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
+import { parseArgs } from 'node:util';
 import { projectRoot, say } from './console.mjs';
 import { ensureInstalled } from './install.mjs';
 import { ensureNode } from './node-version.mjs';
 
-const TIMEOUT_MS = 20_000;
-const FILE = 'test/smt/Proofs.sol';
+const FOLDER = 'test/smt';
+const TIMEOUT_SEC = 60;
+/** What refutes nothing at once is as good as undecided where only `proved` is of interest. */
+const SHORT_TIMEOUT_SEC = 3;
 
 await ensureNode();
 await ensureInstalled();
@@ -20,56 +30,114 @@ if (spawnSync('z3', ['--version']).status !== 0) {
   say('skipped: z3 absent');
   process.exit(0);
 }
-const require = createRequire(import.meta.url);
-const solc = require('solc');
-const smtSolver = require('solc/smtsolver');
-const { smtCallback } = require('solc/smtchecker');
+const solc = createRequire(import.meta.url)('solc');
+const { check } = await import('./smt/checker.mjs');
+const { MISTAKES } = await import('./smt/mistakes.mjs');
+const { FUNCTION, sourcesOf } = await import('./smt/sources.mjs');
+const { values } = parseArgs({ options: { only: { type: 'string' }, mistakes: { type: 'boolean' } } });
 
-const text = readFileSync(join(projectRoot, FILE), 'utf8');
-const claims = [...text.matchAll(/function (\w+)\(/g)].map(([, name]) => name);
-const input = {
-  language: 'Solidity',
-  sources: { [FILE]: { content: text } },
-  settings: {
-    modelChecker: {
-      contracts: { [FILE]: ['Proofs'] },
-      // No claim has a loop or reads storage, so that bounded checking decides all of it; horn clauses leave the divisions undecided.
-      engine: 'bmc',
-      targets: ['assert', 'underflow', 'overflow', 'divByZero'],
-      solvers: ['smtlib2'],
-      timeout: TIMEOUT_MS,
-      showProvedSafe: true,
-      showUnproved: true,
-    },
-    outputSelection: { [FILE]: { Proofs: ['abi'] } },
-  },
-};
-const output = JSON.parse(
-  solc.compile(JSON.stringify(input), {
-    import: (path) => {
-      const file = join(projectRoot, path);
-      return existsSync(file) ? { contents: readFileSync(file, 'utf8') } : { error: `no such file: ${path}` };
-    },
-    smtSolver: smtCallback(
-      smtSolver.smtSolver,
-      smtSolver.availableSolvers.find(({ command }) => command === 'z3'),
-    ),
-  }),
-);
-const checks = { proved: 0, undecided: 0, refuted: 0 };
-for (const { message, formattedMessage, severity } of output.errors ?? []) {
-  if (severity === 'error') throw new Error(formattedMessage);
-  const verdict = /is safe!/.test(message)
-    ? 'proved'
-    : /happens here/.test(message)
-      ? 'refuted'
-      : /might happen here/.test(message)
-        ? 'undecided'
-        : undefined;
-  if (verdict !== undefined) ++checks[verdict];
-  if (verdict !== 'proved' && !/BMC engine .* deprecated/.test(message)) say(formattedMessage.trim());
+const claims = readdirSync(join(projectRoot, FOLDER)).flatMap((file) => {
+  const path = `${FOLDER}/${file}`;
+  const text = readFileSync(join(projectRoot, path), 'utf8');
+  const [, contract] = /^contract (\w+)/m.exec(text) ?? [];
+  return contract === undefined || (values.only ?? contract) !== contract ? [] : [{ path, contract, text }];
+});
+const tally = ({ proved, undecided, refuted }) =>
+  `${proved} checks proved, ${undecided} not decided in time, ${refuted} refuted`;
+
+/** A contract once for each of its claims, with what it does not call left out: the compiler says all that it reads in each query. */
+function apart({ path, contract, text }) {
+  const start = text.indexOf(`contract ${contract} {`);
+  const [helpers, body] = [text.slice(0, start), text.slice(start)];
+  const kept = (part, isKept) =>
+    part.replace(FUNCTION, (all, name) => (isKept(all, name) ? all : all.replace(/[^\n]/g, '')));
+  const isClaim = (all) => /\) external /.test(all);
+  return [...body.matchAll(FUNCTION)]
+    .filter(([all]) => isClaim(all))
+    .map(([claim, name]) => ({
+      path,
+      contract,
+      name,
+      text:
+        kept(helpers, (_, each) => claim.includes(`Steps.${each}(`)) +
+        kept(body, (all, each) => each === name || (!isClaim(all) && claim.includes(`${each}(`))),
+    }));
 }
-say(
-  `${claims.length} claims: ${checks.proved} checks proved, ${checks.undecided} not decided in time, ${checks.refuted} refuted`,
-);
-process.exitCode = checks.refuted === 0 && checks.proved > 0 ? 0 : 1;
+
+const TALLY = /(?<proved>\d+) checks proved, (?<undecided>\d+) not decided in time, (?<refuted>\d+) refuted/;
+
+const isSound =
+  values.mistakes === true ? findsMistakes() : claims.length === 1 ? provesOne(claims[0]) : await provesAll();
+process.exitCode = isSound ? 0 : 1;
+
+/** Checks one contract of claims, and says what is not proved. */
+function provesOne(each) {
+  const open = sourcesOf(solc);
+  const counts = { proved: 0, undecided: 0, refuted: 0 };
+  for (const claim of apart(each)) {
+    for (const { verdict, text } of check(solc, { ...claim, open, timeoutSec: TIMEOUT_SEC })) {
+      ++counts[verdict];
+      if (verdict !== 'proved') say(text);
+    }
+  }
+  say(`${each.contract}: ${tally(counts)}`);
+  return counts.proved > 0 && counts.refuted === 0;
+}
+
+/** Checks each contract in a process of its own, as many at a time as there are cores. */
+async function provesAll() {
+  const total = { proved: 0, undecided: 0, refuted: 0 };
+  const left = [...claims];
+  let isSound = left.length > 0;
+  async function work() {
+    for (let each = left.shift(); each !== undefined; each = left.shift()) {
+      const child = spawn(process.execPath, [process.argv[1], '--only', each.contract], {
+        stdio: ['ignore', 'inherit', 'pipe'],
+      });
+      const [chunks, [code]] = await Promise.all([child.stderr.toArray(), once(child, 'close')]);
+      const text = Buffer.concat(chunks).toString();
+      process.stderr.write(text);
+      const counts = TALLY.exec(text)?.groups;
+      isSound &&= code === 0 && counts !== undefined;
+      for (const key of Object.keys(total)) total[key] += Number.parseInt(counts?.[key] ?? '0', 10);
+    }
+  }
+  await Promise.all(Array.from({ length: availableParallelism() }, work));
+  say(`${claims.length} contracts of claims: ${tally(total)}`);
+  return isSound;
+}
+
+/** Whether an assertion of something false would be proved at the end of a claim, as nothing gets there. */
+function isVacuous({ path, contract, text }, open) {
+  const bare = text.replace(/\bassert\([^;]*;/g, (all) => `{${all.replace(/[^\n]/g, '')}}`);
+  const end = bare.lastIndexOf('\n    }\n');
+  const falsified = `${bare.slice(0, end)} assert(false);${bare.slice(end)}`;
+  const place = `${path}:${bare.slice(0, end).split('\n').length}`;
+  const found = check(solc, { path, contract, text: falsified, open, timeoutSec: SHORT_TIMEOUT_SEC });
+  return found.some((each) => each.verdict === 'proved' && each.place === place);
+}
+
+function findsMistakes() {
+  let missed = 0;
+  const sources = sourcesOf(solc);
+  for (const claim of claims.flatMap(apart)) {
+    if (!isVacuous(claim, sources)) continue;
+    ++missed;
+    say(`holds of nothing: ${claim.contract}.${claim.name}`);
+  }
+  for (const { path, correct, wrong, contract } of MISTAKES) {
+    const each = claims.find((candidate) => candidate.contract === contract);
+    if (each === undefined) continue;
+    const open = sourcesOf(solc, (file, text) => {
+      if (file !== path) return text;
+      if (text.split(correct).length !== 2) throw new Error(`not once in ${path}: ${correct}`);
+      return text.replace(correct, () => wrong);
+    });
+    const refuted = apart(each).find((claim) =>
+      check(solc, { ...claim, open, timeoutSec: SHORT_TIMEOUT_SEC }).some(({ verdict }) => verdict === 'refuted'),
+    );
+    if (refuted === undefined) ++missed;
+    say(`${refuted === undefined ? 'MISSED' : `refuted by ${contract}.${refuted.name}`}: ${wrong}`);
+  }
+  return missed === 0;
+}

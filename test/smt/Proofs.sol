@@ -1,18 +1,8 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.28;
 
-import {TakerFees} from "../../contracts/libraries/TakerFees.sol";
-
-/// @notice What the model checker shall prove for every input, not for samples. Each function is one claim.
+/// @notice Arithmetic on which the rest builds, as formulas. Each function is one claim.
 contract Proofs {
-    /// @dev A fee is never more than its share, nor as much as the gross.
-    function feeIsAtMostOnePercent(uint256 gross, uint256 rate) external pure {
-        require(gross < 2 ** 128 && rate <= 10_000);
-        uint256 fee = TakerFees.feeOf(gross, rate);
-        assert(fee * 1_000_000 <= gross * rate);
-        assert(fee <= gross);
-    }
-
     /// @dev A cost counted in parts, rounded up each time, is never below the cost of the whole.
     function ceilsNeverGain(uint256 a, uint256 b, uint256 d) external pure {
         require(a < 2 ** 200 && b < 2 ** 200 && d > 0 && d < 2 ** 68);
