@@ -1,11 +1,13 @@
 /** Posted curves from the logs alone, and what is wrong with a record that the logs do not give again. */
 import { buildCurve } from '../core/curve/build.js';
+import { exactKnots } from '../core/curve/carry.js';
 import { checkCurve } from '../core/curve/check.js';
 import { COMPRESSION } from '../core/curve/compress.js';
+import { sideLevels } from '../core/curve/levels.js';
 import { wordChanges, type PostRecord } from '../core/curve/post.js';
 import { decodeSide, VOLUME_MODULUS, wordsHash } from '../core/curve/words.js';
-import { snapshotHash } from '../core/snapshot.js';
-import type { Hex, Market, MarketSnapshot } from '../core/types.js';
+import { snapshotHash, snapshotSide } from '../core/snapshot.js';
+import type { Hex, Market, MarketSnapshot, Side } from '../core/types.js';
 import { readPublication } from './publication-log.js';
 import { SnapshotMismatchError, type SnapshotStore } from './snapshots.js';
 import type { Publication, Queryable } from './types.js';
@@ -56,7 +58,7 @@ export async function rebuildPublication(
   if (market === undefined) throw fault('snapshot', 'its market is not listed');
   const snapshot = await snapshotOf(q, deps.snapshots, publication);
   checkWords(market, snapshot, publication, fault);
-  return { snapshot, record: await recordOf(q, market, publication, fault) };
+  return { snapshot, record: await recordOf(q, market, publication, snapshot, fault) };
 }
 
 /**
@@ -78,7 +80,7 @@ export async function checkFoldedPublication(
   }
   if (stored === null) checkWordsHash(publication, fault);
   else checkWords(market, stored, publication, fault);
-  await recordOf(q, market, publication, fault);
+  await recordOf(q, market, publication, stored, fault);
 }
 
 async function snapshotOf(q: Queryable, snapshots: SnapshotStore, publication: Publication): Promise<MarketSnapshot> {
@@ -110,10 +112,23 @@ function checkWordsHash({ askWords, bidWords, wordsHash: recorded }: Publication
   if (hash !== recorded) throw fault('words_hash', `its words hash to ${hash}, not ${recorded}`);
 }
 
-async function recordOf(q: Queryable, market: Market, publication: Publication, fault: Fault): Promise<PostRecord> {
+async function recordOf(
+  q: Queryable,
+  market: Market,
+  publication: Publication,
+  book: MarketSnapshot | null,
+  fault: Fault,
+): Promise<PostRecord> {
   const { seq, baseSeq, kind, deadlineSec, askWords, bidWords } = publication;
   const head = { marketId: market.id, seq, deadlineSec };
-  const volumes = { snapAskUnits: publication.askVolumeUnits, snapBidUnits: publication.bidVolumeUnits };
+  const exact = (side: Side, words: readonly bigint[]): number =>
+    book === null ? 0 : exactKnots(market, sideLevels(side, snapshotSide(book, side)), decodeSide(market, side, words));
+  const volumes = {
+    snapAskUnits: publication.askVolumeUnits,
+    snapBidUnits: publication.bidVolumeUnits,
+    exactAskKnots: exact('ask', askWords),
+    exactBidKnots: exact('bid', bidWords),
+  };
   if (kind === 'full') return { kind, ...head, ...volumes, askWords, bidWords };
   const base = await readPublication(q, publication.market, baseSeq);
   if (base === null) throw fault('base', `it builds on ${baseSeq}, which is missing`);

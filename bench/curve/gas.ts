@@ -101,6 +101,8 @@ async function recordsOf(
     deadlineSec: timestampSec + TTL_SEC,
     snapAskUnits: 10n ** 20n + 123_456_789n,
     snapBidUnits: 10n ** 20n + 987_654_321n,
+    exactAskKnots: 1,
+    exactBidKnots: 1,
     // Another mantissa in the last knot of a word.
     askWords: askWords.map((word, i) => (i < askWords.length - changed ? word : word ^ (1n << 20n))),
     bidWords,

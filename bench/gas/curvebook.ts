@@ -113,6 +113,8 @@ async function fullRecord(venue: Venue, pair: Pair, knots: number, deadlineSec: 
     deadlineSec,
     snapAskUnits: state.cumAsk,
     snapBidUnits: state.cumBid,
+    exactAskKnots: 1,
+    exactBidKnots: 1,
     askWords: sideWords(true, knots, seq),
     bidWords: sideWords(false, knots, seq),
   };

@@ -1,4 +1,5 @@
 import type { Hex, Market, MarketSnapshot, Segment, Side } from '../types.js';
+import { exactKnots } from './carry.js';
 import { checkCurve, CurveCheckError } from './check.js';
 import { chooseKnotStep, compressSide, type KnotPolicy, type KnotStep } from './compress.js';
 import { CurveError } from './errors.js';
@@ -11,6 +12,9 @@ export interface BuiltCurve {
   bidWords: bigint[];
   asks: Segment[];
   bids: Segment[];
+  /** Leading segments that equal the book, as a post names them. */
+  exactAskKnots: number;
+  exactBidKnots: number;
   wordsHash: Hex;
   /** Lots of the snapshot that the curve does not offer. */
   askLeftOutLots: bigint;
@@ -30,8 +34,9 @@ export function buildCurve(market: Market, snapshot: MarketSnapshot, knots: Curv
   }
   const [askKnots, bidKnots] =
     'maxKnots' in knots ? [knots.maxKnots, knots.maxKnots] : [knots.askKnots, knots.bidKnots];
-  const ask = compressSide(market, 'ask', sideLevels('ask', snapshot.asks), askKnots);
-  const bid = compressSide(market, 'bid', sideLevels('bid', snapshot.bids), bidKnots);
+  const [askLevels, bidLevels] = [sideLevels('ask', snapshot.asks), sideLevels('bid', snapshot.bids)];
+  const ask = compressSide(market, 'ask', askLevels, askKnots);
+  const bid = compressSide(market, 'bid', bidLevels, bidKnots);
   const violations = checkCurve(market, snapshot, { asks: ask.segments, bids: bid.segments });
   if (violations.length > 0) throw new CurveCheckError(violations);
   return {
@@ -39,6 +44,8 @@ export function buildCurve(market: Market, snapshot: MarketSnapshot, knots: Curv
     bidWords: bid.words,
     asks: ask.segments,
     bids: bid.segments,
+    exactAskKnots: exactKnots(market, askLevels, ask.segments),
+    exactBidKnots: exactKnots(market, bidLevels, bid.segments),
     wordsHash: wordsHash(ask.words, bid.words),
     askLeftOutLots: ask.leftOutLots,
     bidLeftOutLots: bid.leftOutLots,

@@ -18,11 +18,19 @@ interface PostHead {
   deadlineSec: number;
 }
 
-/** A new curve. Volumes are cumulative base units taken that the snapshot already reflects; they go on-chain modulo 2^92. */
-export interface FullPost extends PostHead {
-  kind: 'full';
+/** What full and partial posts say of the snapshot behind the curve, as it stands after the post. */
+interface PostSnapshot {
+  /** Cumulative base units taken that the snapshot already reflects; they go on-chain modulo 2^92. */
   snapAskUnits: bigint;
   snapBidUnits: bigint;
+  /** Leading segments of each side that equal the book, 0..15: what was taken since the cut is not raised within them. */
+  exactAskKnots: number;
+  exactBidKnots: number;
+}
+
+/** A new curve. */
+export interface FullPost extends PostHead, PostSnapshot {
+  kind: 'full';
   askWords: readonly bigint[];
   bidWords: readonly bigint[];
 }
@@ -36,12 +44,10 @@ export interface TouchPost extends PostHead {
 /** What may become of the words of a side, best first: null stays as it is, and so does all beyond the end. */
 export type WordChanges = readonly (bigint | null)[];
 
-/** The live curve `baseSeq` with some words exchanged. Volumes as in a full post. */
-export interface PartialPost extends PostHead {
+/** The live curve `baseSeq` with some words exchanged. */
+export interface PartialPost extends PostHead, PostSnapshot {
   kind: 'partial';
   baseSeq: number;
-  snapAskUnits: bigint;
-  snapBidUnits: bigint;
   askChanges: WordChanges;
   bidChanges: WordChanges;
 }
@@ -72,17 +78,17 @@ function encodeRecord(record: PostRecord): string {
   return head + base + (record.kind === 'partial' ? partialBody(record) : '');
 }
 
-function fullBody({ snapAskUnits, snapBidUnits, askWords, bidWords }: FullPost): string {
+function fullBody({ askWords, bidWords, ...snapshot }: FullPost): string {
   checkWordCounts(askWords, bidWords);
   const counts = askWords.length * 16 + bidWords.length;
-  return volumesAndNibbles(snapAskUnits, snapBidUnits, counts) + wordsHex([...askWords, ...bidWords]);
+  return snapshotAndNibbles(snapshot, counts) + wordsHex([...askWords, ...bidWords]);
 }
 
-function partialBody({ snapAskUnits, snapBidUnits, askChanges, bidChanges }: PartialPost): string {
+function partialBody({ askChanges, bidChanges, ...snapshot }: PartialPost): string {
   checkWordCounts(askChanges, bidChanges);
   const masks = maskOf(askChanges) * 16 + maskOf(bidChanges);
   const changed = [...askChanges, ...bidChanges].filter((word) => word !== null);
-  return volumesAndNibbles(snapAskUnits, snapBidUnits, masks) + wordsHex(changed);
+  return snapshotAndNibbles(snapshot, masks) + wordsHex(changed);
 }
 
 function checkWordCounts(...sides: (readonly unknown[])[]): void {
@@ -96,8 +102,14 @@ const maskOf = (changes: WordChanges): number =>
 
 const wordsHex = (words: readonly bigint[]): string => words.map((word) => bigHex(word, 32)).join('');
 
-const volumesAndNibbles = (snapAskUnits: bigint, snapBidUnits: bigint, nibbles: number): string =>
-  bigHex(snapAskUnits % VOLUME_MODULUS, 12) + bigHex(snapBidUnits % VOLUME_MODULUS, 12) + bigHex(BigInt(nibbles), 1);
+const snapshotAndNibbles = (snapshot: PostSnapshot, nibbles: number): string =>
+  snapshotHex(snapshot.snapAskUnits, snapshot.exactAskKnots) +
+  snapshotHex(snapshot.snapBidUnits, snapshot.exactBidKnots) +
+  bigHex(BigInt(nibbles), 1);
+
+/** The count of exact segments in the four bits above a volume. */
+const snapshotHex = (volumeUnits: bigint, exactKnots: number): string =>
+  bigHex(BigInt(exactKnots) * VOLUME_MODULUS + (volumeUnits % VOLUME_MODULUS), 12);
 
 /** The changes that turn the words of a side into others, as a partial post needs them: an emptied side is a zero first word. */
 export function wordChanges(before: readonly bigint[], after: readonly bigint[]): WordChanges {
@@ -154,11 +166,17 @@ export function decodePost(data: Hex): DecodedPost {
     if (kind !== KINDS.full && kind !== KINDS.partial)
       throw new CurveError('malformed_post', `record at byte ${recordAt} has the unknown kind ${kind}`);
     const baseSeq = kind === KINDS.partial ? int(4) : 0;
-    const volumes = { snapAskUnits: BigInt(hex(12)), snapBidUnits: BigInt(hex(12)) };
+    const [ask, bid] = [BigInt(hex(12)), BigInt(hex(12))];
+    const snapshot: PostSnapshot = {
+      snapAskUnits: ask % VOLUME_MODULUS,
+      snapBidUnits: bid % VOLUME_MODULUS,
+      exactAskKnots: toSafeInt(ask / VOLUME_MODULUS),
+      exactBidKnots: toSafeInt(bid / VOLUME_MODULUS),
+    };
     const nibbles = int(1);
     const [high, low] = [nibbles >> 4, nibbles & 15];
-    if (kind === KINDS.full) return { kind: 'full', ...head, ...volumes, askWords: words(high), bidWords: words(low) };
-    return { kind: 'partial', ...head, baseSeq, ...volumes, askChanges: changes(high), bidChanges: changes(low) };
+    if (kind === KINDS.full) return { kind: 'full', ...head, ...snapshot, askWords: words(high), bidWords: words(low) };
+    return { kind: 'partial', ...head, baseSeq, ...snapshot, askChanges: changes(high), bidChanges: changes(low) };
   };
   const block = { number: int(6), hash: hex(HASH_BYTES) };
   const records: PostRecord[] = [];

@@ -155,8 +155,16 @@ function postOf(
 ): Curve {
   const knots = chooseCurveKnots(snapshot, options.knots);
   const { askWords, bidWords, wordsHash, ...curve } = buildCurve(market, snapshot, knots);
-  const volumes = { snapAskUnits: snapshot.askVolumeUnits, snapBidUnits: snapshot.bidVolumeUnits };
-  const full: FullPost = { kind: 'full', ...head, ...volumes, askWords, bidWords };
+  const full: FullPost = {
+    kind: 'full',
+    ...head,
+    snapAskUnits: snapshot.askVolumeUnits,
+    snapBidUnits: snapshot.bidVolumeUnits,
+    exactAskKnots: curve.exactAskKnots,
+    exactBidKnots: curve.exactBidKnots,
+    askWords,
+    bidWords,
+  };
   return {
     record: before === null ? full : cheaperPost(block, full, before.publication),
     words: { askWords, bidWords, wordsHash, ...knots, compression: COMPRESSION },

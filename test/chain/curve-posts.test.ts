@@ -92,6 +92,8 @@ describe('curves on-chain are those that were built', function () {
     deadlineSec,
     snapAskUnits: 0n,
     snapBidUnits: 0n,
+    exactAskKnots: built.exactAskKnots,
+    exactBidKnots: built.exactBidKnots,
     askWords: built.askWords,
     bidWords: built.bidWords,
   });

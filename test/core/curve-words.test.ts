@@ -133,6 +133,8 @@ describe('core/curve/post', () => {
     deadlineSec: 0x12345678,
     snapAskUnits: 1n,
     snapBidUnits: 2n ** 92n + 7n,
+    exactAskKnots: 15,
+    exactBidKnots: 0,
     askWords: [1n, 2n],
     bidWords: [3n],
   };
@@ -145,21 +147,30 @@ describe('core/curve/post', () => {
     baseSeq: 6,
     snapAskUnits: 4n,
     snapBidUnits: 2n ** 92n + 5n,
+    exactAskKnots: 0,
+    exactBidKnots: 3,
     askChanges: [null, 0x11n, null, 0x12n],
     bidChanges: [0x13n],
   };
 
   it('writes records byte by byte as documented', () => {
     const word = (value: string): string => value.padStart(64, '0');
-    const volume = (value: string): string => value.padStart(24, '0');
+    const volume = (value: string, exact = '0'): string => exact + value.padStart(23, '0');
     const reference = '000000010203' + '0123456789abcdef01234567';
-    const first = `01${'ab'.repeat(32)}0000000512345678${volume('1')}${volume('7')}21${word('1')}${word('2')}${word('3')}`;
+    const first = `01${'ab'.repeat(32)}0000000512345678${volume('1', 'f')}${volume('7')}21${word('1')}${word('2')}${word('3')}`;
     const second = `02${'ab'.repeat(32)}000000060000000900000005`;
     const masks = ((0b1010 << 4) | 0b0001).toString(16);
-    const volumes = `${volume('4')}${volume('5')}`;
+    const volumes = `${volume('4')}${volume('5', '3')}`;
     const third =
       `03${'ab'.repeat(32)}000000070000000a00000006${volumes}${masks}` + `${word('11')}${word('12')}${word('13')}`;
     expect(encodePost(block, [full, touch, partial])).to.equal(`0x${reference}${first}${second}${third}`);
+  });
+
+  it('refuses a count of exact segments that has no place', () => {
+    for (const exactAskKnots of [16, -1]) {
+      const post = { ...full, exactAskKnots } as PostRecord;
+      expect(codeOf(() => encodePost(block, [post]))).to.equal('field_overflow');
+    }
   });
 
   it('has the size on which the gas of a post is reckoned', () => {
@@ -181,6 +192,8 @@ describe('core/curve/post', () => {
         deadlineSec: fc.nat(2 ** 31 - 1),
         snapAskUnits: uint(92n),
         snapBidUnits: uint(92n),
+        exactAskKnots: fc.nat(15),
+        exactBidKnots: fc.nat(15),
         askWords: sides,
         bidWords: sides,
       }),
@@ -199,6 +212,8 @@ describe('core/curve/post', () => {
         baseSeq: fc.nat(2 ** 31 - 1),
         snapAskUnits: uint(92n),
         snapBidUnits: uint(92n),
+        exactAskKnots: fc.nat(15),
+        exactBidKnots: fc.nat(15),
         askChanges: changes,
         bidChanges: changes,
       }),

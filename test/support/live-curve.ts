@@ -18,6 +18,8 @@ export async function postFirstCurve({ curveBook }: Pick<Contracts, 'curveBook'>
     deadlineSec: block.timestamp + 60,
     snapAskUnits: 0n,
     snapBidUnits: 0n,
+    exactAskKnots: 0,
+    exactBidKnots: 0,
     askWords: packSide({ shift: 8n, basePrice: 300_001n, knots }),
     bidWords: packSide({ shift: 8n, basePrice: 300_000n, knots }),
   };

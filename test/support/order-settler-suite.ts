@@ -90,6 +90,8 @@ export function orderSettlerSuite() {
       deadlineSec: head.timestamp + 50,
       snapAskUnits: 0n,
       snapBidUnits: 0n,
+      exactAskKnots: 0,
+      exactBidKnots: 0,
       askWords,
       bidWords,
     };
