@@ -102,7 +102,12 @@ function checkWords(market: Market, snapshot: MarketSnapshot, publication: Publi
     throw fault('words', `the book gives words ${made.wordsHash}, recorded are ${hash}`);
   }
   checkWordsHash(publication, fault);
-  const curve = { asks: decodeSide(market, 'ask', askWords), bids: decodeSide(market, 'bid', bidWords) };
+  const curve = {
+    asks: decodeSide(market, 'ask', askWords),
+    bids: decodeSide(market, 'bid', bidWords),
+    exactAskKnots: 0,
+    exactBidKnots: 0,
+  };
   const [violation] = checkCurve(market, snapshot, curve);
   if (violation !== undefined) throw fault('check', `${violation.code}: ${violation.message}`);
 }

@@ -1,5 +1,5 @@
 /** What is measured of a side: how far its curve is from it, and how long making and checking it takes. */
-import { checkCurve } from '../../core/curve/check.js';
+import { checkCurve, type PostedSides } from '../../core/curve/check.js';
 import { compressSide } from '../../core/curve/compress.js';
 import { costPoints, type CostPoint } from '../../core/curve/error.js';
 import type { Level } from '../../core/curve/levels.js';
@@ -122,5 +122,9 @@ function snapshotOf(side: Side, levels: readonly Level[]): MarketSnapshot {
   return side === 'ask' ? { ...empty, asks: orders } : { ...empty, bids: orders };
 }
 
-const sidesOf = (side: Side, segments: Segment[]) =>
-  side === 'ask' ? { asks: segments, bids: [] } : { asks: [], bids: segments };
+const sidesOf = (side: Side, segments: Segment[]): PostedSides => ({
+  asks: side === 'ask' ? segments : [],
+  bids: side === 'bid' ? segments : [],
+  exactAskKnots: 0,
+  exactBidKnots: 0,
+});

@@ -1,20 +1,17 @@
 import type { Hex, Market, MarketSnapshot, Segment, Side } from '../types.js';
 import { exactKnots } from './carry.js';
-import { checkCurve, CurveCheckError } from './check.js';
+import { checkCurve, CurveCheckError, type PostedSides } from './check.js';
 import { chooseKnotStep, compressSide, type KnotPolicy, type KnotStep } from './compress.js';
 import { CurveError } from './errors.js';
 import { sideLevels, type Level } from './levels.js';
 import { wordsHash } from './words.js';
 
 /** A curve ready to be posted. Words are as a post lists them, none for an empty side; segments are as the chain walks them. */
-export interface BuiltCurve {
-  askWords: bigint[];
-  bidWords: bigint[];
+export interface BuiltCurve extends PostedSides {
   asks: Segment[];
   bids: Segment[];
-  /** Leading segments that equal the book, as a post names them. */
-  exactAskKnots: number;
-  exactBidKnots: number;
+  askWords: bigint[];
+  bidWords: bigint[];
   wordsHash: Hex;
   /** Lots of the snapshot that the curve does not offer. */
   askLeftOutLots: bigint;
@@ -37,15 +34,18 @@ export function buildCurve(market: Market, snapshot: MarketSnapshot, knots: Curv
   const [askLevels, bidLevels] = [sideLevels('ask', snapshot.asks), sideLevels('bid', snapshot.bids)];
   const ask = compressSide(market, 'ask', askLevels, askKnots);
   const bid = compressSide(market, 'bid', bidLevels, bidKnots);
-  const violations = checkCurve(market, snapshot, { asks: ask.segments, bids: bid.segments });
-  if (violations.length > 0) throw new CurveCheckError(violations);
-  return {
-    askWords: ask.words,
-    bidWords: bid.words,
+  const posted = {
     asks: ask.segments,
     bids: bid.segments,
     exactAskKnots: exactKnots(market, askLevels, ask.segments),
     exactBidKnots: exactKnots(market, bidLevels, bid.segments),
+  };
+  const violations = checkCurve(market, snapshot, posted);
+  if (violations.length > 0) throw new CurveCheckError(violations);
+  return {
+    ...posted,
+    askWords: ask.words,
+    bidWords: bid.words,
     wordsHash: wordsHash(ask.words, bid.words),
     askLeftOutLots: ask.leftOutLots,
     bidLeftOutLots: bid.leftOutLots,

@@ -9,7 +9,14 @@ import { CurveError } from './errors.js';
 import { sideLevels, type Level } from './levels.js';
 import type { CurveSides } from './walk.js';
 
-export type ViolationCode = 'better_than_book' | 'not_monotone' | 'beyond_depth' | 'not_positive' | 'crossed';
+export type ViolationCode =
+  'better_than_book' | 'better_from_knot' | 'not_exact' | 'not_monotone' | 'beyond_depth' | 'not_positive' | 'crossed';
+
+/** Both sides of a curve, and what its post says of them: how many leading segments equal the book. */
+export interface PostedSides extends CurveSides {
+  exactAskKnots: number;
+  exactBidKnots: number;
+}
 
 /** What is wrong with a curve, and where. */
 export interface Violation {
@@ -31,14 +38,17 @@ export class CurveCheckError extends CurveError {
 }
 
 /**
- * All that is wrong with a curve for a book; empty when it may be posted. From the first unit on and for every amount, asks must cost at
- * least and bids yield at most what the book does; segments have positive lengths and prices, prices in order, no more depth than the book, and
- * the best ask above the best bid. Both costs are linear between breakpoints, so comparing them at every breakpoint of either is exact.
+ * All that is wrong with a curve for a book; empty when it may be posted. From the first unit, from the end of every segment and from
+ * anywhere in the exact segments on, for every amount, asks must cost at least and bids yield at most what the book does; the exact
+ * segments cost what the book does. Segments have positive lengths and prices, prices in order, no more depth than the book, and the best
+ * ask is above the best bid. Both costs are linear between breakpoints, so comparing them at every breakpoint of either is exact.
  */
-export function checkCurve(market: Market, snapshot: MarketSnapshot, curve: CurveSides): Violation[] {
+export function checkCurve(market: Market, snapshot: MarketSnapshot, curve: PostedSides): Violation[] {
+  const asks = { segments: curve.asks, exact: curve.exactAskKnots };
+  const bids = { segments: curve.bids, exact: curve.exactBidKnots };
   const violations = [
-    ...checkSide(market, 'ask', sideLevels('ask', snapshot.asks), curve.asks),
-    ...checkSide(market, 'bid', sideLevels('bid', snapshot.bids), curve.bids),
+    ...checkSide(market, 'ask', sideLevels('ask', snapshot.asks), asks),
+    ...checkSide(market, 'bid', sideLevels('bid', snapshot.bids), bids),
   ];
   const ask = curve.asks[0]?.subticks;
   const bid = curve.bids[0]?.subticks;
@@ -48,10 +58,16 @@ export function checkCurve(market: Market, snapshot: MarketSnapshot, curve: Curv
   return violations;
 }
 
-function checkSide(market: Market, side: Side, levels: readonly Level[], segments: readonly Segment[]): Violation[] {
-  const shape = checkShape(side, segments);
+/** A side as posted; the first `exact` segments are said to equal the book. */
+interface PostedSide {
+  segments: readonly Segment[];
+  exact: number;
+}
+
+function checkSide(market: Market, side: Side, levels: readonly Level[], posted: PostedSide): Violation[] {
+  const shape = checkShape(side, posted.segments);
   // Costs mean nothing when the segments are malformed.
-  return shape.length > 0 ? shape : checkCosts(market, side, levels, segments);
+  return shape.length > 0 ? shape : checkCosts(market, side, levels, posted);
 }
 
 function checkShape(side: Side, segments: readonly Segment[]): Violation[] {
@@ -68,30 +84,41 @@ function checkShape(side: Side, segments: readonly Segment[]): Violation[] {
 }
 
 /** Walks book and curve together from breakpoint to breakpoint; the first violation ends it. */
-function checkCosts(market: Market, side: Side, levels: readonly Level[], segments: readonly Segment[]): Violation[] {
+function checkCosts(
+  market: Market,
+  side: Side,
+  levels: readonly Level[],
+  { segments, exact }: PostedSide,
+): Violation[] {
+  const found = (code: ViolationCode, message: string): Violation[] => [{ code, side, message }];
+  if (exact > segments.length) return found('not_exact', `${exact} exact segments of ${segments.length}`);
   let level = 0;
   let levelLeft = (levels[0]?.lots ?? 0n) * market.lotUnits;
   let walked = 0n;
   // Cost of the curve above that of the book, in subticks x base units; on bids the other way round.
   let margin = 0n;
-  for (const { lengthUnits, subticks } of segments) {
+  // The highest margin at the end of a segment so far: from that end on, the curve must not be better than the book.
+  let marginAtKnot = 0n;
+  for (const [i, { lengthUnits, subticks }] of segments.entries()) {
     for (let left = lengthUnits; left > 0n;) {
       if (levelLeft === 0n) levelLeft = (levels[++level]?.lots ?? 0n) * market.lotUnits;
       const here = levels[level];
-      if (here === undefined)
-        return [{ code: 'beyond_depth', side, message: `the book ends after ${walked} base units` }];
+      if (here === undefined) return found('beyond_depth', `the book ends after ${walked} base units`);
       const step = minBig(left, levelLeft);
       const worse = subticks - here.priceTicks * SUBTICKS_PER_TICK;
       margin += step * (side === 'ask' ? worse : -worse);
       walked += step;
       left -= step;
       levelLeft -= step;
-      if (margin < 0n) {
-        return [
-          { code: 'better_than_book', side, message: `by ${-margin} subticks x units after ${walked} base units` },
-        ];
+      if (margin < 0n) return found('better_than_book', `by ${-margin} subticks x units after ${walked} base units`);
+      if (margin < marginAtKnot) {
+        return found('better_from_knot', `by ${marginAtKnot - margin} subticks x units after ${walked} base units`);
+      }
+      if (margin !== 0n && i < exact) {
+        return found('not_exact', `worse by ${margin} subticks x units after ${walked} base units`);
       }
     }
+    if (margin > marginAtKnot) marginAtKnot = margin;
   }
   return [];
 }

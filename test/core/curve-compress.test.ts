@@ -316,7 +316,8 @@ describe('core/curve/check', () => {
   const snapshot = snapshotOfLevels(asks, bids);
   const segments = (levels: readonly Level[]): Segment[] =>
     levels.map(({ priceTicks, lots }) => ({ lengthUnits: lots * LOT, subticks: priceTicks * 256n }));
-  const exact = { asks: segments(asks), bids: segments(bids) };
+  const unnamed = { exactAskKnots: 0, exactBidKnots: 0 };
+  const exact = { asks: segments(asks), bids: segments(bids), ...unnamed };
   const codes = (change: (curve: typeof exact) => void): ViolationCode[] => {
     const curve = structuredClone(exact);
     change(curve);
@@ -349,8 +350,8 @@ describe('core/curve/check', () => {
     const market = { ...WETH_USDC, lotUnits: 1n };
     const side = (units: readonly bigint[]) => units.map((subticks) => ({ lengthUnits: 1n, subticks }));
     const book = snapshotOfLevels([{ priceTicks: 100n, lots: 2n }], []);
-    expect(checkCurve(market, book, { asks: side([25_600n, 25_600n]), bids: [] })).to.deep.equal([]);
-    const found = checkCurve(market, book, { asks: side([25_599n, 25_601n]), bids: [] });
+    expect(checkCurve(market, book, { asks: side([25_600n, 25_600n]), bids: [], ...unnamed })).to.deep.equal([]);
+    const found = checkCurve(market, book, { asks: side([25_599n, 25_601n]), bids: [], ...unnamed });
     expect(found.map(({ code }) => code)).to.deep.equal(['better_than_book']);
   });
 
@@ -360,13 +361,58 @@ describe('core/curve/check', () => {
       { lengthUnits: 25n * LOT, subticks: 25_933n },
       { lengthUnits: 15n * LOT, subticks: 114n * 256n },
     ];
-    const found = checkCurve(WETH_USDC, snapshot, { asks: kinked, bids: [] });
+    const found = checkCurve(WETH_USDC, snapshot, { asks: kinked, bids: [], ...unnamed });
     expect(found.map(({ code }) => code)).to.deep.equal(['better_than_book']);
+  });
+
+  it('finds a curve that is better than the book from the end of a segment on, though not from its first unit', () => {
+    for (const i of [0, 1, 2]) {
+      for (const worse of [1n, 7n]) {
+        // Segments have equal lengths: the next one gives back what this one takes too much, or one subtick less.
+        const shift = (curve: typeof exact, back: bigint) => {
+          curve.asks[i]!.subticks += worse;
+          curve.asks[i + 1]!.subticks -= back;
+          curve.bids[i]!.subticks -= worse;
+          curve.bids[i + 1]!.subticks += back;
+        };
+        for (const back of [1n, worse]) {
+          expect(codes((curve) => shift(curve, back))).to.deep.equal(['better_from_knot', 'better_from_knot']);
+        }
+      }
+    }
+  });
+
+  it('finds segments that are called exact and are not', () => {
+    const named = (
+      exactAskKnots: number,
+      exactBidKnots: number,
+      change: (curve: typeof exact) => void = () => undefined,
+    ) =>
+      codes((curve) => {
+        Object.assign(curve, { exactAskKnots, exactBidKnots });
+        change(curve);
+      });
+    expect(named(4, 4)).to.deep.equal([]);
+    expect(named(5, 4)).to.deep.equal(['not_exact']);
+    expect(named(4, 5)).to.deep.equal(['not_exact']);
+    for (const i of [0, 1, 2, 3]) {
+      const worse = (curve: typeof exact) => void (curve.asks[i]!.subticks += 1n);
+      expect(named(i, 4, worse)).to.deep.equal([]);
+      expect(named(i + 1, 4, worse)).to.deep.equal(['not_exact']);
+      const worseBid = (curve: typeof exact) => void (curve.bids[i]!.subticks -= 1n);
+      expect(named(4, i, worseBid)).to.deep.equal([]);
+      expect(named(4, i + 1, worseBid)).to.deep.equal(['not_exact']);
+    }
+    // A chord over two levels meets the book at both ends, and only there.
+    const chord = [{ lengthUnits: 20n * LOT, subticks: 100n * 256n + 128n }];
+    expect(checkCurve(WETH_USDC, snapshot, { asks: chord, bids: [], ...unnamed })).to.deep.equal([]);
+    const found = checkCurve(WETH_USDC, snapshot, { asks: chord, bids: [], exactAskKnots: 1, exactBidKnots: 0 });
+    expect(found.map(({ code }) => code)).to.deep.equal(['not_exact']);
   });
 
   it('finds a crossed curve', () => {
     const crossed = snapshotOfLevels(asks, [{ priceTicks: 100n, lots: 1n }]);
-    const curve = { asks: exact.asks, bids: [{ lengthUnits: LOT, subticks: 25_600n }] };
+    const curve = { asks: exact.asks, bids: [{ lengthUnits: LOT, subticks: 25_600n }], ...unnamed };
     expect(checkCurve(WETH_USDC, crossed, curve).map(({ code }) => code)).to.deep.equal(['crossed']);
     expect(() => buildCurve(WETH_USDC, crossed, { maxKnots: 15 })).to.throw(CurveError, 'crossed');
   });

@@ -210,7 +210,12 @@ describe('curves of extreme books', () => {
         for (const side of SIDES) {
           const ordered = side === 'ask' ? levels : [...levels].reverse();
           const { segments } = compressSide(WETH_USDC, side, ordered, maxKnots);
-          const curve = { asks: side === 'ask' ? segments : [], bids: side === 'bid' ? segments : [] };
+          const curve = {
+            asks: side === 'ask' ? segments : [],
+            bids: side === 'bid' ? segments : [],
+            exactAskKnots: 0,
+            exactBidKnots: 0,
+          };
           const orders = ordered.map(({ priceTicks, lots: sizeLots }, oid) => ({
             oid,
             maker: '0x00' as const,
