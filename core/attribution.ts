@@ -1,21 +1,23 @@
 /**
- * Which maker a fill belongs to. A curve is walked exactly like the book it was cut from: state per curve and side starts at the
- * snapshot, loses what was taken on older curves after the snapshot's cut (the carry), then what each fill takes.
+ * Which maker a fill belongs to, best price first. State per curve and side starts at the snapshot, loses what was taken on older curves
+ * after the snapshot's cut (the carry), then what each fill takes. Where the contract raised consumption beyond the carry, fewer units are
+ * sold than the state holds: the best ones that are left go first, and as many at the end are never sold on this curve.
  * All functions are pure; a state is a value.
  */
 import { carryFills, restingOrders, type CarriedFill, type RestingOrder } from './attribution/carry.js';
+import { leastGainUnits, NO_GAINS, type SideGains } from './attribution/gains.js';
 import { splitProRata, type MakerUnits } from './attribution/pro-rata.js';
 import { quoteUnitsFloor } from './market.js';
 import type { Address, Decomposition, Leg, Market, MarketSnapshot, OrderFill, Side } from './types.js';
 
-export { carryFills, restingOrders, type CarriedFill, type RestingOrder };
+export { carryFills, leastGainUnits, NO_GAINS, restingOrders, type CarriedFill, type RestingOrder, type SideGains };
 
 /** One side of one curve. */
 export interface SideState {
   side: Side;
   /** What is left, in snapshot order, without emptied orders. */
   orders: readonly RestingOrder[];
-  /** Base units taken of this side, the carry included: what the next fill must report as consumed before it. */
+  /** Base units taken of this side, the carry and what was raised included: what the next fill must report as consumed before it. */
   consumedUnits: bigint;
 }
 
@@ -29,18 +31,20 @@ export interface FillAmounts {
 /**
  * The state of a side before its curve's first fill. `lateFills` are the parts, per order, of the fills with a higher fillSeq than the
  * snapshot's that were taken on curves of lower (base) sequence numbers; those of other markets and of the other side are passed over.
+ * `raisedUnits` is by how much consumption was raised beyond them when the curve landed.
  */
 export function openSide(
   market: Market,
   snapshot: MarketSnapshot,
   side: Side,
   lateFills: readonly OrderFill[] = [],
+  raisedUnits = 0n,
 ): SideState {
   const late = lateFills.filter((fill) => fill.market === snapshot.market && fill.side === side);
   return {
     side,
     orders: carryFills(restingOrders(market, snapshot, side), late),
-    consumedUnits: late.reduce((sum, fill) => sum + fill.baseUnits, 0n),
+    consumedUnits: late.reduce((sum, fill) => sum + fill.baseUnits, raisedUnits),
   };
 }
 
@@ -100,18 +104,24 @@ export interface CurveReplay {
   mismatchUnits: bigint[];
 }
 
+/** Base units by which the consumption of each side was raised beyond its carry. */
+export type RaisedUnits = Readonly<Record<Side, bigint>>;
+
+export const NOTHING_RAISED: RaisedUnits = { ask: 0n, bid: 0n };
+
 /**
- * Replays every fill of one curve, in fillSeq order, from nothing but the snapshot and the late fills of `openSide`.
+ * Replays every fill of one curve, in fillSeq order, from nothing but the snapshot, the late fills and the raise of `openSide`.
  */
 export function replayCurve(
   market: Market,
   snapshot: MarketSnapshot,
   lateFills: readonly OrderFill[],
   fills: readonly (FillAmounts & { consumedBeforeUnits: bigint })[],
+  raised: RaisedUnits = NOTHING_RAISED,
 ): CurveReplay {
   const states = {
-    ask: openSide(market, snapshot, 'ask', lateFills),
-    bid: openSide(market, snapshot, 'bid', lateFills),
+    ask: openSide(market, snapshot, 'ask', lateFills, raised.ask),
+    bid: openSide(market, snapshot, 'bid', lateFills, raised.bid),
   };
   const replay: CurveReplay = { decompositions: [], mismatchUnits: [] };
   for (const fill of fills) {

@@ -144,6 +144,7 @@ async function insertEvents(tx: Knex.Transaction, { generation, custody, posts }
     market: post.market,
     seq: post.seq,
     base_seq: post.baseSeq,
+    posted_seq: post.postedSeq,
     deadline_sec: post.deadlineSec,
     snap_ask_units: toColumn(post.snapAskUnits),
     snap_bid_units: toColumn(post.snapBidUnits),
@@ -223,11 +224,17 @@ async function readProgress(q: Queryable): Promise<MarketProgress[]> {
 async function readProgressBefore(q: Queryable, { fills }: GenerationWrite): Promise<Map<number, MarketProgress>> {
   const before = new Map<number, MarketProgress>();
   for (const market of new Set(fills.map(({ fill }) => fill.market))) {
-    const newest = 'select * from market_progress where market = ? order by generation desc limit 1';
-    const [row] = await sendForRows<StoredProgress>(q, newest, [market]);
-    if (row !== undefined) before.set(market, toProgress(row));
+    const progress = await readMarketProgress(q, market);
+    if (progress !== null) before.set(market, progress);
   }
   return before;
+}
+
+/** Counters of one market, null before its first fill. */
+export async function readMarketProgress(q: Queryable, market: number): Promise<MarketProgress | null> {
+  const newest = 'select * from market_progress where market = ? order by generation desc limit 1';
+  const [row] = await sendForRows<StoredProgress>(q, newest, [market]);
+  return row === undefined ? null : toProgress(row);
 }
 
 function toProgress(row: StoredProgress): MarketProgress {

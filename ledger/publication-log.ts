@@ -15,6 +15,8 @@ interface StoredRow {
   ask_knots: number;
   bid_knots: number;
   compression: number;
+  exact_ask_knots: number;
+  exact_bid_knots: number;
   cut_order_seq: number;
   cut_generation: number;
   cut_time_ms: number;
@@ -66,6 +68,7 @@ interface SeenRow {
   market: number;
   seq: number;
   base_seq: number;
+  posted_seq: number;
   deadline_sec: number;
   snap_ask_units: string;
   snap_bid_units: string;
@@ -85,6 +88,7 @@ export async function readPostSeen(q: Queryable, market: number, seq?: number): 
     market: row.market,
     seq: row.seq,
     baseSeq: row.base_seq,
+    postedSeq: row.posted_seq,
     deadlineSec: row.deadline_sec,
     snapAskUnits: fromColumn(row.snap_ask_units),
     snapBidUnits: fromColumn(row.snap_bid_units),
@@ -135,6 +139,8 @@ function toRow(publication: Publication): StoredRow {
     ask_knots: publication.askKnots,
     bid_knots: publication.bidKnots,
     compression: publication.compression,
+    exact_ask_knots: publication.exactAskKnots,
+    exact_bid_knots: publication.exactBidKnots,
     cut_order_seq: publication.cut.orderSeq,
     cut_generation: publication.cut.generation,
     cut_time_ms: publication.cut.timeMs,
@@ -164,6 +170,8 @@ function fromRow(row: StoredRow): Publication {
     askKnots: row.ask_knots,
     bidKnots: row.bid_knots,
     compression: row.compression,
+    exactAskKnots: row.exact_ask_knots,
+    exactBidKnots: row.exact_bid_knots,
     cut: { orderSeq: row.cut_order_seq, generation: row.cut_generation, timeMs: row.cut_time_ms },
     fillSeq: row.fill_seq,
     askVolumeUnits: fromColumn(row.ask_volume_units),

@@ -1,14 +1,13 @@
 /** Posted curves from the logs alone, and what is wrong with a record that the logs do not give again. */
 import { buildCurve } from '../core/curve/build.js';
-import { exactKnots } from '../core/curve/carry.js';
 import { checkCurve } from '../core/curve/check.js';
 import { COMPRESSION } from '../core/curve/compress.js';
-import { sideLevels } from '../core/curve/levels.js';
 import { wordChanges, type PostRecord } from '../core/curve/post.js';
-import { decodeSide, VOLUME_MODULUS, wordsHash } from '../core/curve/words.js';
-import { snapshotHash, snapshotSide } from '../core/snapshot.js';
-import type { Hex, Market, MarketSnapshot, Side } from '../core/types.js';
+import { decodeSide, wordsHash } from '../core/curve/words.js';
+import { snapshotHash } from '../core/snapshot.js';
+import type { Hex, Market, MarketSnapshot } from '../core/types.js';
 import { readPublication } from './publication-log.js';
+import type { StoredVolumes } from './raises.js';
 import { SnapshotMismatchError, type SnapshotStore } from './snapshots.js';
 import type { Publication, Queryable } from './types.js';
 
@@ -20,7 +19,7 @@ export type RecordFault =
   | 'words'
   /** The recorded hash is not that of the recorded words. */
   | 'words_hash'
-  /** The curve is better than the book, deeper, crossed or out of order. */
+  /** The curve is better than the book, deeper, crossed or out of order, or names segments as exact that are not. */
   | 'check'
   /** The publication that it builds on is missing, or has other words where it says that they stay. */
   | 'base';
@@ -58,7 +57,7 @@ export async function rebuildPublication(
   if (market === undefined) throw fault('snapshot', 'its market is not listed');
   const snapshot = await snapshotOf(q, deps.snapshots, publication);
   checkWords(market, snapshot, publication, fault);
-  return { snapshot, record: await recordOf(q, market, publication, snapshot, fault) };
+  return { snapshot, record: await recordOf(q, market, publication, fault) };
 }
 
 /**
@@ -80,7 +79,7 @@ export async function checkFoldedPublication(
   }
   if (stored === null) checkWordsHash(publication, fault);
   else checkWords(market, stored, publication, fault);
-  await recordOf(q, market, publication, stored, fault);
+  await recordOf(q, market, publication, fault);
 }
 
 async function snapshotOf(q: Queryable, snapshots: SnapshotStore, publication: Publication): Promise<MarketSnapshot> {
@@ -105,8 +104,8 @@ function checkWords(market: Market, snapshot: MarketSnapshot, publication: Publi
   const curve = {
     asks: decodeSide(market, 'ask', askWords),
     bids: decodeSide(market, 'bid', bidWords),
-    exactAskKnots: 0,
-    exactBidKnots: 0,
+    exactAskKnots: publication.exactAskKnots,
+    exactBidKnots: publication.exactBidKnots,
   };
   const [violation] = checkCurve(market, snapshot, curve);
   if (violation !== undefined) throw fault('check', `${violation.code}: ${violation.message}`);
@@ -117,22 +116,14 @@ function checkWordsHash({ askWords, bidWords, wordsHash: recorded }: Publication
   if (hash !== recorded) throw fault('words_hash', `its words hash to ${hash}, not ${recorded}`);
 }
 
-async function recordOf(
-  q: Queryable,
-  market: Market,
-  publication: Publication,
-  book: MarketSnapshot | null,
-  fault: Fault,
-): Promise<PostRecord> {
+async function recordOf(q: Queryable, market: Market, publication: Publication, fault: Fault): Promise<PostRecord> {
   const { seq, baseSeq, kind, deadlineSec, askWords, bidWords } = publication;
   const head = { marketId: market.id, seq, deadlineSec };
-  const exact = (side: Side, words: readonly bigint[]): number =>
-    book === null ? 0 : exactKnots(market, sideLevels(side, snapshotSide(book, side)), decodeSide(market, side, words));
   const volumes = {
     snapAskUnits: publication.askVolumeUnits,
     snapBidUnits: publication.bidVolumeUnits,
-    exactAskKnots: exact('ask', askWords),
-    exactBidKnots: exact('bid', bidWords),
+    exactAskKnots: publication.exactAskKnots,
+    exactBidKnots: publication.exactBidKnots,
   };
   if (kind === 'full') return { kind, ...head, ...volumes, askWords, bidWords };
   const base = await readPublication(q, publication.market, baseSeq);
@@ -157,16 +148,19 @@ export interface ChainCurve {
   bidWords: readonly bigint[];
 }
 
-/** Where the chain differs from the publication that should be live there; empty when nowhere. */
-export function differencesFromChain(publication: Publication, chain: ChainCurve): string[] {
+/**
+ * Where the chain differs from the publication that should be live there, and from the post behind it as it landed, with what that one
+ * raised; empty when nowhere.
+ */
+export function differencesFromChain(publication: Publication, posted: StoredVolumes, chain: ChainCurve): string[] {
   const differences: string[] = [];
   const compare = (name: string, recorded: bigint | number | Hex, found: bigint | number | Hex): void => {
     if (recorded !== found) differences.push(`${name}: recorded ${recorded}, on-chain ${found}`);
   };
   compare('seq', publication.seq, chain.seq);
   compare('deadline', publication.deadlineSec, chain.deadlineSec);
-  compare('ask volume', publication.askVolumeUnits % VOLUME_MODULUS, chain.snapAskUnits);
-  compare('bid volume', publication.bidVolumeUnits % VOLUME_MODULUS, chain.snapBidUnits);
+  compare('ask volume', posted.snapAskUnits, chain.snapAskUnits);
+  compare('bid volume', posted.snapBidUnits, chain.snapBidUnits);
   compare('words', publication.wordsHash, wordsHash(chain.askWords, chain.bidWords));
   return differences;
 }

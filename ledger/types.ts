@@ -80,9 +80,12 @@ export interface ClaimRow extends ClaimState {
 export interface PostSeen {
   market: number;
   seq: number;
-  /** The curve whose words live on; equal to seq for a full post. */
+  /** Of a touch the curve that it prolongs, which may be a touch itself; else equal to seq. */
   baseSeq: number;
+  /** The full or partial post whose words and volumes these are; equal to seq but for a touch. */
+  postedSeq: number;
   deadlineSec: number;
+  /** Volumes that consumption counts from, as the chain stores them: those of the publication less what was raised. Zero for a touch. */
   snapAskUnits: bigint;
   snapBidUnits: bigint;
   wordsHash: Hex;
@@ -224,6 +227,9 @@ export interface Publication {
   askKnots: number;
   bidKnots: number;
   compression: number;
+  /** Leading segments of each side that equal the book, as the post named them. */
+  exactAskKnots: number;
+  exactBidKnots: number;
   deadlineSec: number;
   preparedMs: number;
   txKey: string;

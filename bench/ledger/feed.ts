@@ -206,6 +206,8 @@ async function prepare(
         askKnots: 0,
         bidKnots: 0,
         compression: 0,
+        exactAskKnots: 0,
+        exactBidKnots: 0,
         deadlineSec: generation + 60,
         preparedMs: generation,
         txKey: `post:${seq}`,

@@ -93,7 +93,10 @@ function prepareMarket(candidate: Candidate, options: PrepareOptions): Due | str
 
 interface Curve {
   record: PostRecord;
-  words: Pick<Publication, 'askWords' | 'bidWords' | 'wordsHash' | 'askKnots' | 'bidKnots' | 'compression'>;
+  words: Pick<
+    Publication,
+    'askWords' | 'bidWords' | 'wordsHash' | 'askKnots' | 'bidKnots' | 'compression' | 'exactAskKnots' | 'exactBidKnots'
+  >;
   leftOutLots: bigint;
 }
 
@@ -142,9 +145,9 @@ type RecordHead = Pick<FullPost, 'marketId' | 'seq' | 'deadlineSec'>;
 
 /** A touch keeps the words of the live curve, however new ones would be compressed now. */
 function touchOf(head: RecordHead, live: Publication): Curve {
-  const { seq: baseSeq, askWords, bidWords, wordsHash, askKnots, bidKnots, compression } = live;
-  const words = { askWords, bidWords, wordsHash, askKnots, bidKnots, compression };
-  return { record: { kind: 'touch', ...head, baseSeq }, words, leftOutLots: 0n };
+  const { askWords, bidWords, wordsHash, askKnots, bidKnots, compression, exactAskKnots, exactBidKnots } = live;
+  const words = { askWords, bidWords, wordsHash, askKnots, bidKnots, compression, exactAskKnots, exactBidKnots };
+  return { record: { kind: 'touch', ...head, baseSeq: live.seq }, words, leftOutLots: 0n };
 }
 
 function postOf(
@@ -154,20 +157,20 @@ function postOf(
   { options, block, before }: { options: PrepareOptions; block: BlockRef; before: MarketView['last'] },
 ): Curve {
   const knots = chooseCurveKnots(snapshot, options.knots);
-  const { askWords, bidWords, wordsHash, ...curve } = buildCurve(market, snapshot, knots);
+  const { askWords, bidWords, wordsHash, exactAskKnots, exactBidKnots, ...curve } = buildCurve(market, snapshot, knots);
   const full: FullPost = {
     kind: 'full',
     ...head,
     snapAskUnits: snapshot.askVolumeUnits,
     snapBidUnits: snapshot.bidVolumeUnits,
-    exactAskKnots: curve.exactAskKnots,
-    exactBidKnots: curve.exactBidKnots,
+    exactAskKnots,
+    exactBidKnots,
     askWords,
     bidWords,
   };
   return {
     record: before === null ? full : cheaperPost(block, full, before.publication),
-    words: { askWords, bidWords, wordsHash, ...knots, compression: COMPRESSION },
+    words: { askWords, bidWords, wordsHash, ...knots, compression: COMPRESSION, exactAskKnots, exactBidKnots },
     leftOutLots: curve.askLeftOutLots + curve.bidLeftOutLots,
   };
 }

@@ -4,6 +4,7 @@ import { readBalances } from '../../ledger/balances.js';
 import { fromColumn } from '../../ledger/columns.js';
 import { toChainFill, type FillRow } from '../../ledger/fills.js';
 import { readPublication } from '../../ledger/publication-log.js';
+import { readPosted } from '../../ledger/raises.js';
 import { differencesFromChain } from '../../ledger/rebuild.js';
 import { toSettledOrder, type SettledOrderColumns } from '../../ledger/settled-orders.js';
 import { VAULT, type CustodyEvent } from '../../ledger/types.js';
@@ -202,7 +203,9 @@ async function compareCurves({ q, head, contracts, markets }: Verification, rpc:
     const seq = toSafeInt(chain.seq);
     const publication = await readPublication(q, market.index, seq);
     if (publication === null) throw new VerifyError(CHECK, `curve ${seq} of ${market.pair} was never prepared`);
-    const [difference] = differencesFromChain(publication, {
+    const posted = await readPosted(q, market.index, seq);
+    if (posted === null) throw new VerifyError(CHECK, `curve ${seq} of ${market.pair} was never seen on-chain`);
+    const [difference] = differencesFromChain(publication, posted, {
       seq,
       deadlineSec: toSafeInt(chain.deadline),
       snapAskUnits: chain.snapAsk,

@@ -1,32 +1,46 @@
-import { replayCurve, orderFillsOf } from '../../core/attribution.js';
+import { leastGainUnits, NO_GAINS, orderFillsOf, replayCurve, type SideGains } from '../../core/attribution.js';
 import { snapshotCloids } from '../../core/snapshot.js';
-import { VOLUME_MODULUS } from '../../core/curve/words.js';
 import { tradeId } from '../../core/trade-id.js';
-import type { Market, MarketSnapshot, OrderFill } from '../../core/types.js';
+import type { Market, MarketSnapshot, OrderFill, Side, Decomposition } from '../../core/types.js';
 import { readAttributedFill, type FillRow } from '../../ledger/fills.js';
 import { readSnapshot } from '../../ledger/ledger-log.js';
 import { readPublication } from '../../ledger/publication-log.js';
+import { dueRaise, isDueVolume, namedVolume, raisedBy } from '../../ledger/raises.js';
 import { checkFoldedPublication, RecordFaultError, rebuildPublication } from '../../ledger/rebuild.js';
 import { createSnapshotStore } from '../../ledger/snapshots.js';
 import type { Publication, Queryable } from '../../ledger/types.js';
 import { VerifyError, same, type Verification } from './verify.js';
 
 const CHECK = 'curves';
+/** Late fills read at a time; few curves have more. */
+const LATE_PAGE = 20;
 
 /** A curve that was seen on-chain, in the order in which the books were cut. */
 interface SeenCurve {
   market: number;
   seq: number;
   base_seq: number;
+  posted_seq: number;
   deadline_sec: number;
   snap_ask_units: string;
   snap_bid_units: string;
   words_hash: string;
 }
 
+const SIDES: readonly Side[] = ['ask', 'bid'];
+
+/** A full or partial post with what it raised, and what its fills and those of its touches brought the operator. */
+interface PostedCurve {
+  seq: number;
+  raised: Record<Side, bigint>;
+  isBounded: Record<Side, boolean>;
+  gains: Record<Side, SideGains>;
+}
+
 /**
  * Rebuilds every curve that was seen on-chain from the order log, and derives every fill's decomposition from the curve that it hit,
- * with the carry of the fills before. Fills are numbered without gaps. Where the order rows were folded, the book that was stored when the
+ * with the carry of the fills before and what that raised. What a curve's fills cost the operator is rounding at most, where it was entered
+ * by the carry rule. Fills are numbered without gaps. Where the order rows were folded, the book that was stored when the
  * first fill hit the curve stands in for the rows: it must have the hash that was prepared, and every curve with a fill must have one.
  */
 export async function verifyCurves(
@@ -36,6 +50,8 @@ export async function verifyCurves(
   let foldedCurves = 0;
   const snapshots = createSnapshotStore(markets, { foldAlways: true });
   const seen = await seenCurves(verification);
+  const seenAt = new Map(seen.map((post) => [`${post.market}:${post.seq}`, post]));
+  const postedAt = new Map<string, PostedCurve>();
   let fills = 0;
   for (const [i, post] of seen.entries()) {
     const { market: index, seq } = post;
@@ -43,19 +59,22 @@ export async function verifyCurves(
     if (market === undefined) throw new VerifyError(CHECK, `curve ${seq} is of market ${index}, which is not listed`);
     const publication = await readPublication(q, index, seq);
     if (publication === null) throw new VerifyError(CHECK, `curve ${seq} of ${market.pair} was never prepared`);
-    compareSeen(market, post, publication);
+    compareSeen(market, post, publication, seenAt.get(`${index}:${post.base_seq}`));
+    const name = `${index}:${post.posted_seq}`;
+    const posted = postedAt.get(name) ?? (await postedCurve(q, market, publication, seenAt.get(name) ?? post));
+    postedAt.set(name, posted);
     const stored = await readSnapshot(q, index, seq);
     const { cut } = publication;
     const before = fills;
     if (cut.orderSeq < folded.orderSeq || cut.generation < folded.generation) {
       foldedCurves += 1;
       await checked(() => checkFoldedPublication(q, market, publication, stored));
-      if (stored !== null) fills += await verifyFills(verification, market, seq, stored);
+      if (stored !== null) fills += await verifyFills(verification, market, { seq, posted }, stored);
     } else {
       const { snapshot } = await checked(() => rebuildPublication(q, { markets, snapshots }, publication));
       if (stored !== null) same(CHECK, `the book behind curve ${seq} of ${market.pair}`, stored, snapshot);
       same(CHECK, `the last fill before curve ${seq} of ${market.pair}`, publication.fillSeq, snapshot.fillSeq);
-      fills += await verifyFills(verification, market, seq, snapshot);
+      fills += await verifyFills(verification, market, { seq, posted }, snapshot);
     }
     if (fills > before && stored === null)
       throw new VerifyError(CHECK, `curve ${seq} of ${market.pair} has a fill, and its book was not kept`);
@@ -74,19 +93,71 @@ async function seenCurves({ q }: Verification): Promise<SeenCurve[]> {
     .select<SeenCurve[]>('seen.*');
 }
 
-/** What the chain said of a curve is what was prepared. A touch says no more than what it prolongs and until when. */
-function compareSeen(market: Market, seen: SeenCurve, publication: Publication): void {
+/**
+ * What the chain said of a curve is what was prepared. A touch says no more than what it prolongs and until when. `base` is what was seen
+ * of that.
+ */
+function compareSeen(market: Market, seen: SeenCurve, publication: Publication, base: SeenCurve | undefined): void {
   const isTouch = seen.base_seq !== seen.seq;
-  const { baseSeq, seq, deadlineSec, askVolumeUnits, bidVolumeUnits, wordsHash } = publication;
-  const posted = isTouch
-    ? [baseSeq, 0n, 0n, '0x']
-    : [seq, askVolumeUnits % VOLUME_MODULUS, bidVolumeUnits % VOLUME_MODULUS, wordsHash];
+  const { baseSeq, seq, deadlineSec, wordsHash } = publication;
+  const posted = isTouch ? [baseSeq, base?.posted_seq, '0x'] : [seq, seq, wordsHash];
   same(
     CHECK,
     `curve ${seq} of ${market.pair}, as it was seen`,
-    [seen.deadline_sec, seen.base_seq, seen.snap_ask_units, seen.snap_bid_units, seen.words_hash],
+    [seen.deadline_sec, seen.base_seq, seen.posted_seq, seen.words_hash],
     [deadlineSec, ...posted],
   );
+  if (!isTouch) return;
+  const volumes = [seen.snap_ask_units, seen.snap_bid_units];
+  same(CHECK, `the volumes of touch ${seq} of ${market.pair}`, volumes, [0n, 0n]);
+}
+
+/** What the chain made of a post's volumes is what was prepared, or what the carry rule makes of it. */
+async function postedCurve(
+  q: Queryable,
+  market: Market,
+  publication: Publication,
+  posted: SeenCurve,
+): Promise<PostedCurve> {
+  const stored = { snapAskUnits: BigInt(posted.snap_ask_units), snapBidUnits: BigInt(posted.snap_bid_units) };
+  const raised = raisedBy(publication, stored);
+  const carry = await carriedUnits(q, publication, posted.seq);
+  const isBounded = { ask: true, bid: true };
+  for (const side of SIDES) {
+    const takenUnits = namedVolume(publication, side) + carry[side];
+    if (!isDueVolume(market, publication, stored, { side, takenUnits })) {
+      throw new VerifyError(
+        CHECK,
+        `curve ${posted.seq} of ${market.pair} raised its ${side} side by ${raised[side]} base units, not by ` +
+          `${dueRaise(market, publication, side, carry[side])}`,
+      );
+    }
+    isBounded[side] = raised[side] === dueRaise(market, publication, side, carry[side]);
+  }
+  return { seq: posted.seq, raised, isBounded, gains: { ask: NO_GAINS, bid: NO_GAINS } };
+}
+
+/** Base units taken of each side between a post's cut and its landing: by fills on curves before it. */
+async function carriedUnits(
+  q: Queryable,
+  { market, fillSeq }: Pick<Publication, 'market' | 'fillSeq'>,
+  seq: number,
+): Promise<Record<Side, bigint>> {
+  const carry = { ask: 0n, bid: 0n };
+  for (let after = fillSeq; ;) {
+    const rows = await q('fills')
+      .where({ market })
+      .where('fill_seq', '>', after)
+      .orderBy('fill_seq')
+      .limit(LATE_PAGE)
+      .select<{ fill_seq: number; curve_seq: number; side: Side; base_units: string }[]>();
+    for (const row of rows) {
+      if (row.curve_seq >= seq) return carry;
+      carry[row.side] += BigInt(row.base_units);
+      after = row.fill_seq;
+    }
+    if (rows.length < LATE_PAGE) return carry;
+  }
 }
 
 async function checked<T>(check: () => Promise<T>): Promise<T> {
@@ -102,7 +173,7 @@ async function checked<T>(check: () => Promise<T>): Promise<T> {
 async function verifyFills(
   { q, deploymentId }: Verification,
   market: Market,
-  curveSeq: number,
+  { seq: curveSeq, posted }: { seq: number; posted: PostedCurve },
   snapshot: MarketSnapshot,
 ): Promise<number> {
   const rows = (await q('fills')
@@ -119,6 +190,8 @@ async function verifyFills(
     snapshot,
     late,
     stored.map(({ fill }) => fill),
+    // The consumption that a touch finds has the fills of the curve before it, which are late fills to it.
+    posted.raised,
   );
   const cloids = snapshotCloids(snapshot);
   stored.forEach(({ fill, decomposition, orderFills }, i) => {
@@ -128,6 +201,7 @@ async function verifyFills(
       throw new VerifyError(CHECK, `${name} entered curve ${curveSeq} ${replay.mismatchUnits[i]} base units off`);
     }
     same(CHECK, `the decomposition of ${name}`, decomposition, derived);
+    addGains(market, posted, fill.side, derived);
     const parts = orderFillsOf(market, fill.side, derived).map((part) => ({
       ...part,
       tid: tradeId(deploymentId, market.id, fill, part.oid),
@@ -137,6 +211,18 @@ async function verifyFills(
   });
   for (const [i, row] of rows.entries()) await compareParts(q, market, row, stored[i]!.orderFills);
   return rows.length;
+}
+
+/** Adds what a fill brought to what its curve has, which must stay above what rounding explains. */
+function addGains(market: Market, { seq, isBounded, gains }: PostedCurve, side: Side, fill: Decomposition): void {
+  const { gainUnits, legs } = gains[side];
+  gains[side] = { gainUnits: gainUnits + fill.operatorGainUnits, legs: legs + fill.legs.length };
+  const least = leastGainUnits(side, gains[side].legs);
+  if (!isBounded[side] || gains[side].gainUnits >= least) return;
+  throw new VerifyError(
+    CHECK,
+    `the ${side} side of curve ${seq} of ${market.pair} brought the operator ${gains[side].gainUnits} quote units, less than ${least}`,
+  );
 }
 
 interface StoredPart {

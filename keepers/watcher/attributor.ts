@@ -1,26 +1,35 @@
 import {
   attributeFill,
   consumptionMismatchUnits,
+  leastGainUnits,
+  NO_GAINS,
+  NOTHING_RAISED,
   openSide,
   orderFillsOf,
+  type SideGains,
   type SideState,
 } from '../../core/attribution.js';
 import { tradeId } from '../../core/trade-id.js';
 import { snapshotCloids } from '../../core/snapshot.js';
 import type { ChainFill, Decomposition, Market, MarketSnapshot, Side } from '../../core/types.js';
+import { readMarketProgress } from '../../ledger/ledger-log.js';
 import { readFillsAfter, type PastFill } from '../../ledger/past-fills.js';
-import { readPublication } from '../../ledger/publication-log.js';
+import { readPostSeen, readPublication } from '../../ledger/publication-log.js';
+import { dueRaise, isDueVolume, raisedBy } from '../../ledger/raises.js';
 import type { SnapshotStore } from '../../ledger/snapshots.js';
-import type { AttributedFill, Queryable } from '../../ledger/types.js';
+import type { AttributedFill, PostSeen, Publication, Queryable } from '../../ledger/types.js';
+import type { DraftedPost } from './derive.js';
 
-/** Why a fill could not be explained as it should; it is booked all the same, and the ledger halts. */
+/** Why a curve or a fill can't be explained as it should; it is booked all the same, and the ledger halts. */
 export interface AttributionFault {
-  code: 'unexplained_curve' | 'carry_mismatch' | 'missing_depth';
+  code: 'unexplained_curve' | 'unexplained_raise' | 'carry_mismatch' | 'missing_depth' | 'operator_loss';
   message: string;
 }
 
-/** Attribution of the fills of one scan. Nothing of it is remembered unless `commit` is called. */
+/** Attribution of the posts and fills of one scan, in chain order. Nothing of it is remembered unless `commit` is called. */
 export interface AttributionRun {
+  /** Takes note of a post, and holds what the chain made of it against what was prepared. */
+  land(market: Market, post: DraftedPost): Promise<PostSeen>;
   attribute(market: Market, fill: ChainFill): Promise<AttributedFill>;
   /** Snapshots of curves that were hit for the first time. */
   snapshots(): { seq: number; snapshot: MarketSnapshot }[];
@@ -32,19 +41,29 @@ export interface Attributor {
   begin(q: Queryable): AttributionRun;
 }
 
+/** One side of a curve that was hit. */
+interface HitSide {
+  state: SideState;
+  gains: SideGains;
+  /** It was entered as the carry rule says, so that its fills can't cost the operator more than rounding. */
+  isBounded: boolean;
+}
+
 /** The newest curve of a market that was hit; an older one is never hit again. */
 interface HitCurve {
   seq: number;
-  sides: Partial<Record<Side, SideState>>;
+  sides: Partial<Record<Side, HitSide>>;
   /** Client order ids of the curve's snapshot, by order. */
   cloids: ReadonlyMap<number, string>;
 }
 
 /** What an attribution begins with. */
 interface OpenCurve {
-  state: SideState;
+  side: HitSide;
   cloids: HitCurve['cloids'];
 }
+
+const SIDES: readonly Side[] = ['ask', 'bid'];
 
 /**
  * Replays fills against the exact books behind their curves. What is left of the curves that were hit is kept between scans; after a
@@ -59,27 +78,83 @@ export function createAttributor(deploymentId: string, snapshots: SnapshotStore)
       const firstHits: { seq: number; snapshot: MarketSnapshot }[] = [];
       const faults: AttributionFault[] = [];
       const current: PastFill[] = [];
+      const landed = new Map<string, PostSeen>();
 
-      /** The curve's side as it stood before `fill`: its snapshot less the carry, less what it sold already. */
+      const seenPost = async (market: number, seq: number): Promise<PostSeen | null> =>
+        landed.get(`${market}:${seq}`) ?? (await readPostSeen(q, market, seq));
+
+      /** Base units taken of a side so far, by all fills. */
+      async function takenUnits(market: number, side: Side): Promise<bigint> {
+        const before = await readMarketProgress(q, market);
+        const stored = (side === 'ask' ? before?.askVolumeUnits : before?.bidVolumeUnits) ?? 0n;
+        return current.reduce(
+          (sum, fill) => (fill.market === market && fill.side === side ? sum + fill.baseUnits : sum),
+          stored,
+        );
+      }
+
+      /** A curve of ours that this database did not prepare means that the database is not the one that posted it. */
+      async function judge(market: Market, post: DraftedPost, publication: Publication | null): Promise<void> {
+        const isTouch = post.baseSeq !== post.seq;
+        if (publication === null || (!isTouch && publication.wordsHash !== post.wordsHash)) {
+          faults.push({
+            code: 'unexplained_curve',
+            message: `curve ${post.seq} of market ${post.market} was not prepared here`,
+          });
+        } else if (!isTouch) {
+          for (const side of SIDES) {
+            const raisedUnits = raisedBy(publication, post)[side];
+            if (raisedUnits === 0n) continue;
+            const at = { side, takenUnits: await takenUnits(market.index, side) };
+            if (isDueVolume(market, publication, post, at)) continue;
+            faults.push({
+              code: 'unexplained_raise',
+              message:
+                `curve ${post.seq} of ${market.pair} landed with its ${side} side consumed by ${raisedUnits} base units beyond ` +
+                `what was taken, which the carry rule does not give`,
+            });
+          }
+        }
+      }
+
+      async function land(market: Market, post: DraftedPost): Promise<PostSeen> {
+        const isTouch = post.baseSeq !== post.seq;
+        const base = isTouch ? await seenPost(post.market, post.baseSeq) : null;
+        const seen = { ...post, postedSeq: base?.postedSeq ?? post.seq };
+        landed.set(`${post.market}:${post.seq}`, seen);
+        await judge(market, post, await readPublication(q, post.market, post.seq));
+        return seen;
+      }
+
+      /** The curve's side as it stood before `fill`: its snapshot less the carry and the raise, less what it sold already. */
       async function open(market: Market, fill: ChainFill): Promise<OpenCurve | null> {
         const publication = await readPublication(q, market.index, fill.curveSeq);
         if (publication === null) return null;
         const snapshot = await snapshots.get(q, publication);
+        const seen = await seenPost(market.index, fill.curveSeq);
+        // A touch goes on with the curve that it prolongs, and with what was raised as that one landed.
+        const postedSeq = seen?.postedSeq ?? fill.curveSeq;
+        const posted = await seenPost(market.index, postedSeq);
         const stored = await readFillsAfter(q, market.index, snapshot.fillSeq);
         const past = [...stored, ...current.filter((one) => one.market === market.index)];
-        const own = past.filter((one) => one.curveSeq === fill.curveSeq);
-        if (own.length === 0) firstHits.push({ seq: fill.curveSeq, snapshot });
-        const late = past.filter((one) => one.curveSeq < fill.curveSeq).flatMap((one) => one.orderFills);
-        const ownOnSide = own.filter((one) => one.side === fill.side);
-        const state = ownOnSide.reduce(
-          (before, one) => attributeFill(market, before, one).state,
-          openSide(market, snapshot, fill.side, late),
-        );
-        return { state, cloids: snapshotCloids(snapshot) };
+        if (!past.some((one) => one.curveSeq === fill.curveSeq)) firstHits.push({ seq: fill.curveSeq, snapshot });
+        const late = past.filter((one) => one.curveSeq < postedSeq).flatMap((one) => one.orderFills);
+        const raisedUnits = (posted === null ? NOTHING_RAISED : raisedBy(publication, posted))[fill.side];
+        const opened = openSide(market, snapshot, fill.side, late, raisedUnits);
+        const carryUnits = opened.consumedUnits - raisedUnits;
+        const start: HitSide = {
+          state: opened,
+          gains: NO_GAINS,
+          isBounded: raisedUnits === dueRaise(market, publication, fill.side, carryUnits),
+        };
+        const own = past.filter((one) => one.curveSeq >= postedSeq && one.side === fill.side);
+        const side = own.reduce((before, one) => sold(before, attributeFill(market, before.state, one)), start);
+        return { side, cloids: snapshotCloids(snapshot) };
       }
 
-      function explain(market: Market, fill: ChainFill, { state, cloids }: OpenCurve): Decomposition {
-        const mismatch = consumptionMismatchUnits(state, fill.consumedBeforeUnits);
+      function explain(market: Market, fill: ChainFill, { side, cloids }: OpenCurve): Decomposition {
+        const found = faults.length;
+        const mismatch = consumptionMismatchUnits(side.state, fill.consumedBeforeUnits);
         if (mismatch !== 0n) {
           faults.push({
             code: 'carry_mismatch',
@@ -88,7 +163,7 @@ export function createAttributor(deploymentId: string, snapshots: SnapshotStore)
               `units, ${mismatch} more than the ledger knows of`,
           });
         }
-        const attributed = attributeFill(market, state, fill);
+        const attributed = attributeFill(market, side.state, fill);
         if (attributed.decomposition.missingBaseUnits !== 0n) {
           faults.push({
             code: 'missing_depth',
@@ -97,16 +172,27 @@ export function createAttributor(deploymentId: string, snapshots: SnapshotStore)
               `of ${market.pair}`,
           });
         }
+        const after = sold(side, attributed);
+        const { gainUnits, legs } = after.gains;
+        // Whatever else is wrong explains a loss, too.
+        if (faults.length === found && side.isBounded && gainUnits < leastGainUnits(fill.side, legs)) {
+          faults.push({
+            code: 'operator_loss',
+            message:
+              `the ${legs} legs up to fill ${fill.fillSeq} of ${market.pair} on the ${fill.side} side of curve ${fill.curveSeq} ` +
+              `cost the operator ${-gainUnits} quote units, more than rounding can`,
+          });
+        }
         const before = draft.get(market.index) ?? kept.get(market.index);
         const sides = before?.seq === fill.curveSeq ? before.sides : {};
-        draft.set(market.index, { seq: fill.curveSeq, sides: { ...sides, [fill.side]: attributed.state }, cloids });
+        draft.set(market.index, { seq: fill.curveSeq, sides: { ...sides, [fill.side]: after }, cloids });
         return attributed.decomposition;
       }
 
       async function attribute(market: Market, fill: ChainFill): Promise<AttributedFill> {
         const hit = draft.get(market.index) ?? kept.get(market.index);
         const known = hit?.seq === fill.curveSeq ? hit.sides[fill.side] : undefined;
-        const curve = known === undefined ? await open(market, fill) : { state: known, cloids: hit!.cloids };
+        const curve = known === undefined ? await open(market, fill) : { side: known, cloids: hit!.cloids };
         if (curve === null) {
           faults.push({
             code: 'unexplained_curve',
@@ -128,6 +214,7 @@ export function createAttributor(deploymentId: string, snapshots: SnapshotStore)
       }
 
       return {
+        land,
         attribute,
         snapshots: () => firstHits,
         faults: () => faults,
@@ -136,6 +223,21 @@ export function createAttributor(deploymentId: string, snapshots: SnapshotStore)
         },
       };
     },
+  };
+}
+
+/** A side after one more fill. */
+function sold(
+  { gains, isBounded }: HitSide,
+  { decomposition, state }: { decomposition: Decomposition; state: SideState },
+): HitSide {
+  return {
+    state,
+    gains: {
+      gainUnits: gains.gainUnits + decomposition.operatorGainUnits,
+      legs: gains.legs + decomposition.legs.length,
+    },
+    isBounded,
   };
 }
 

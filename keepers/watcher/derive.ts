@@ -13,11 +13,18 @@ import { createClaimFold, custodyEvent, type ClaimContext, type ClaimFold, type 
 import { depositEntries, executionEntries, fillEntries } from './postings.js';
 import type { SeenEvent } from './scan.js';
 
+/** A curve or a touch as the chain tells of it: which post a touch goes back to is known to the ledger. */
+export type DraftedPost = Omit<PostSeen, 'postedSeq'>;
+
+export type CurveEvent = { post: DraftedPost } | { fill: ChainFill };
+
 /** What a scan means for the ledger, before fills are attributed and holdings compared. */
 export interface Draft {
   custody: CustodyEvent[];
-  posts: PostSeen[];
+  posts: DraftedPost[];
   fills: ChainFill[];
+  /** The posts and the fills once more, in chain order: a post raises consumption by what was taken before it. */
+  curveEvents: CurveEvent[];
   entries: LedgerEntry[];
   reservations: GenerationWrite['reservations'];
   claims: ClaimRow[];
@@ -35,7 +42,16 @@ export interface DraftContext {
 
 /** Reads custody events, posts and fills out of a scan. Tokens that no listed pair trades are recorded and never booked. */
 export function draftGeneration(events: readonly SeenEvent[], context: DraftContext): Draft {
-  const draft: Draft = { custody: [], posts: [], fills: [], entries: [], reservations: [], claims: [], netCapital: [] };
+  const draft: Draft = {
+    custody: [],
+    posts: [],
+    fills: [],
+    curveEvents: [],
+    entries: [],
+    reservations: [],
+    claims: [],
+    netCapital: [],
+  };
   const byId = new Map([...context.markets, ...context.listed].map((market) => [market.id, market]));
   // Served from its listing on, and not earlier in the same scan, so that the size of a scan decides nothing.
   const served = new Set(context.markets.flatMap((market) => [market.base.address, market.quote.address]));
@@ -54,10 +70,10 @@ export function draftGeneration(events: readonly SeenEvent[], context: DraftCont
         break;
       case 'posted':
       case 'touched':
-        draft.posts.push(postSeen(requireMarket(byId, event.marketId), log, event, timestampSec));
+        draft.curveEvents.push({ post: postSeen(requireMarket(byId, event.marketId), log, event, timestampSec) });
         break;
       case 'swap':
-        draft.fills.push(chainFill(requireMarket(byId, event.marketId), log, event, timestampSec));
+        draft.curveEvents.push({ fill: chainFill(requireMarket(byId, event.marketId), log, event, timestampSec) });
         break;
       case 'listed':
         served.add(event.base).add(event.quote);
@@ -66,6 +82,10 @@ export function draftGeneration(events: readonly SeenEvent[], context: DraftCont
         // Read by settled-orders.ts.
         break;
     }
+  }
+  for (const one of draft.curveEvents) {
+    if ('post' in one) draft.posts.push(one.post);
+    else draft.fills.push(one.fill);
   }
   return { ...draft, claims: fold.changed(), reservations: fold.reservations() };
 }
@@ -101,7 +121,7 @@ function postSeen(
   log: RawLog,
   event: Extract<ChainEvent, { type: 'posted' | 'touched' }>,
   blockTimestampSec: number,
-): PostSeen {
+): DraftedPost {
   const posted = event.type === 'posted' ? event : null;
   return {
     market: market.index,

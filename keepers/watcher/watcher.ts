@@ -4,7 +4,6 @@ import { LedgerInvariantError } from '../../ledger/errors.js';
 import { restartCapital } from '../../ledger/capital-origin.js';
 import { insertHalt } from '../../ledger/halts.js';
 import { commitGeneration, loadLedgerHead, readBalances, readMarkets } from '../../ledger/ledger-log.js';
-import { readPublication } from '../../ledger/publication-log.js';
 import { readReconcileRequest } from '../../ledger/reconcile-requests.js';
 import { reverseGenerations } from '../../ledger/reversals.js';
 import type { SnapshotStore } from '../../ledger/snapshots.js';
@@ -14,7 +13,6 @@ import {
   type Db,
   type GenerationWrite,
   type LedgerEntry,
-  type PostSeen,
   type ScannedBlock,
   type Writer,
 } from '../../ledger/types.js';
@@ -226,9 +224,12 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
     });
     const run = attributor.begin(db.knex);
     const fills = [];
-    for (const fill of draft.fills) {
-      const market = known[fill.market];
-      if (market !== undefined) fills.push(await run.attribute(market, fill));
+    const posts = [];
+    for (const one of draft.curveEvents) {
+      const market = known['post' in one ? one.post.market : one.fill.market];
+      if (market === undefined) continue;
+      if ('post' in one) posts.push(await run.land(market, one.post));
+      else fills.push(await run.attribute(market, one.fill));
     }
     const settled = draftSettledOrders(scan.events, markets, deps.operator);
     const entries = [...draft.entries, ...fillPostings(known, fills, deps.operator), ...settled.entries];
@@ -243,7 +244,7 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
       observedHeadTimestampMs: observed.timestampSec * 1_000,
       listed,
       custody: draft.custody,
-      posts: draft.posts,
+      posts,
       fills,
       settledOrders: settled.orders,
       entries: [...entries, ...holdings.entries],
@@ -256,7 +257,6 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
         // First, because only the halt that names it lets a shortfall be committed.
         holdings.halt ??
         run.faults()[0] ??
-        (await unexplainedPost(draft.posts)) ??
         unexplainedSettlement(draft.custody) ??
         (await unbackedClaim(db.knex, { claims: draft.claims, entries }, deps.operator, (account, token) =>
           balanceAfter(entries, account, token),
@@ -340,21 +340,6 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
       }
     });
     return { entries: surplus, held: tokens.map((token, i) => ({ token, units: held[i] ?? 0n })), halt: shortfall };
-  }
-
-  /** A curve of ours that this database did not prepare means that the database is not the one that posted it. */
-  async function unexplainedPost(posts: readonly PostSeen[]): Promise<Halt | null> {
-    for (const post of posts) {
-      const publication = await readPublication(db.knex, post.market, post.seq);
-      const explained = publication !== null && (post.baseSeq !== post.seq || publication.wordsHash === post.wordsHash);
-      if (!explained) {
-        return {
-          code: 'unexplained_curve',
-          message: `curve ${post.seq} of market ${post.market} was not prepared here`,
-        };
-      }
-    }
-    return null;
   }
 
   async function halt(reason: Halt): Promise<void> {

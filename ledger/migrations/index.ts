@@ -11,6 +11,7 @@ import { tradeIds } from './0011-trade-ids.js';
 import { fillCloids } from './0012-fill-cloids.js';
 import { lowerings } from './0013-lowerings.js';
 import { listings } from './0014-listings.js';
+import { carry } from './0015-carry.js';
 
 /** One step of the schema. A step that was released never changes; later steps alter what it made. */
 export interface Migration {
@@ -34,4 +35,5 @@ export const migrations: readonly Migration[] = [
   fillCloids,
   lowerings,
   listings,
+  carry,
 ];

@@ -17,10 +17,12 @@ import {
   insertPublications,
   landedSeq,
   lastPublicationSeq,
+  readPostSeen,
   readPublication,
   readPublications,
 } from '../../ledger/publication-log.js';
 import { listings } from '../../ledger/migrations/0014-listings.js';
+import { carry } from '../../ledger/migrations/0015-carry.js';
 import { migrations } from '../../ledger/migrations/index.js';
 import type { Db, LogName, OperatorRow, OutboxRow, PostSeen, Publication, Writer } from '../../ledger/types.js';
 import { acquireWriter } from '../../ledger/writers.js';
@@ -282,6 +284,8 @@ function publicationOf(seq: number, change: Partial<Publication> = {}): Publicat
     askKnots: 15,
     bidKnots: 7,
     compression: 1,
+    exactAskKnots: 15,
+    exactBidKnots: 2,
     cut: { orderSeq: 10 + seq, generation: seq, timeMs: 1_800_000_000_000 + seq },
     fillSeq: 3,
     askVolumeUnits: 2n ** 90n + 1n,
@@ -329,6 +333,30 @@ describe('publication log', () => {
       expect(await lastPublicationSeq(db.knex, 0)).to.equal(1);
     });
 
+    it('knows which post the touches of an older database go back to', async () => {
+      const db = await open();
+      const at = migrations.indexOf(carry);
+      for (const step of migrations.slice(0, at)) await step.up(db.knex);
+      // [market, seq, base_seq]: a post, a touch of it, a touch of that, a post, and in another market the touch of an unknown curve.
+      const seen = [
+        [0, 3, 3],
+        [0, 4, 3],
+        [0, 7, 4],
+        [0, 9, 9],
+        [1, 5, 4],
+      ] as const;
+      for (const [market, seq, base_seq] of seen) {
+        const zeros = { deadline_sec: 0, block_number: 0, block_timestamp_sec: 0, generation: 1 };
+        const amounts = { snap_ask_units: '0', snap_bid_units: '0' };
+        const texts = { words_hash: '0x', tx_hash: hash('d') };
+        await db.knex('posts_seen').insert({ market, seq, base_seq, ...zeros, ...amounts, ...texts });
+      }
+      for (const step of migrations.slice(at)) await step.up(db.knex);
+      const posted = [];
+      for (const [market, seq] of seen) posted.push((await readPostSeen(db.knex, market, seq))?.postedSeq);
+      expect(posted).to.deep.equal([3, 3, 3, 9, 5]);
+    });
+
     it('counts as executable what has neither died nor been superseded on-chain', async () => {
       const { db, writer } = await opened(open, 'publication');
       const ledger = await acquireWriter(db, 'ledger');
@@ -347,6 +375,7 @@ describe('publication log', () => {
         market: 0,
         seq: 3,
         baseSeq: 3,
+        postedSeq: 3,
         deadlineSec: 1_003,
         snapAskUnits: 2n ** 92n - 1n,
         snapBidUnits: 0n,

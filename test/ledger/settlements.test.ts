@@ -103,7 +103,12 @@ forEachDatabase((name, open) => {
               logIndex,
             },
           }));
-          const { fills: _, ...draft } = draftGeneration(seen, {
+          const {
+            fills: _,
+            posts: __,
+            curveEvents: ___,
+            ...draft
+          } = draftGeneration(seen, {
             markets: MARKETS,
             listed: [],
             blocks: [block],

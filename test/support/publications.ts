@@ -6,6 +6,7 @@ import type { PostRecord } from '../../core/curve/post.js';
 import type { Hex, Market } from '../../core/types.js';
 import { postCalldata } from '../../keepers/poster/calldata.js';
 import { readPublications } from '../../ledger/publication-log.js';
+import { readPosted } from '../../ledger/raises.js';
 import { differencesFromChain, rebuildPublication, type ChainCurve } from '../../ledger/rebuild.js';
 import { createSnapshotStore } from '../../ledger/snapshots.js';
 import type { Publication } from '../../ledger/types.js';
@@ -58,6 +59,8 @@ export async function expectRecordsHold(stack: KeeperStack, chain: ManualChain):
     const live = await chainCurve(chain, market);
     const publication = all.find((one) => one.market === market.index && one.seq === live.seq);
     if (live.seq === 0) continue;
-    expect(publication === undefined ? ['never prepared'] : differencesFromChain(publication, live)).to.deep.equal([]);
+    const posted = await readPosted(stack.db.knex, market.index, live.seq);
+    const isKnown = publication !== undefined && posted !== null;
+    expect(isKnown ? differencesFromChain(publication, posted, live) : ['never seen']).to.deep.equal([]);
   }
 }
