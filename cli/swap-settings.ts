@@ -29,6 +29,9 @@ export const swapSettings = {
   SWAP_MAX_GAS: integer(200_000, 30_000_000, 1_000_000).describe(
     'most gas that an order may take; one that takes more is not sent, and expires',
   ),
+  SWAP_MAX_REVERTS: integer(1, 1_000, 2).describe(
+    "most reverted transactions of one owner's orders in a day and since its last fill; beyond it nothing is sent for the owner",
+  ),
   SWAP_QUOTES_PER_MINUTE: integer(1, 1_000_000, 300).describe('quotes per client address and minute'),
   SWAP_ORDERS_PER_MINUTE: integer(1, 1_000_000, 60).describe('submitted orders per client address and minute'),
   SWAP_READS_PER_MINUTE: integer(1, 1_000_000, 1_200).describe(

@@ -68,6 +68,7 @@ export function startExecutor(shared: Shared, signal: AbortSignal): Loop {
     toleranceBps: config.SWAP_TOLERANCE_BPS,
     maxSends: config.SWAP_MAX_SENDS,
     maxGas: BigInt(config.SWAP_MAX_GAS),
+    maxReverts: config.SWAP_MAX_REVERTS,
     pollIntervalMs: config.POLL_INTERVAL_MS,
     nowMs: shared.nowMs,
     logger,

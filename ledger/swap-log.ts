@@ -7,6 +7,7 @@ import type { Knex } from 'knex';
 import type { Address, Hex } from '../core/types.js';
 import { checkLimit, chunks, fromColumn, insertAll, toColumn } from './columns.js';
 import { isUniqueViolation } from './errors.js';
+import { lockOwner, readPendingSales, type PendingSale } from './swap-wallets.js';
 import type { Db, Queryable } from './types.js';
 
 export type SwapKind = 'sell' | 'buy';
@@ -142,15 +143,28 @@ export async function readQuote(q: Queryable, id: string): Promise<SwapQuote | n
 export type Acceptance =
   { result: 'accepted' | 'existing'; order: SwapOrder } | { result: 'quoteUsed'; order: SwapOrder };
 
-/** Appends an order, pending from then on. Of any number of concurrent calls for one client order id, or one quote, one is accepted. */
-export async function acceptOrder(db: Db, order: SwapOrder, validToSec: number): Promise<Acceptance> {
+/**
+ * Appends an order, pending from then on. Of any number of concurrent calls for one client order id, or one quote, one is accepted.
+ * `check` sees the owner's other pending orders that sell the same token, which no other call can add to meanwhile; when it throws, so does
+ * this, and nothing is appended.
+ */
+export async function acceptOrder(
+  db: Db,
+  order: SwapOrder,
+  { sellToken, validToSec }: Pick<SwapQuote, 'sellToken' | 'validToSec'>,
+  check: (others: readonly PendingSale[]) => void = () => undefined,
+): Promise<Acceptance> {
   try {
     await db.knex.transaction(async (tx) => {
       await tx('swap_orders').insert(orderRow(order));
+      await lockOwner(tx, order.owner);
+      check(await readPendingSales(tx, order.owner, sellToken, Math.floor(order.createdMs / 1_000)));
       await tx('swap_pending').insert({
         order_id: order.id,
         created_ms: order.createdMs,
         valid_to_sec: validToSec,
+        owner: order.owner,
+        sell_token: sellToken,
       });
     });
     return { result: 'accepted', order };
@@ -195,14 +209,14 @@ const unended = (q: Queryable) =>
     .join('swap_quotes as quote', 'quote.id', 'placed.quote_id')
     .leftJoin('settled_orders as fill', { 'fill.owner': 'quote.owner', 'fill.nonce': 'quote.nonce' });
 
-/** Ids of the oldest `limit` (1..10000) orders that did not end and that, by the ledger, nobody filled. */
-export async function listPending(q: Queryable, limit: number): Promise<string[]> {
+/** The oldest `limit` (1..10000) orders that did not end and that, by the ledger, nobody filled. */
+export async function listPending(q: Queryable, limit: number): Promise<{ orderId: string; owner: Address }[]> {
   const rows = await unended(q)
     .whereNull('fill.generation')
     .orderBy(['pending.created_ms', 'pending.order_id'])
     .limit(checkLimit(limit))
-    .select<{ order_id: string }[]>('pending.order_id');
-  return rows.map(({ order_id }) => order_id);
+    .select<{ order_id: string; owner: string }[]>('pending.order_id', 'quote.owner');
+  return rows.map(({ order_id, owner }) => ({ orderId: order_id, owner: owner as Address }));
 }
 
 /** Those of some orders that did not end and that, by the ledger, nobody filled, oldest first. */

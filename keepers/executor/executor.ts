@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
 import type { Part } from '../../core/swap/split.js';
 import { isNoRoute } from '../../core/swap/pricing.js';
-import type { Address } from '../../core/types.js';
-import { chunks } from '../../ledger/columns.js';
+import { toSafeInt } from '../../core/amounts.js';
+import type { Address, Hex } from '../../core/types.js';
 import { lastGeneration } from '../../ledger/ledger-log.js';
 import {
   closeOrders,
@@ -16,9 +16,12 @@ import {
   readTransactions,
   type PendingOrder,
   type SwapAttempt,
+  type SwapOrder,
   type SwapOutcome,
   type SwapQuote,
 } from '../../ledger/swap-log.js';
+import { hasSettledOrder } from '../../ledger/settled-orders.js';
+import { countReverts, insertRevert, readUnminedSales } from '../../ledger/swap-wallets.js';
 import type { Db, GenerationRow, Writer } from '../../ledger/types.js';
 import type { Head } from '../../liquidity/eth.js';
 import type { MarketData } from '../../liquidity/market-data.js';
@@ -51,6 +54,11 @@ export interface ExecutorDeps {
   maxGas: bigint;
   /** Orders looked at in one round. Default: 128, so that a round does not take much longer than a block. */
   ordersPerRound?: number;
+  /**
+   * Most transactions of one owner that may have reverted in a day and since its last fill, those under way counted: of an account with code
+   * that never had a fill, one, since its check of a signature may answer a transaction otherwise than a simulation.
+   */
+  maxReverts: number;
   pollIntervalMs: number;
   nowMs(): number;
   logger: Logger;
@@ -71,13 +79,27 @@ interface Progress {
   isUnderWay: boolean;
   /** Key of the newest attempt if nothing was signed for it, as when the node did not answer. */
   begun: string | null;
+  /** Transactions whose nonces the chain has used. */
+  mined: readonly Hex[];
+}
+
+/** An owner whose orders are looked at, one after the other. */
+interface Wallet {
+  owner: Address;
+  orders: PendingOrder[];
+  /** Sell tokens of its orders that are under way, one entry for each. */
+  underWay: Address[];
 }
 
 const ORDERS_PER_ROUND = 128;
 /** Most orders that take turns, the oldest. */
 const MAX_ORDERS = 10_000;
-/** Orders that are simulated at the same time. */
+/** Owners whose orders are simulated at the same time. */
 const CONCURRENCY = 8;
+/** Orders of one owner that are looked at in one round. */
+const ORDERS_PER_OWNER = 8;
+/** How far back reverts are counted. */
+const REVERTS_MS = 24 * 60 * 60 * 1_000;
 /** Most transactions that may be unmined; further orders wait for the next block. */
 const MAX_UNMINED = 48;
 /** Unused quotes are kept this long after they expired. */
@@ -101,6 +123,8 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   const tried = new Map<string, number>();
   /** First block at which an order's nonce was seen used, until the ledger has scanned it. */
   const usedAt = new Map<string, number>();
+  /** Mined transactions of pending orders whose receipts were read. */
+  const examined = new Set<Hex>();
   /** Transactions under way, as far as this round has come. */
   let unmined = 0;
   let tidiedMs = Number.NEGATIVE_INFINITY;
@@ -115,28 +139,44 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     if (pending.length === 0) return;
     const head = await marketData.head();
     unmined = outbox.status().unminedCount;
-    for (const group of chunks(pending, CONCURRENCY)) {
-      await Promise.all(group.map((one) => tryToAdvance(one, generation, head)));
-    }
+    const wallets = walletsOf(pending, await readUnminedSales(db.knex)).values();
+    // Each takes the next owner from the same list.
+    const work = async (): Promise<void> => {
+      for (const wallet of wallets) {
+        for (const one of wallet.orders) await tryToAdvance(one, wallet, generation, head);
+      }
+    };
+    await Promise.all(Array.from({ length: CONCURRENCY }, work));
   }
 
   /** What is wrong with one order must not hold up the others. */
-  async function tryToAdvance(one: PendingOrder, generation: GenerationRow, head: Head): Promise<void> {
+  async function tryToAdvance(one: PendingOrder, wallet: Wallet, generation: GenerationRow, head: Head): Promise<void> {
     try {
-      await advance(one, generation, head);
+      await advance(one, wallet, generation, head);
     } catch (error) {
       logger.warn({ orderId: one.order.id, err: error }, 'an order could not be looked after');
     }
   }
 
-  /** Whose turn it is. Orders that can't be executed at the moment must not keep others waiting, however many there are. */
+  /**
+   * Whose turn it is. Orders that can't be executed at the moment must not keep others waiting, however many there are, nor must an owner of
+   * many orders keep other owners waiting.
+   */
   async function takeTurns(): Promise<PendingOrder[]> {
-    const ids = await listPending(db.knex, MAX_ORDERS);
-    forget(new Set(ids));
+    const listed = await listPending(db.knex, MAX_ORDERS);
+    forget(new Set(listed.map(({ orderId }) => orderId)));
     roundNo += 1;
-    const lastLook = (id: string): number => looked.get(id) ?? 0;
-    const turn = ids.sort((a, b) => lastLook(a) - lastLook(b)).slice(0, ordersPerRound);
-    for (const id of turn) looked.set(id, roundNo);
+    const lastLook = ({ orderId }: { orderId: string }): number => looked.get(orderId) ?? 0;
+    const taken = new Map<Address, number>();
+    const turn: string[] = [];
+    for (const { orderId, owner } of listed.sort((a, b) => lastLook(a) - lastLook(b))) {
+      if (turn.length === ordersPerRound) break;
+      const count = taken.get(owner) ?? 0;
+      if (count === ORDERS_PER_OWNER) continue;
+      taken.set(owner, count + 1);
+      looked.set(orderId, roundNo);
+      turn.push(orderId);
+    }
     return readPending(db.knex, turn);
   }
 
@@ -159,10 +199,11 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   }
 
   /** One step of one order that is not filled: end it, wait, or try to execute it. */
-  async function advance(one: PendingOrder, generation: GenerationRow, head: Head): Promise<void> {
+  async function advance(one: PendingOrder, wallet: Wallet, generation: GenerationRow, head: Head): Promise<void> {
     const { order, quote } = one;
     const isPast = toSec(generation.blockTimestampMs) > quote.validToSec;
     const progress = await progressOf(order.id);
+    await noteReverts(order, progress.mined);
     if (isPast) return end(one, generation, 'expired', expiryReason(progress.attempts));
     if (progress.isUnderWay) {
       usedAt.delete(order.id);
@@ -170,16 +211,54 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     }
     const isLate = head.timestampSec >= quote.validToSec || toSec(deps.nowMs()) > quote.validToSec;
     if (!deps.readiness().ready || isLate || tried.get(order.id) === head.number) return;
+    // What was sent may take the funds that this order was accepted for; the chain tells once it is mined.
+    if (wallet.underWay.includes(quote.sellToken)) return;
     tried.set(order.id, head.number);
-    await execute(one, progress, generation, head);
+    await execute(one, wallet, progress, generation, head);
+  }
+
+  /** Makes the reverts among an order's mined transactions durable, each once. */
+  async function noteReverts({ id: orderId, owner }: SwapOrder, mined: readonly Hex[]): Promise<void> {
+    const hashes = mined.filter((hash) => !examined.has(hash));
+    if (hashes.length === 0) return;
+    const requests = hashes.map((hash) => ({ method: 'eth_getTransactionReceipt', params: [hash] }));
+    const receipts = (await rpc.batch(requests)) as (Receipt | null)[];
+    for (const receipt of receipts) {
+      // Null for one that another took the place of, or that this node does not know yet.
+      if (receipt === null) continue;
+      examined.add(receipt.transactionHash);
+      if (BigInt(receipt.status) !== 0n) continue;
+      const revert = {
+        txHash: receipt.transactionHash,
+        orderId,
+        owner,
+        blockNumber: toSafeInt(BigInt(receipt.blockNumber)),
+        gasUsed: BigInt(receipt.gasUsed),
+        timeMs: deps.nowMs(),
+      };
+      await writer.tx((tx) => insertRevert(tx, revert));
+      logger.warn({ orderId, owner, hash: revert.txHash, gasUsed: revert.gasUsed.toString() }, 'an order reverted');
+    }
+  }
+
+  /** Whether another transaction of the owner may be sent, as far as what is under way and what reverted goes. */
+  async function mayBurden({ owner, underWay }: Wallet): Promise<'send' | 'wait' | 'refuse'> {
+    const reverts = await countReverts(db.knex, owner, deps.nowMs() - REVERTS_MS);
+    const isProven =
+      (await hasSettledOrder(db.knex, owner)) || (await rpc.call('eth_getCode', [owner, 'latest'])) === '0x';
+    const allowed = isProven ? deps.maxReverts : 1;
+    if (reverts >= allowed) return 'refuse';
+    return reverts + underWay.length >= allowed ? 'wait' : 'send';
   }
 
   async function progressOf(orderId: string): Promise<Progress> {
+    const mined: Hex[] = [];
     const progress: Progress = {
       attempts: await readAttempts(db.knex, orderId),
       signed: 0,
       isUnderWay: false,
       begun: null,
+      mined,
     };
     for (const attempt of progress.attempts) {
       progress.begun = null;
@@ -188,11 +267,18 @@ export function createExecutor(deps: ExecutorDeps): Executor {
       if (transactions.length === 0) progress.begun = attempt.txKey;
       else progress.signed += 1;
       if (transactions.some(({ isFinished }) => !isFinished)) progress.isUnderWay = true;
+      mined.push(...transactions.filter(({ isFinished }) => isFinished).map(({ hash }) => hash));
     }
     return progress;
   }
 
-  async function execute(one: PendingOrder, progress: Progress, generation: GenerationRow, head: Head): Promise<void> {
+  async function execute(
+    one: PendingOrder,
+    wallet: Wallet,
+    progress: Progress,
+    generation: GenerationRow,
+    head: Head,
+  ): Promise<void> {
     if (unmined >= MAX_UNMINED) return;
     const { attempts, signed } = progress;
     const simulated = await bestTransaction(one, head);
@@ -204,6 +290,10 @@ export function createExecutor(deps: ExecutorDeps): Executor {
       }
       if (simulated.gas > deps.maxGas) return noteRefusal(one, attempts, TOO_MUCH_GAS);
       if (!outbox.affords(head.baseFeeWei)) return noteRefusal(one, attempts, GAS_TOO_DEAR);
+      const burden = await mayBurden(wallet);
+      if (burden === 'refuse') return noteRefusal(one, attempts, TOO_MANY_REVERTS);
+      if (burden === 'wait') return;
+      wallet.underWay.push(one.quote.sellToken);
       return send(one, progress, simulated);
     }
     const { refusal } = simulated;
@@ -318,10 +408,39 @@ const GAS_TOO_DEAR = {
   message: 'Gas is dearer at the moment than the service pays',
 };
 
+const TOO_MANY_REVERTS = {
+  code: 'TOO_MANY_REVERTS',
+  message: "Transactions of this owner's orders reverted too often in the last day; it is tried again when fewer did",
+};
+
 const TOO_MUCH_GAS = {
   code: 'TOO_MUCH_GAS',
   message: "The order takes more gas than the service pays for, as when checking the owner's signature is dear",
 };
+
+/** The fields of a receipt that tell a revert. */
+interface Receipt {
+  transactionHash: Hex;
+  status: Hex;
+  blockNumber: Hex;
+  gasUsed: Hex;
+}
+
+/** Orders by their owner, with what is under way of each. */
+function walletsOf(
+  pending: readonly PendingOrder[],
+  unmined: readonly { owner: Address; sellToken: Address }[],
+): Wallet[] {
+  const wallets = new Map<Address, Wallet>();
+  for (const one of pending) {
+    const { owner } = one.order;
+    const wallet = wallets.get(owner) ?? { owner, orders: [], underWay: [] };
+    wallets.set(owner, wallet);
+    wallet.orders.push(one);
+  }
+  for (const { owner, sellToken } of unmined) wallets.get(owner)?.underWay.push(sellToken);
+  return [...wallets.values()];
+}
 
 const nextNo = (attempts: readonly SwapAttempt[]): number => (attempts.at(-1)?.attemptNo ?? 0) + 1;
 

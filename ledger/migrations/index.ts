@@ -12,6 +12,7 @@ import { fillCloids } from './0012-fill-cloids.js';
 import { lowerings } from './0013-lowerings.js';
 import { listings } from './0014-listings.js';
 import { carry } from './0015-carry.js';
+import { swapWallets } from './0016-swap-wallets.js';
 
 /** One step of the schema. A step that was released never changes; later steps alter what it made. */
 export interface Migration {
@@ -36,4 +37,5 @@ export const migrations: readonly Migration[] = [
   lowerings,
   listings,
   carry,
+  swapWallets,
 ];

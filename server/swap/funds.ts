@@ -1,6 +1,7 @@
 import { Interface } from 'ethers';
 import type { Address, Hex } from '../../core/types.js';
 import type { SwapQuote } from '../../ledger/swap-log.js';
+import type { PendingSale } from '../../ledger/swap-wallets.js';
 import { badRequest } from '../errors.js';
 import type { SwapDeps } from './deps.js';
 
@@ -18,40 +19,78 @@ export interface OwnerState {
   balanceUnits: bigint;
   /** What Permit2 may take. */
   allowanceUnits: bigint;
-  /** Whether Permit2 knows the order's nonce as used. */
-  isNonceUsed: boolean;
+  /** Whether Permit2 knows a nonce as used, as far as its word was read. */
+  isNonceUsed(nonce: bigint): boolean;
 }
 
-/** Reads it in one round trip. */
-export async function readOwner({ eth, permit2 }: SwapDeps, quote: SwapQuote): Promise<OwnerState> {
-  const { owner, sellToken, nonce } = quote;
+/** Most pending orders of one owner that sell the same token: more than can be executed one after the other before they expire. */
+const MAX_PENDING_SALES = 100;
+/** Nonces of pending orders follow one another, so that a few words of Permit2 hold them; those of further words count as unused. */
+const MAX_WORDS = 8;
+
+/** Reads it in one round trip. `others` are the owner's pending orders, whose nonces are looked at, too. */
+export async function readOwner(
+  { eth, permit2 }: SwapDeps,
+  { owner, sellToken, nonce }: SwapQuote,
+  others: readonly PendingSale[],
+): Promise<OwnerState> {
+  const words = [...new Set([nonce, ...others.map((other) => other.nonce)].map((one) => one >> 8n))].slice(
+    0,
+    MAX_WORDS,
+  );
   const calls = [
     { to: sellToken, data: ERC20.encodeFunctionData('balanceOf', [owner]) },
     { to: sellToken, data: ERC20.encodeFunctionData('allowance', [owner, permit2]) },
-    { to: permit2, data: PERMIT2.encodeFunctionData('nonceBitmap', [owner, nonce >> 8n]) },
+    ...words.map((word) => ({ to: permit2, data: PERMIT2.encodeFunctionData('nonceBitmap', [owner, word]) })),
   ];
   const [code = '0x', ...answers] = (await eth.batch([
     { method: 'eth_getCode', params: [owner, 'latest'] },
     ...calls.map((call) => ({ method: 'eth_call', params: [call, 'latest'] })),
   ])) as Hex[];
-  const [balanceUnits = 0n, allowanceUnits = 0n, used = 0n] = answers.map((answer) => BigInt(answer));
-  return { owner, code, balanceUnits, allowanceUnits, isNonceUsed: ((used >> (nonce & 255n)) & 1n) === 1n };
+  const [balanceUnits = 0n, allowanceUnits = 0n, ...used] = answers.map((answer) => BigInt(answer));
+  const usedIn = new Map(words.map((word, i) => [word, used[i] ?? 0n]));
+  return {
+    owner,
+    code,
+    balanceUnits,
+    allowanceUnits,
+    isNonceUsed: (one) => (((usedIn.get(one >> 8n) ?? 0n) >> (one & 255n)) & 1n) === 1n,
+  };
 }
 
-/** Throws 400, saying what is missing, unless the owner has and allows what the order takes and Permit2 still knows the nonce as unused. */
-export function checkFunds({ permit2 }: SwapDeps, quote: SwapQuote, state: OwnerState): void {
+/**
+ * Throws 400, saying what is missing, unless the owner has and allows what the order and all `others` of the owner that sell the same token and
+ * may still be executed take together, and Permit2 still knows the nonce as unused.
+ */
+export function checkFunds(
+  { permit2 }: SwapDeps,
+  quote: SwapQuote,
+  state: OwnerState,
+  others: readonly PendingSale[],
+): void {
   const { owner, sellToken, sellUnits, expectedSellUnits } = quote;
   const { balanceUnits, allowanceUnits } = state;
-  if (balanceUnits < expectedSellUnits) {
+  if (state.isNonceUsed(quote.nonce)) throw badRequest("The order's Permit2 nonce is used up; get a fresh quote");
+  const pending = others.filter(({ nonce }) => !state.isNonceUsed(nonce));
+  if (pending.length >= MAX_PENDING_SALES) {
     throw badRequest(
-      `Insufficient balance: ${owner} holds ${balanceUnits} of ${sellToken}, the order takes ${expectedSellUnits}`,
+      `Too many pending orders: ${owner} has ${pending.length} that sell ${sellToken}; wait until some end`,
     );
   }
-  if (allowanceUnits < sellUnits) {
+  const takes = (units: bigint, promised: bigint): string =>
+    `the order takes ${units}` +
+    (pending.length === 0 ? '' : `, and ${pending.length} pending orders take ${promised}`);
+  const expected = pending.reduce((sum, other) => sum + other.expectedSellUnits, 0n);
+  if (balanceUnits < expectedSellUnits + expected) {
     throw badRequest(
-      `Insufficient allowance: ${owner} allows Permit2 (${permit2}) to take ${allowanceUnits} of ${sellToken}, the order needs ` +
-        `${sellUnits}; approve permit2.allowanceTarget`,
+      `Insufficient balance: ${owner} holds ${balanceUnits} of ${sellToken}, ${takes(expectedSellUnits, expected)}`,
     );
   }
-  if (state.isNonceUsed) throw badRequest("The order's Permit2 nonce is used up; get a fresh quote");
+  const most = pending.reduce((sum, other) => sum + other.sellUnits, 0n);
+  if (allowanceUnits < sellUnits + most) {
+    throw badRequest(
+      `Insufficient allowance: ${owner} allows Permit2 (${permit2}) to take ${allowanceUnits} of ${sellToken}, ` +
+        `${takes(sellUnits, most)} at most; approve permit2.allowanceTarget`,
+    );
+  }
 }

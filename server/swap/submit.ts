@@ -10,6 +10,7 @@ import {
   type SwapOrder,
   type SwapQuote,
 } from '../../ledger/swap-log.js';
+import { readPendingSales } from '../../ledger/swap-wallets.js';
 import { badRequest } from '../errors.js';
 import { readBody } from './body.js';
 import type { SwapDeps } from './deps.js';
@@ -61,12 +62,14 @@ async function accept(
   if (used !== null) return { order: usedQuote(used, clientOrderId), isNew: false };
   checkFresh(deps, quote);
   const digest = digestOf(JSON.parse(quote.typedData) as OrderTypedData);
-  const owner = await readOwner(deps, quote);
+  const nowSec = Math.floor(deps.nowMs() / 1_000);
+  const others = await readPendingSales(deps.db.knex, quote.owner, quote.sellToken, nowSec);
+  const owner = await readOwner(deps, quote, others);
   const accepted = await acceptedSignature(deps.eth, owner, digest, signature);
   if (accepted === null) {
     throw badRequest(`Invalid signature: it is not that of ${quote.owner} over permit2.typedData of this quote`);
   }
-  checkFunds(deps, quote, owner);
+  checkFunds(deps, quote, owner, others);
   checkFresh(deps, quote);
   const order = {
     id: crypto.randomUUID(),
@@ -76,7 +79,7 @@ async function accept(
     clientOrderId,
     createdMs: deps.nowMs(),
   };
-  const acceptance = await acceptOrder(deps.db, order, quote.validToSec);
+  const acceptance = await acceptOrder(deps.db, order, quote, (pending) => checkFunds(deps, quote, owner, pending));
   if (acceptance.result === 'quoteUsed') return { order: usedQuote(acceptance.order, clientOrderId), isNew: false };
   const isNew = acceptance.result === 'accepted';
   if (isNew) deps.onOrder(acceptance.order);

@@ -75,7 +75,13 @@ const orderOf = (quote: SwapQuote, clientOrderId: string | null = null): SwapOrd
 });
 
 /** The oldest pending orders, whole. */
-const pendingOf = async (db: Db, limit: number) => readPending(db.knex, await listPending(db.knex, limit));
+const pendingOf = async (db: Db, limit: number) => {
+  const listed = await listPending(db.knex, limit);
+  return readPending(
+    db.knex,
+    listed.map(({ orderId }) => orderId),
+  );
+};
 
 forEachDatabase((name, open) => {
   describe(`swap log of ${name}`, () => {
@@ -103,8 +109,8 @@ forEachDatabase((name, open) => {
     it('uses a quote once', async () => {
       const quote = await quoteIn(db);
       const first = orderOf(quote);
-      expect(await acceptOrder(db, first, quote.validToSec)).to.deep.equal({ result: 'accepted', order: first });
-      const again = await acceptOrder(db, orderOf(quote), quote.validToSec);
+      expect(await acceptOrder(db, first, quote)).to.deep.equal({ result: 'accepted', order: first });
+      const again = await acceptOrder(db, orderOf(quote), quote);
       expect(again).to.deep.equal({ result: 'quoteUsed', order: first });
       expect(await pendingOf(db, 10)).to.deep.equal([{ order: first, quote }]);
     });
@@ -114,9 +120,7 @@ forEachDatabase((name, open) => {
         const id = many ? 'many' : 'one';
         const shared = await quoteIn(db);
         const quotes = many ? await Promise.all(Array.from({ length: 50 }, () => quoteIn(db))) : Array(50).fill(shared);
-        const results = await Promise.all(
-          quotes.map((quote: SwapQuote) => acceptOrder(db, orderOf(quote, id), quote.validToSec)),
-        );
+        const results = await Promise.all(quotes.map((quote: SwapQuote) => acceptOrder(db, orderOf(quote, id), quote)));
         expect(results.filter(({ result }) => result === 'accepted')).to.have.length(1);
         expect(results.filter(({ result }) => result === 'existing')).to.have.length(49);
         expect(new Set(results.map(({ order }) => order.id)).size).to.equal(1);
@@ -129,17 +133,17 @@ forEachDatabase((name, open) => {
       for (const owner of [OWNER, OTHER, OWNER, OWNER]) {
         const quote = await quoteIn(db, owner);
         const id = owner === OTHER ? 'shared' : null;
-        expect((await acceptOrder(db, orderOf(quote, id), quote.validToSec)).result).to.equal('accepted');
+        expect((await acceptOrder(db, orderOf(quote, id), quote)).result).to.equal('accepted');
       }
       const quote = await quoteIn(db, OWNER);
-      expect((await acceptOrder(db, orderOf(quote, 'shared'), quote.validToSec)).result).to.equal('accepted');
+      expect((await acceptOrder(db, orderOf(quote, 'shared'), quote)).result).to.equal('accepted');
       expect(await readClientOrder(db.knex, OTHER, 'none')).to.equal(null);
     });
 
     it('keeps attempts in order and ends an order once', async () => {
       const quote = await quoteIn(db);
       const order = orderOf(quote);
-      await acceptOrder(db, order, quote.validToSec);
+      await acceptOrder(db, order, quote);
       const writer = await acquireWriter(db, 'swap');
       const orderId = order.id;
       const refused = {
@@ -169,7 +173,7 @@ forEachDatabase((name, open) => {
       const used = await quoteIn(db, OWNER, { expiresMs: 10 });
       const unused = await quoteIn(db, OWNER, { expiresMs: 10 });
       const young = await quoteIn(db, OWNER, { expiresMs: 30 });
-      await acceptOrder(db, orderOf(used), used.validToSec);
+      await acceptOrder(db, orderOf(used), used);
       expect(await db.knex.transaction((tx) => pruneQuotes(tx, 20, 100))).to.equal(1);
       expect(await readQuote(db.knex, unused.id)).to.equal(null);
       for (const { id } of [used, young]) expect(await readQuote(db.knex, id)).not.to.equal(null);
@@ -178,7 +182,7 @@ forEachDatabase((name, open) => {
     it('knows as pending what neither ended nor was filled, and what was filled long ago', async () => {
       const quotes = await Promise.all([1, 2, 3].map(() => quoteIn(db)));
       const orders = quotes.map((quote, i) => ({ ...orderOf(quote), createdMs: 2_000 + i }));
-      for (const [i, order] of orders.entries()) await acceptOrder(db, order, quotes[i]!.validToSec);
+      for (const [i, order] of orders.entries()) await acceptOrder(db, order, quotes[i]!);
       expect(await countPending(db.knex)).to.deep.equal({ count: 3, oldestMs: 2_000 });
       const fill: SettledOrder = {
         owner: OWNER,

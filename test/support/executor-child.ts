@@ -75,6 +75,7 @@ const executor = createExecutor({
   toleranceBps: 10,
   maxSends: 5,
   maxGas: 1_000_000n,
+  maxReverts: 2,
   pollIntervalMs: 50,
   nowMs,
   logger,

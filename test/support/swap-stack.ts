@@ -1,7 +1,7 @@
 /** The swap API and the executor over the keepers of a manual chain, every step of theirs taken when a test says so. */
 import { expect } from 'chai';
-import type { HDNodeWallet, Wallet } from 'ethers';
-import { Contract } from 'ethers';
+import type { HDNodeWallet } from 'ethers';
+import { Contract, MaxUint256, Wallet } from 'ethers';
 import { pino } from 'pino';
 import { DEFAULT_GAS } from '../../core/swap/pricing.js';
 import type { OrderTypedData } from '../../core/swap/typed-data.js';
@@ -211,6 +211,7 @@ export async function startSwapStack(
       toleranceBps: 10,
       maxSends: 5,
       maxGas: 1_000_000n,
+      maxReverts: 2,
       pollIntervalMs: 50,
       nowMs,
       logger,
@@ -314,6 +315,26 @@ export async function startSwapStack(
       await keepers.stop();
     },
   };
+}
+
+/** New accounts that hold so much of a token, of which Permit2 may take all, and some ETH. */
+export async function createOwners(
+  chain: ManualChain,
+  symbol: string,
+  count: number,
+  units: bigint,
+): Promise<Wallet[]> {
+  const owners = Array.from({ length: count }, () => new Wallet(Wallet.createRandom().privateKey, chain.provider));
+  const token = chain.tokenAs(symbol, 'taker1');
+  const first = await chain.provider.getTransactionCount(chain.address('taker1'));
+  for (const [i, owner] of owners.entries()) {
+    await chain.provider.send('hardhat_setBalance', [owner.address, '0x8ac7230489e80000']);
+    await token.getFunction('transfer').send(owner.address, units, { nonce: first + i, gasLimit: 100_000n });
+    const own = token.connect(owner) as Contract;
+    await own.getFunction('approve').send(chain.manifest.contracts['permit2'], MaxUint256, { gasLimit: 100_000n });
+  }
+  await chain.mine();
+  return owners;
 }
 
 /** Signs a quote as ethers wants it: without the domain's own type, which ethers knows. */
