@@ -1,34 +1,32 @@
 /**
- * One side of the book as at most K segments: chords of its exact cost, never better than the book from its first lot on.
+ * One side of the book as at most K segments: chords of its exact cost, never better than the book, neither from its first lot nor from the
+ * end of any segment on.
  *
- * Knots come from knots.ts; everything here is exact. Lengths are rounded down to what a knot can say, from the last segment to the first,
- * each handing what it lost to the one before it, so that only the first one loses depth, and hardly any. Slopes are those of the chords between the points
- * that the rounded lengths really reach, rounded up on asks and down on bids. Both roundings keep the order of the slopes.
+ * Knots come from knots.ts and lengths.ts; everything here is exact. Slopes are those of the chords between the points that the rounded
+ * lengths really reach, rounded up on asks and down on bids, which keeps their order.
  */
-import { ceilDiv, minBig, toSafeInt } from '../amounts.js';
+import { ceilDiv, minBig } from '../amounts.js';
 import { MAX_PRICE_TICKS, SUBTICKS_PER_TICK } from '../market.js';
 import type { Market, Segment, Side } from '../types.js';
 import { CurveError } from './errors.js';
-import { chooseKnots, knotErrors, type FloatLevel, type KnotErrors } from './knots.js';
+import { knotErrors, type KnotErrors } from './knots.js';
+import { chooseLengths, floatLevels, lotsOf, placeKnots, sumLots, type Length } from './lengths.js';
 import { totalLots, type Level } from './levels.js';
 import {
   decodeSide,
   knotsIn,
   MAX_BASE_PRICE,
-  MAX_EXPONENT,
   MAX_LENGTH_LOTS,
-  MAX_MANTISSA,
   MAX_OFFSET,
   MAX_SHIFT,
   MAX_WORDS,
   packSide,
   wordsFor,
-  type Knot,
 } from './words.js';
 
 export const MAX_KNOTS = knotsIn(MAX_WORDS);
 /** Raised whenever equal levels may give other words than before, so that a record is compared only with what made it. */
-export const COMPRESSION = 1;
+export const COMPRESSION = 2;
 
 /** One side, packed and as a walk meets it. */
 export interface CompressedSide {
@@ -89,18 +87,6 @@ function coarsestShift(bestSubticks: bigint): bigint {
   return minBig(bits > 17n ? bits - 17n : 0n, MAX_SHIFT);
 }
 
-/** Levels as knots are placed on them; the caller bounds their prices and lots. */
-function floatLevels(side: Side, levels: readonly Level[]): FloatLevel[] {
-  const sign = side === 'ask' ? 1 : -1;
-  return levels.map(({ priceTicks, lots }) => ({ price: sign * toSafeInt(priceTicks), lots: toSafeInt(lots) }));
-}
-
-/** Lots of each segment, before they are rounded to what a knot can say. */
-function placeKnots(side: Side, levels: readonly Level[], maxKnots: number): bigint[] {
-  const ends = chooseKnots(floatLevels(side, levels), maxKnots, toSafeInt(MAX_LENGTH_LOTS)).map(BigInt);
-  return ends.map((end, i) => end - (ends[i - 1] ?? 0n));
-}
-
 /** Knots per side that a curve is given: one, two or four words. */
 export const KNOT_STEPS = [7, 15, 31] as const;
 export type KnotStep = (typeof KNOT_STEPS)[number];
@@ -123,8 +109,8 @@ export function chooseKnotStep(side: Side, levels: readonly Level[], policy: Kno
   const [first = 7] = steps;
   if (levels.length <= first) return first;
   const errorsOf = (step: KnotStep): KnotErrors => {
-    const floats = floatLevels(side, withinReach(levels, BigInt(step) * MAX_LENGTH_LOTS));
-    return knotErrors(floats, chooseKnots(floats, step, toSafeInt(MAX_LENGTH_LOTS)));
+    const kept = withinReach(levels, BigInt(step) * MAX_LENGTH_LOTS);
+    return knotErrors(floatLevels(side, kept), placeKnots(side, kept, step));
   };
   let chosen: { step: KnotStep; errors: KnotErrors } = { step: first, errors: errorsOf(first) };
   for (const step of steps.slice(1)) {
@@ -135,57 +121,6 @@ export function chooseKnotStep(side: Side, levels: readonly Level[], policy: Kno
     chosen = { step, errors };
   }
   return chosen.step;
-}
-
-type Length = Pick<Knot, 'mantissa' | 'exponent'>;
-
-function lotsOf(length: Length): bigint {
-  return length.mantissa << length.exponent;
-}
-
-/** A part of the depth that may be lost to rounding: 0.05 bps. */
-const NEGLIGIBLE_LOSS = 200_000n;
-/** From so many levels on, one knot less costs little. */
-const MANY_LEVELS = 100;
-
-/**
- * Lengths of the segments. Where rounding the first one down would lose more than a negligible part of the depth, as it may before a wall,
- * what it lost gets a segment of its own in front of it, if there is one to spare or levels enough to do with one less.
- */
-function chooseLengths(side: Side, levels: readonly Level[], maxKnots: number): Length[] {
-  const depth = totalLots(levels);
-  const lengths = packLengths(placeKnots(side, levels, maxKnots));
-  const lost = depth - sumLots(lengths);
-  if (lost * NEGLIGIBLE_LOSS <= depth || maxKnots === 1) return lengths;
-  if (lengths.length < maxKnots) return [packLength(lost), ...lengths];
-  if (levels.length < MANY_LEVELS) return lengths;
-  const fewer = packLengths(placeKnots(side, levels, maxKnots - 1));
-  const stillLost = depth - sumLots(fewer);
-  return stillLost === 0n ? fewer : [packLength(stillLost), ...fewer];
-}
-
-const sumLots = (lengths: readonly Length[]): bigint => lengths.reduce((sum, length) => sum + lotsOf(length), 0n);
-
-/** Rounds lengths down from the last to the first; what a segment loses is added to the one before it. */
-function packLengths(lots: readonly bigint[]): Length[] {
-  const packed: Length[] = [];
-  let carried = 0n;
-  for (const wanted of [...lots].reverse()) {
-    const length = packLength(wanted + carried);
-    carried += wanted - lotsOf(length);
-    packed.push(length);
-  }
-  return packed.reverse();
-}
-
-function packLength(lots: bigint): Length {
-  let mantissa = minBig(lots, MAX_LENGTH_LOTS);
-  let exponent = 0n;
-  while (mantissa > MAX_MANTISSA && exponent < MAX_EXPONENT) {
-    mantissa >>= 1n;
-    exponent += 1n;
-  }
-  return { mantissa, exponent };
 }
 
 /** Exact cost of each segment's lots in the book, in subticks x lots. */

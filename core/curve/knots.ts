@@ -27,14 +27,17 @@ interface Breakpoints {
   weight: Float64Array;
   price: Float64Array;
   maxLots: number;
+  /** So many leading levels have a segment each. */
+  ownLevels: number;
 }
 
 /**
  * The last lots of each segment, rising, at most `maxKnots` of them, the last one the depth of the side. Segments have at most
- * `maxLots` lots; the caller sees to it that the depth is at most maxKnots x maxLots. Prices must rise strictly.
+ * `maxLots` lots, and the first `ownLevels` levels have one each; the caller sees to it that there are knots enough for both. Prices must
+ * rise strictly.
  */
-export function chooseKnots(levels: readonly FloatLevel[], maxKnots: number, maxLots: number): number[] {
-  const points = breakpoints(levels, maxLots);
+export function chooseKnots(levels: readonly FloatLevel[], maxKnots: number, maxLots: number, ownLevels = 0): number[] {
+  const points = breakpoints(levels, maxLots, ownLevels);
   if (points.lots.length === 0) return [];
   const exact = farthestReach(points, 0, maxKnots);
   if (exact !== null) return exact;
@@ -61,9 +64,9 @@ export function chooseKnots(levels: readonly FloatLevel[], maxKnots: number, max
   return best;
 }
 
-function breakpoints(levels: readonly FloatLevel[], maxLots: number): Breakpoints {
+function breakpoints(levels: readonly FloatLevel[], maxLots: number, ownLevels = 0): Breakpoints {
   const array = (): Float64Array => new Float64Array(levels.length);
-  const points: Breakpoints = { lots: array(), cost: array(), weight: array(), price: array(), maxLots };
+  const points: Breakpoints = { lots: array(), cost: array(), weight: array(), price: array(), maxLots, ownLevels };
   let lots = 0;
   let cost = 0;
   levels.forEach((level, i) => {
@@ -89,10 +92,15 @@ function singleChordEps({ lots, cost, weight }: Breakpoints): number {
  * it may end at, and at least one lot away. The passes over all breakpoints are all that takes time, so nothing is allocated in them.
  */
 function farthestReach(points: Breakpoints, eps: number, maxKnots: number): number[] | null {
-  const { lots, cost, weight, price, maxLots } = points;
+  const { lots, cost, weight, price, maxLots, ownLevels } = points;
   const count = lots.length;
   const knots: number[] = [];
   let [fromLots, fromCost, level] = [0, 0, 0];
+  for (; level < ownLevels; level++) {
+    if (knots.length === maxKnots) return null;
+    [fromLots, fromCost] = [lots[level] as number, cost[level] as number];
+    knots.push(fromLots);
+  }
   while (level < count) {
     if (knots.length === maxKnots) return null;
     let steepest = Infinity;
