@@ -2,20 +2,24 @@
  * `npm start`: a chain, the contracts, a server with every role, and bots that trade on it. Everything else stops with this
  * process; only the server may be killed and started again by itself.
  */
-import { mkdirSync, rmSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { inspect } from 'node:util';
 import { deploySandbox } from '../deploy/sandbox.js';
 import { PortInUseError, assertPortFree } from '../deploy/ports.js';
 import { writeManifest } from '../deploy/manifest.js';
+import { reasonOf } from '../deploy/reasons.js';
 import type { SandboxManifest } from '../deploy/manifest.js';
 import { ConfigError } from './config.js';
 import { describeEnd, startChild } from './sandbox/child.js';
 import type { Child } from './sandbox/child.js';
+import { bannerLines, databaseWord, quoted } from './sandbox/banner.js';
 import { SANDBOX_USAGE, readSandboxConfig } from './sandbox/config.js';
 import type { SandboxConfig } from './sandbox/config.js';
 import { ForeignDatabaseError, prepareDatabase } from './sandbox/database.js';
-import { chooseServerUrl, serveCommand, startChainProcess, startServerProcess } from './sandbox/processes.js';
+import { SandboxRunningError, lockSandbox } from './sandbox/lock.js';
+import { choosePort, serveCommand, startChainProcess, startServerProcess, urlOf } from './sandbox/processes.js';
 import { StartError } from './sandbox/wait.js';
 
 const APPROVED_MAKERS = ['maker1', 'maker2'];
@@ -38,21 +42,25 @@ interface Started {
   chain?: Child;
   server?: Child;
   bots: Child[];
+  /** Lets the folder go. */
+  unlock?: () => void;
 }
 
 /** Brings everything up; resolves once it runs. What was started is in `started` even when this throws. */
 async function start(config: SandboxConfig, started: Started, signal: AbortSignal): Promise<void> {
   const { directory, host } = config;
   const manifestPath = join(directory, 'sandbox.json');
-  // Ports first: another sandbox that has them keeps its manifest.
+  const [serverPort, rpcPort] = [await choosePort(host, config.port), await choosePort(host, config.rpcPort)];
+  const serverUrl = urlOf(host, serverPort);
+  // Before anything is written: another sandbox that has the folder, or the ports, keeps its manifest.
+  started.unlock = await lockSandbox(directory, { serverUrl, rpcUrl: urlOf(host, rpcPort) });
   await assertPortFree(host, config.rpcPort, 'RPC_PORT');
-  const serverUrl = await chooseServerUrl(host, config.port);
-  mkdirSync(directory, { recursive: true });
+  await assertPortFree(host, config.port, 'PORT');
   rmSync(manifestPath, { force: true });
 
   say('starting the chain');
   const { blockTimeMs } = config;
-  const chain = await startChainProcess({ host, port: config.rpcPort, blockTimeMs, directory, signal });
+  const chain = await startChainProcess({ host, port: rpcPort, blockTimeMs, directory, signal });
   started.chain = chain.child;
   void chain.child.ended.then(
     (end) => !signal.aborted && say(`the chain has stopped (${describeEnd(end)}); press Ctrl-C`),
@@ -75,6 +83,14 @@ async function start(config: SandboxConfig, started: Started, signal: AbortSigna
       ? 'two makers, two takers and one gasless taker are trading; Ctrl-C stops everything'
       : 'up without bots; Ctrl-C stops everything',
   );
+  const { demo, databaseUrl } = config;
+  for (const line of bannerLines({ manifest, manifestPath, demo, program: program(), databaseUrl })) console.log(line);
+}
+
+/** The command line program, from where the user is. */
+function program(): string {
+  const path = fileURLToPath(new URL('../scripts/curvebook.mjs', import.meta.url));
+  return `node ${quoted(relative(process.cwd(), path))}`;
 }
 
 async function startServer(config: SandboxConfig, manifest: SandboxManifest, signal: AbortSignal): Promise<Child> {
@@ -93,11 +109,11 @@ async function startServer(config: SandboxConfig, manifest: SandboxManifest, sig
 function watchServer(server: Child, config: SandboxConfig, manifest: SandboxManifest, signal: AbortSignal): void {
   void server.ended.then((end) => {
     if (signal.aborted) return;
-    const program = relative(process.cwd(), fileURLToPath(new URL('../scripts/curvebook.mjs', import.meta.url)));
     const port = new URL(manifest.serverUrl).port;
-    const command = serveCommand(join(config.directory, 'sandbox.json'), port, config.databaseUrl);
+    const manifestPath = quoted(join(config.directory, 'sandbox.json'));
+    const command = serveCommand(manifestPath, port, databaseWord(config.databaseUrl));
     say(`the server has stopped (${describeEnd(end)}); the chain goes on. Start the roles again with:`);
-    say(`  node ${[program, ...command].map(quoted).join(' ')}`);
+    say(`  ${program()} ${command.join(' ')}`);
   });
 }
 
@@ -115,19 +131,22 @@ function startBot(
 }
 
 /** Bots first, so that makers cancel their orders while the server is there; the chain last. */
-async function stopAll({ bots, server, chain }: Started): Promise<void> {
+async function stopAll({ bots, server, chain, unlock }: Started): Promise<void> {
   await Promise.all(bots.map((bot) => bot.stop('SIGINT', BOT_GRACE_MS)));
   await server?.stop('SIGTERM', SERVER_GRACE_MS);
   await chain?.stop('SIGTERM', CHAIN_GRACE_MS);
+  unlock?.();
 }
 
-const quoted = (word: string): string => (/^[\w./:@=-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`);
-
-/** What the user can mend, in one line; anything else with its stack. */
-function describe(error: unknown): string {
-  const known = [ConfigError, PortInUseError, ForeignDatabaseError, StartError];
+/** What the user can mend as it says it of itself; anything else in one line, with the rest in a file. */
+function describe(error: unknown, directory: string | null): string {
+  const known = [ConfigError, PortInUseError, ForeignDatabaseError, SandboxRunningError, StartError];
   if (known.some((kind) => error instanceof kind)) return (error as Error).message;
-  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+  const reason = reasonOf(error);
+  if (directory === null) return reason;
+  const path = join(directory, 'sandbox-error.log');
+  writeFileSync(path, `${inspect(error, { depth: 6 })}\n`);
+  return `${reason} (all of it is in ${path})`;
 }
 
 async function main(): Promise<number> {
@@ -157,13 +176,13 @@ async function main(): Promise<number> {
     say('stopped');
     return 0;
   }
-  console.error(`curvebook: ${describe(failure)}`);
+  console.error(`curvebook: ${describe(failure, config.directory)}`);
   return 1;
 }
 
 try {
   process.exitCode = await main();
 } catch (error) {
-  console.error(`curvebook: ${describe(error)}`);
+  console.error(`curvebook: ${describe(error, null)}`);
   process.exitCode = 1;
 }

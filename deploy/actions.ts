@@ -4,6 +4,7 @@ import type { BaseContract, Signer } from 'ethers';
 import { ownershipOf, providerOf } from './contracts.js';
 import type { ContractName } from './contracts.js';
 import { DeployError } from './errors.js';
+import { reasonOf } from './reasons.js';
 import { mined } from './transactions.js';
 
 export interface Action {
@@ -42,14 +43,16 @@ export async function assertOwner(actions: readonly Action[], signer: Signer): P
   }
 }
 
-/** Sends the actions one after the other, each when the one before it is mined. */
+/** Sends the actions one after the other, each when the one before it is mined. Throws `CALL_REVERTS`, with the action that failed. */
 export async function sendActions(
   actions: readonly Action[],
   signer: Signer,
   log: (line: string) => void,
 ): Promise<void> {
-  for (const { to, data, summary } of actions) {
-    await mined(signer.sendTransaction({ to, data }));
+  for (const { contract, to, data, summary } of actions) {
+    await mined(signer.sendTransaction({ to, data })).catch((error: unknown) => {
+      throw new DeployError('CALL_REVERTS', `${contract}: ${summary} failed: ${reasonOf(error)}`);
+    });
     log(summary);
   }
 }

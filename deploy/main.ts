@@ -18,6 +18,7 @@ import { deployCommand, deployDryRun } from './install.js';
 import { explorerKey, keySigner, onlooker } from './keys.js';
 import { COMMANDS, HELP, readDeployLine } from './options.js';
 import type { DeployLine } from './options.js';
+import { reasonOf } from './reasons.js';
 import { deploymentFiles, writeJson } from './record.js';
 import { rollbackCommand } from './rollback.js';
 import { connect } from './transactions.js';
@@ -37,7 +38,7 @@ async function run(line: DeployLine): Promise<void> {
     const chainId = await provider.getNetwork().then(
       (network) => network.chainId,
       (error: Error) => {
-        throw new DeployError('BAD_ARGUMENT', `no chain answers at the endpoint: ${error.message}`);
+        throw new DeployError('BAD_ARGUMENT', `no chain answers at the endpoint: ${reasonOf(error)}`);
       },
     );
     const folder = line.options.deployments ?? 'deployments';
@@ -179,9 +180,9 @@ async function main(args: readonly string[]): Promise<number> {
     else await run(line);
     return 0;
   } catch (error) {
-    const text = error instanceof Error ? error.message : String(error);
-    const code = error instanceof DeployError ? error.code : 'FAILED';
-    process.stderr.write(`${code}: ${text}\n`);
+    const known = error instanceof DeployError;
+    const code = known ? error.code : 'FAILED';
+    process.stderr.write(`${code}: ${known ? error.message : reasonOf(error)}\n`);
     return code === 'BAD_ARGUMENT' && args[0] !== undefined && !(args[0] in COMMANDS) ? 2 : 1;
   }
 }

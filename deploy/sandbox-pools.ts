@@ -6,6 +6,7 @@ import type { InterfaceAbi, JsonRpcProvider } from 'ethers';
 import { sandboxIssuerKey } from './accounts.js';
 import { WETH_ADDRESS } from './canonical.js';
 import type { ManifestMarket } from './manifest.js';
+import { reasonOf } from './reasons.js';
 import type { SandboxSymbol, SandboxToken } from './sandbox-tokens.js';
 import { mined } from './transactions.js';
 
@@ -48,10 +49,15 @@ export async function deployPools(
   const positions = await publish(provided, managerPath, at, WETH_ADDRESS, ZeroAddress);
   const manager = await positions.getAddress();
   for (const token of tokens) {
-    await token.give(provided, unitsWorth(token, 2n * (DEPTHS[0] + DEPTHS[1])));
+    const pools = BigInt(markets.filter(({ pair }) => pair.split('-').includes(token.symbol)).length);
+    await token.give(provided, unitsWorth(token, pools * (DEPTHS[0] + DEPTHS[1])));
     await token.approve(provided, manager, MaxUint256);
   }
-  for (const { pair } of markets) await addPool(positions, provided, sorted(tokens, pair));
+  for (const { pair } of markets) {
+    await addPool(positions, provided, sorted(tokens, pair)).catch((error: unknown) => {
+      throw new Error(`the pool of ${pair} can't be made: ${reasonOf(error)}`, { cause: error });
+    });
+  }
   return {
     uniswapV3Factory: at,
     uniswapV3Router: await router.getAddress(),

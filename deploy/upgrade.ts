@@ -14,6 +14,7 @@ import { PROXIES, PROXY_NAMES, connectContracts, constructorArgs, ownershipOf } 
 import type { Addresses, ProxyName } from './contracts.js';
 import { DeployError } from './errors.js';
 import { upgradesCore } from './upgrades-core.js';
+import { reasonOf } from './reasons.js';
 import type { DeploymentRecord, ImplementationRecord } from './record.js';
 import { mined } from './transactions.js';
 
@@ -221,8 +222,7 @@ export async function rehearse({ provider }: Context, action: Action): Promise<v
   try {
     await provider.call({ from: owner, to: action.to, data: action.data });
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new DeployError('CALL_REVERTS', `${action.contract}: ${action.summary} would revert: ${reason}`);
+    throw new DeployError('CALL_REVERTS', `${action.contract}: ${action.summary} would fail: ${reasonOf(error)}`);
   }
 }
 

@@ -80,7 +80,8 @@ async function dropTables(db: Db): Promise<void> {
 
 const listPath = (directory: string) => join(directory, 'sandbox-deployments');
 
-function startedHere(directory: string): string[] {
+/** Deployments of the sandboxes that were started in this folder. */
+export function startedHere(directory: string): string[] {
   try {
     return readFileSync(listPath(directory), 'utf8').split('\n');
   } catch {

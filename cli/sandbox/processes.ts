@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { assertPortFree, freePort } from '../../deploy/ports.js';
+import { freePort } from '../../deploy/ports.js';
 import type { SandboxManifest } from '../../deploy/manifest.js';
 import { startChild } from './child.js';
 import type { Child } from './child.js';
@@ -20,7 +20,6 @@ export interface ChainProcess {
 
 export interface ChainProcessOptions {
   host: string;
-  /** 0 takes a free one. */
   port: number;
   blockTimeMs: number;
   /** Its log goes here, as chain.log. */
@@ -47,11 +46,12 @@ export async function startChainProcess(options: ChainProcessOptions): Promise<C
   }
 }
 
-/** Where the server will listen; a port of 0 is replaced by a free one now. Throws PortInUseError. */
-export async function chooseServerUrl(host: string, port: number): Promise<string> {
-  await assertPortFree(host, port, 'PORT');
-  return `http://${host}:${port === 0 ? await freePort(host) : port}`;
-}
+/** The port, or a free one for 0. */
+export const choosePort = async (host: string, port: number): Promise<number> => (port === 0 ? freePort(host) : port);
+
+/** Where somebody listens who was given this host and port. */
+export const urlOf = (host: string, port: number): string =>
+  `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
 
 export interface ServerProcessOptions {
   manifestPath: string;
