@@ -8,22 +8,10 @@ import type { Side } from '../../core/types.js';
 import { fcOptions } from '../support/fc.js';
 import { coarseMarkets, MAKERS } from '../support/markets.js';
 import { createWorld, type World } from '../support/market-world.js';
+import { drawer, type Draw } from '../support/random.js';
 
 const TRIALS = fcOptions(1).numRuns > 1 ? 200_000 : 1_500;
 const SIDES: readonly Side[] = ['ask', 'bid'];
-
-/** Even draws from 0 to `below` - 1, the same for the same seed. */
-type Draw = (below: number) => number;
-
-function drawer(seed: number): Draw {
-  let state = seed >>> 0;
-  return (below) => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) % below;
-  };
-}
 
 /** One maker's next quote on one side, somewhere, at sizes around what it owns. */
 function requote(world: World, draw: Draw, marketCount: number): void {

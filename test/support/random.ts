@@ -33,3 +33,16 @@ export function seededRandom(seed: number): Random {
     pick: (items) => items[int(0, items.length - 1)]!,
   };
 }
+
+/** Even draws from 0 to `below` - 1, at most 2^32 - 1, the same for the same seed, where there are millions of them. */
+export type Draw = (below: number) => number;
+
+export function drawer(seed: number): Draw {
+  let state = seed >>> 0;
+  return (below) => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) % below;
+  };
+}
