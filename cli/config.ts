@@ -108,7 +108,7 @@ export const settingsSchema = z.object({
     ),
   PUBLIC_URL: z.url().optional().describe('base URL as clients see it, for /openapi.json'),
   ORDER_FAILURES_PER_MINUTE: integer(1, 1_000_000, 120).describe(
-    'signed requests per minute and IP address that may name nobody before others are refused',
+    'signatures per minute and IP address that may name no maker before such ones are refused there; a request counts once more for each 8 KiB',
   ),
   SIGNATURE_CHAIN_IDS: z
     .string()

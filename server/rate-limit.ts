@@ -1,11 +1,12 @@
 import type { Middleware } from 'koa';
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
+import { networkOf } from './client-address.js';
 import { ApiError } from './errors.js';
 
 export interface RateLimit {
   /** Names the group of routes that share one window. */
   name: string;
-  /** Requests that one address may make in a window. */
+  /** Requests that one address, of IPv6 one network of 64 bits, may make in a window. */
   requests: number;
   windowSec: number;
 }
@@ -21,7 +22,7 @@ export function rateLimit({ name, requests, windowSec }: RateLimit, nowMs: () =>
     let state: RateLimiterRes;
     let isAllowed = true;
     try {
-      state = await limiter.consume(ctx.ip);
+      state = await limiter.consume(networkOf(ctx.ip));
     } catch (refusal) {
       // The library rejects with the same kind of value that it resolves with; anything else is a fault.
       if (!(refusal instanceof RateLimiterRes)) throw refusal;

@@ -91,7 +91,7 @@ async function startGateway() {
   const config = {
     sources: ['a'] as const,
     signatureChainIds: null,
-    failuresPerMinute: 1_000,
+    failuresPerMinute: 120,
     pollMs: 60_000,
     referencePrices: {},
   };

@@ -7,6 +7,7 @@ import { signatureBackend } from '../../core/wire/recover.js';
 import { measureBook } from './book.js';
 import { measureCommit } from './commit.js';
 import { measureFanout } from './fanout.js';
+import { measureFlood } from './flood.js';
 import { measureHttp } from './http.js';
 import { holds } from './measure.js';
 import type { Row } from './measure.js';
@@ -22,6 +23,7 @@ const rows: Row[] = [
   ...(await measureFanout()),
   ...(await measureWorkers()),
   ...(await measureHttp(baselines)),
+  ...(await measureFlood()),
 ];
 
 const boundText = ({ bound }: Row): string =>

@@ -9,6 +9,7 @@ const CONNECTIONS = 64;
 /** A measured server in a process of its own. */
 export interface Server {
   backend: string;
+  port: number;
   /** Sends all bodies over 64 connections, or fewer; every one must be accepted. CPU time of the server, in microseconds. */
   load(bodies: readonly string[], count?: number): Promise<number>;
   /** Sends one body, which must be accepted, and returns the answer. */
@@ -50,6 +51,7 @@ export async function startServer(mode: string, requires: readonly string[] = []
 
   return {
     backend,
+    port,
     state: () => ask('state'),
     call: (body) => post(connections[0]!, body),
     acknowledged: () => acknowledged,

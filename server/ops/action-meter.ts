@@ -29,9 +29,9 @@ export function createActionMeter(registry: Registry): ActionMeter {
       gateway.listen((event) => {
         if (event.type === 'rows') for (const { kind } of event.rows) rows.inc({ kind });
       });
-      const submit: Gateway['submit'] = async (body, hint): Promise<Submitted> => {
+      const submit: Gateway['submit'] = async (...request): Promise<Submitted> => {
         const end = seconds.startTimer();
-        const submitted = await gateway.submit(body, hint);
+        const submitted = await gateway.submit(...request);
         if (submitted.maker !== null) end();
         return submitted;
       };

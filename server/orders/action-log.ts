@@ -10,8 +10,8 @@ export function logActions(gateway: Gateway, logger: Logger): Gateway {
   gateway.listen((event) => {
     if (event.type === 'rows' && logger.isLevelEnabled('debug')) for (const row of event.rows) logRow(logger, row);
   });
-  const submit: Gateway['submit'] = async (body, hint): Promise<Submitted> => {
-    const submitted = await gateway.submit(body, hint);
+  const submit: Gateway['submit'] = async (...request): Promise<Submitted> => {
+    const submitted = await gateway.submit(...request);
     const { reply } = submitted;
     if (reply.status === 'err') logger.debug({ code: reply.response.split(':', 1)[0] }, 'action refused');
     return submitted;

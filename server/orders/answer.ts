@@ -1,19 +1,34 @@
 import type { RouterContext } from '@koa/router';
 import { WireError } from '../../core/wire/errors.js';
-import { BodyError, readJsonBody } from './body.js';
+import { BodyError, NOT_JSON, readJsonText } from './body.js';
+import { MAX_BODY_BYTES } from './limits.js';
 import { GatewayUnavailableError, RateLimitedError } from './refusals.js';
 
 /** What clients of this wire expect to read when a request has another shape than any that is known. */
 const SHAPE_TEXT = 'Failed to deserialize the JSON body into the target type';
 const JSON_TYPE = 'application/json; charset=utf-8';
 
+export interface AnswerOptions {
+  /** Longest body that is read. */
+  maxBytes?: number;
+  /** Makes the JSON value of a body, or a promise of it. Throws SyntaxError. */
+  parse?: (text: string) => unknown;
+}
+
+const parseNow = (text: string): unknown => JSON.parse(text);
+
 /**
- * Reads the body of a request as JSON and answers with the JSON text that `serve` makes of it, a bare string or null included;
- * refusals of the request itself are plain text. Whatever else is thrown is nobody's fault but ours and is passed on.
+ * Reads the body of a request as JSON and answers with the JSON text that `serve` makes of it and its length, a bare string or null
+ * included; refusals of the request itself are plain text. Whatever else is thrown is nobody's fault but ours and is passed on.
  */
-export async function answer(ctx: RouterContext, serve: (body: unknown) => Promise<string>): Promise<void> {
+export async function answer(
+  ctx: RouterContext,
+  serve: (body: unknown, bytes: number) => Promise<string>,
+  { maxBytes = MAX_BODY_BYTES, parse = parseNow }: AnswerOptions = {},
+): Promise<void> {
   try {
-    sendJson(ctx, await serve(await readJsonBody(ctx.req)));
+    const text = await readJsonText(ctx.req, maxBytes);
+    sendJson(ctx, await serve(await parse(text), text.length));
   } catch (error) {
     if (error instanceof RateLimitedError) {
       ctx.status = 429;
@@ -43,6 +58,7 @@ function sendJson(ctx: RouterContext, text: string): void {
 /** Rethrows what is nobody's fault but ours. */
 function refusalOf(error: unknown): { status: number; message: string } {
   if (error instanceof BodyError) return { status: error.status, message: error.message };
+  if (error instanceof SyntaxError) return { status: 400, message: NOT_JSON };
   if (error instanceof WireError) return { status: 422, message: `${SHAPE_TEXT}: ${error.message}` };
   if (error instanceof GatewayUnavailableError) return { status: 503, message: error.message };
   throw error;

@@ -1,8 +1,11 @@
 import type { IncomingMessage } from 'node:http';
 import { MAX_BODY_BYTES } from './limits.js';
 
-/** Longest body that is read to its end, though not kept. */
-const DRAIN_BYTES = 4 * MAX_BODY_BYTES;
+/** What a client may send beyond the limit and still get its answer; then it is cut off. */
+const DRAIN_BYTES = 64 * 1024 * 1024;
+
+/** What is said of a body that is no JSON. */
+export const NOT_JSON = 'Failed to parse the request body as JSON';
 
 /** A request body that can't be read; answered as plain text, because some clients of this wire can't read a JSON object there. */
 export class BodyError extends Error {
@@ -16,39 +19,58 @@ export class BodyError extends Error {
   }
 }
 
-/** The JSON value of a request of at most 1 MiB. Throws BodyError. */
-export async function readJsonBody(request: IncomingMessage): Promise<unknown> {
+/** The JSON value of a request of at most `maxBytes`. Throws BodyError. */
+export async function readJsonBody(request: IncomingMessage, maxBytes = MAX_BODY_BYTES): Promise<unknown> {
+  const text = await readJsonText(request, maxBytes);
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new BodyError(400, NOT_JSON);
+  }
+}
+
+/** The text of a JSON request of at most `maxBytes`, which need not be JSON. Throws BodyError. */
+export async function readJsonText(request: IncomingMessage, maxBytes = MAX_BODY_BYTES): Promise<string> {
   const contentType = request.headers['content-type'] ?? '';
   if (!/^application\/json\s*(?:;|$)/i.test(contentType)) {
     throw new BodyError(415, 'Expected request with `Content-Type: application/json`');
   }
-  const text = (await readBytes(request)).toString('utf8');
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new BodyError(400, 'Failed to parse the request body as JSON');
-  }
+  return (await readBytes(request, maxBytes)).toString('utf8');
 }
 
 /** By events and not by iterating: the latter takes as long as the rest of a small request. */
-function readBytes(request: IncomingMessage): Promise<Buffer> {
+function readBytes(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let length = 0;
     request.on('data', (chunk: Buffer) => {
       length += chunk.length;
-      // What is too long is read on and dropped, so that the client gets its answer; far beyond that it is cut off.
-      if (length > DRAIN_BYTES) request.destroy();
-      else if (length <= MAX_BODY_BYTES) chunks.push(chunk);
+      if (length <= maxBytes) chunks.push(chunk);
+      else tooMuch();
     });
-    request.on('end', () => {
-      if (length > MAX_BODY_BYTES) reject(tooLong());
-      else resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, length));
-    });
+    request.on('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)));
     // Also after an error, which nobody needs to listen for; after the end it comes too late to say anything.
     request.on('close', () => request.readableEnded || reject(endedEarly()));
+    if (declaredBytes(request) > BigInt(maxBytes)) tooMuch();
+
+    /**
+     * The answer is sent at once. What still comes is read on and dropped, because a client that sends first and reads afterwards would
+     * find its connection reset instead; far beyond the limit it is cut off.
+     */
+    function tooMuch(): void {
+      chunks.length = 0;
+      reject(tooLong(maxBytes));
+      if (length > DRAIN_BYTES) request.destroy();
+    }
   });
 }
 
+/** What the request says of its length, 0 when it says nothing. */
+const declaredBytes = ({ headers }: IncomingMessage): bigint => {
+  const length = headers['content-length'];
+  return length !== undefined && /^\d{1,20}$/.test(length) ? BigInt(length) : 0n;
+};
+
 const endedEarly = (): BodyError => new BodyError(400, 'The request body ended early');
-const tooLong = (): BodyError => new BodyError(413, `The request body is longer than ${MAX_BODY_BYTES} bytes`);
+const tooLong = (maxBytes: number): BodyError =>
+  new BodyError(413, `The request body is longer than ${maxBytes} bytes`);

@@ -3,28 +3,25 @@ import type { Agent } from '../../core/book/agents.js';
 import type { Book } from '../../core/book.js';
 import type { Address, Market } from '../../core/types.js';
 import { signatureBackend } from '../../core/wire/recover.js';
-import { readSignedRequest } from '../../core/wire/request.js';
-import type { SignedRequest } from '../../core/wire/types.js';
 import { LogFoldedError } from '../../ledger/errors.js';
 import { followOperatorLog, readOperatorState } from '../../ledger/operator-log.js';
 import type { OperatorState } from '../../ledger/operator-log.js';
 import { appendOrderRows, readOrderRows } from '../../ledger/order-log.js';
 import type { Queryable } from '../../ledger/types.js';
 import { isRefusedType } from './actions/registry.js';
+import { createAuthenticator } from './authenticate.js';
 import type { GatewayEvent } from './events.js';
-import { createFailureLimit } from './failures.js';
 import { createGroupCommit, createNoCommit, standby } from './group-commit.js';
 import type { GroupSteps } from './group-commit.js';
 import type { KnownOrder } from './history.js';
-import { createPlanner, standingRefusal } from './plan.js';
+import { createPlanner } from './plan.js';
 import type { Entry } from './plan.js';
-import { RateLimitedError, REFUSALS, refuse } from './refusals.js';
+import { REFUSALS, refuse } from './refusals.js';
 import { isShort } from './shortage.js';
 import { resolveAccount, resolveSigner } from './signers.js';
 import type { SignerStanding } from './signers.js';
 import { loadState, readRows } from './state.js';
 import type { ExchangeReply, GatewayDeps } from './types.js';
-import { verifyApproval, verifyRequest } from './verify.js';
 import type { ConnectionHint } from './verify.js';
 
 /** What came of a signed request, and for whom it acted: null when nothing of it was admitted. */
@@ -37,9 +34,12 @@ export interface Submitted {
 export interface Gateway {
   /**
    * Serves one signed request, as parsed from JSON. Resolves after the commit that makes the reply true. Throws WireError when the
-   * request has another shape (nothing is stored), RateLimitedError, and GatewayUnavailableError when it can't be served.
+   * request has another shape (nothing is stored), RateLimitedError, and GatewayUnavailableError when it can't be served. `bytes` is how long
+   * it was.
    */
-  submit: (body: unknown, hint?: ConnectionHint) => Promise<Submitted>;
+  submit: (body: unknown, hint?: ConnectionHint, bytes?: number) => Promise<Submitted>;
+  /** The JSON value of a request's text; of a long one, unless its connection has proven itself, a promise that waits. Throws SyntaxError. */
+  parse: (text: string, hint: ConnectionHint) => unknown;
   book: () => Book;
   /** Listed markets, in listing order. */
   markets: () => readonly Market[];
@@ -72,15 +72,11 @@ export interface Gateway {
   idle: () => Promise<void>;
 }
 
-/** Actions that make the book safer; nobody is ever told to send them later. */
-const NEVER_LIMITED: ReadonlySet<string> = new Set(['cancel', 'cancelByCloid', 'scheduleCancel']);
-
 /** Loads the state from the logs and returns a gateway that accepts at once, unless it is a standby. The caller starts `run`. */
 export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
   const { db, writer, config, logger, clock } = deps;
   const state = await loadState(db);
   logger.info({ signatureBackend }, 'recovering signatures');
-  const failures = createFailureLimit(config.failuresPerMinute, clock);
   let operator: OperatorState = await readOperatorState(db.knex);
   let reading: Promise<void> | null = null;
   let readingNext: Promise<void> | null = null;
@@ -93,6 +89,13 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
     nowMs: clock(),
   });
   const resolve = (signer: Address): SignerStanding => resolveSigner(signer, signerView());
+  const authenticator = createAuthenticator({
+    config,
+    resolveSigner: resolve,
+    resolveAccount: (account) => resolveAccount(account, signerView()),
+    refreshOperator,
+    clock,
+  });
 
   const steps: GroupSteps<Entry, ExchangeReply> = {
     begin: readOperator,
@@ -108,58 +111,16 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
   };
   const commits = writer === null ? createNoCommit<Entry, ExchangeReply>() : createGroupCommit(writer, steps, logger);
 
-  async function submit(body: unknown, hint: ConnectionHint = {}): Promise<Submitted> {
-    const request = readSignedRequest(body);
+  async function submit(body: unknown, hint: ConnectionHint = {}, bytes = 0): Promise<Submitted> {
+    const request = authenticator.read(body, hint, bytes);
     const { type } = request.action;
-    if (isRefusedType(type)) return refused(REFUSALS.unsupportedAction(type));
+    if (isRefusedType(type)) return { reply: refuse(REFUSALS.unsupportedAction(type)), maker: null };
     if (commits.isLost()) throw standby();
-    if (!NEVER_LIMITED.has(type)) refuseFailing(hint);
-    if (type === 'approveAgent') return submitApproval(request, hint);
-    const options = { sources: config.sources, resolve, hint };
-    let verified = verifyRequest(request, options);
-    if (verified !== null && verified.standing.kind !== 'active') {
-      // An approval may be newer than what was last read, so nobody is called unknown before the operator log was asked.
-      await refreshOperator();
-      verified = verifyRequest(request, options);
-    }
-    if (verified === null || verified.standing.kind === 'unknown') countFailure(hint);
-    if (verified === null) return refused(REFUSALS.badSignature());
-    if (request.vaultAddress !== null) return refused(REFUSALS.vault(request.vaultAddress));
-    const { action, signer, standing } = verified;
-    if (standing.kind !== 'active') return refused(standingRefusal(standing, signer));
-    return admitted(standing.maker, { type: 'signed', request, action, signer });
-  }
-
-  /** A master signs its approvals itself: no agent can make another. */
-  async function submitApproval(request: SignedRequest, hint: ConnectionHint): Promise<Submitted> {
-    const verified = verifyApproval(request, config);
-    if ('refusal' in verified) {
-      if (verified.refusal === REFUSALS.badSignature()) countFailure(hint);
-      return refused(verified.refusal);
-    }
-    const { action, signer } = verified;
-    if (request.vaultAddress !== null) return refused(REFUSALS.vault(request.vaultAddress));
-    if (resolveAccount(signer, signerView()).kind !== 'active') await refreshOperator();
-    const standing = resolveAccount(signer, signerView());
-    if (standing.kind === 'unknown') countFailure(hint);
-    if (standing.kind !== 'active') return refused(standingRefusal(standing, signer, true));
-    return admitted(standing.maker, { type: 'signed', request, action, signer });
-  }
-
-  async function admitted(maker: Address, entry: Entry): Promise<Submitted> {
+    const authenticated = await authenticator.authenticate(request, hint, bytes);
+    if ('refusal' in authenticated) return { reply: refuse(authenticated.refusal), maker: null };
+    const { maker, entry } = authenticated;
     const reply = await commits.submit(entry);
     return { reply, maker: reply.status === 'ok' ? maker : null };
-  }
-
-  const refused = (response: string): Submitted => ({ reply: refuse(response), maker: null });
-
-  function refuseFailing({ address }: ConnectionHint): void {
-    const seconds = address === undefined ? 0 : failures.blockedSec(address);
-    if (seconds > 0) throw new RateLimitedError(seconds);
-  }
-
-  function countFailure({ address }: ConnectionHint): void {
-    if (address !== undefined) failures.count(address);
   }
 
   /** Reads the operator log once more; a read that is already under way may be too old, so then another one follows it. */
@@ -230,6 +191,7 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
 
   return {
     submit,
+    parse: authenticator.parse,
     run,
     book: () => state.committed().book,
     markets: () => state.markets,

@@ -9,16 +9,27 @@ export interface RequestOrigin {
   address: string;
 }
 
-/** Serves the body of POST /exchange. What a connection's client signs with is remembered for as long as it lives. */
-export function exchangeHandler(gateway: Gateway): (body: unknown, origin: RequestOrigin) => Promise<ExchangeReply> {
+/** Reads and serves requests of POST /exchange. */
+export interface ExchangeHandler {
+  /** The JSON value of a body, or a promise of it. Throws SyntaxError. */
+  parse(text: string, origin: RequestOrigin): unknown;
+  serve(body: unknown, origin: RequestOrigin, bytes: number): Promise<ExchangeReply>;
+}
+
+/** What a connection's client signs with is remembered for as long as it lives, and as long as a proxy sends the same client over it. */
+export function exchangeHandler(gateway: Gateway): ExchangeHandler {
   const hints = new WeakMap<Socket, ConnectionHint>();
-  return async (body, { socket, address }) => {
-    let hint = hints.get(socket);
-    if (hint === undefined) {
-      hint = {};
-      hints.set(socket, hint);
-    }
-    hint.address = address;
-    return (await gateway.submit(body, hint)).reply;
+
+  function hintOf({ socket, address }: RequestOrigin): ConnectionHint {
+    const known = hints.get(socket);
+    if (known?.address === address) return known;
+    const hint = { address };
+    hints.set(socket, hint);
+    return hint;
+  }
+
+  return {
+    parse: (text, origin) => gateway.parse(text, hintOf(origin)),
+    serve: async (body, origin, bytes) => (await gateway.submit(body, hintOf(origin), bytes)).reply,
   };
 }

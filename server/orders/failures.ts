@@ -1,13 +1,25 @@
-/** How often one IP address may send requests whose signature names nobody: each costs several recoveries. */
+/**
+ * What is known of the addresses that requests come from: how often signatures from there named nobody, each of which costs several
+ * recoveries, and whether makers act from there.
+ */
 export interface FailureLimit {
-  /** Seconds until the address may try again, 0 when it may now. */
-  blockedSec(address: string): number;
-  count(address: string): void;
+  /** Seconds until the budget of the address is full again, 0 while some of it is left. */
+  spentSec(address: string): number;
+  /** A request failed; a long one counts more, because reading and hashing it costs more. */
+  failed(address: string, bytes?: number): void;
+  /** A maker's signature came from the address. */
+  known(address: string): void;
+  /** A maker's signature came from the address lately, and its budget is not spent: nobody there need wait for others. */
+  isTrusted(address: string): boolean;
 }
 
 const WINDOW_MS = 60_000;
+/** Makers that are quiet for longer may be elsewhere by now. */
+const TRUST_MS = 600_000;
 /** Addresses remembered at once. */
 const MAX_ADDRESSES = 50_000;
+/** Bytes that cost about as much as one recovery more. */
+const BYTES_PER_POINT = 8 * 1024;
 
 /**
  * Counts failures per address in windows of a minute that begin with the first one. Not the library that limits the other routes:
@@ -16,6 +28,7 @@ const MAX_ADDRESSES = 50_000;
  */
 export function createFailureLimit(perMinute: number, clock: () => number): FailureLimit {
   const windows = new Map<string, { startMs: number; failures: number }>();
+  const trusted = new Map<string, number>();
 
   const current = (address: string): { startMs: number; failures: number } | undefined => {
     const window = windows.get(address);
@@ -32,20 +45,33 @@ export function createFailureLimit(perMinute: number, clock: () => number): Fail
     }
   };
 
+  function spentSec(address: string): number {
+    const window = current(address);
+    if (window === undefined || window.failures < perMinute) return 0;
+    return Math.ceil((window.startMs + WINDOW_MS - clock()) / 1_000);
+  }
+
   return {
-    blockedSec(address) {
-      const window = current(address);
-      if (window === undefined || window.failures < perMinute) return 0;
-      return Math.ceil((window.startMs + WINDOW_MS - clock()) / 1_000);
-    },
-    count(address) {
+    spentSec,
+    failed(address, bytes = 0) {
+      const points = 1 + Math.floor(bytes / BYTES_PER_POINT);
       const window = current(address);
       if (window !== undefined) {
-        window.failures += 1;
+        window.failures += points;
         return;
       }
       prune();
-      windows.set(address, { startMs: clock(), failures: 1 });
+      windows.set(address, { startMs: clock(), failures: points });
+    },
+    known(address) {
+      // To the end, so that the first one is the one that was quiet for longest.
+      trusted.delete(address);
+      trusted.set(address, clock());
+      if (trusted.size > MAX_ADDRESSES) trusted.delete(trusted.keys().next().value as string);
+    },
+    isTrusted(address) {
+      const heardMs = trusted.get(address);
+      return heardMs !== undefined && clock() - heardMs < TRUST_MS && spentSec(address) === 0;
     },
   };
 }

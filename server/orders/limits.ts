@@ -17,6 +17,8 @@ export const NONCE_PAST_MS = 2 * 86_400_000;
 export const NONCE_FUTURE_MS = 86_400_000;
 /** Longest body of a request. */
 export const MAX_BODY_BYTES = 1024 * 1024;
+/** Longest body of a query, which nobody signs and which names an address, a coin or a time. */
+export const MAX_INFO_BYTES = 16 * 1024;
 /** A scheduled cancel must be at least this far ahead. */
 export const MIN_SCHEDULE_MS = 5_000;
 /** Scheduled cancels that may come due per maker and UTC day before no more can be armed. */

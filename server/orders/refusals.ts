@@ -84,7 +84,7 @@ export const REFUSALS = {
 /** Reply to a request that is refused as a whole. */
 export const refuse = (response: string): ExchangeReply => ({ status: 'err', response });
 
-/** Too many requests of one address named nobody. Answered with HTTP 429 and the body `null`. */
+/** Too many signatures of one address named nobody, this one among them; or too many requests wait. Answered with HTTP 429 and the body `null`. */
 export class RateLimitedError extends Error {
   override readonly name = 'RateLimitedError';
 

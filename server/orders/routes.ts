@@ -4,15 +4,21 @@ import { answer } from './answer.js';
 import { exchangeHandler } from './exchange.js';
 import { answerInfo } from './info/registry.js';
 import type { InfoDeps } from './info/types.js';
+import { MAX_INFO_BYTES } from './limits.js';
 
 /** POST /exchange and POST /info. */
 export function ordersRoutes(deps: InfoDeps): Router {
   const router = new Router();
   const exchange = exchangeHandler(deps.gateway);
-  router.post('/exchange', (ctx) =>
+  router.post('/exchange', (ctx) => {
+    const origin = { socket: ctx.req.socket, address: ctx.ip };
     // Replies of the exchange hold no bigint, so the plain serialiser does.
-    answer(ctx, async (body) => JSON.stringify(await exchange(body, { socket: ctx.req.socket, address: ctx.ip }))),
+    return answer(ctx, async (body, bytes) => JSON.stringify(await exchange.serve(body, origin, bytes)), {
+      parse: (text) => exchange.parse(text, origin),
+    });
+  });
+  router.post('/info', (ctx) =>
+    answer(ctx, async (body) => stringify(await answerInfo(body, deps)), { maxBytes: MAX_INFO_BYTES }),
   );
-  router.post('/info', (ctx) => answer(ctx, async (body) => stringify(await answerInfo(body, deps))));
   return router;
 }

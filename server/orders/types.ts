@@ -12,7 +12,7 @@ export interface GatewayConfig {
   sources: readonly SourceLetter[];
   /** Chains whose id an agent approval may be signed for; null accepts any. */
   signatureChainIds: readonly bigint[] | null;
-  /** Requests per minute and IP address that may name nobody before others are refused. */
+  /** Signatures per minute and IP address that may name no maker before such ones are refused there. */
   failuresPerMinute: number;
   /** Pause between two looks at the ledger log when nobody wakes the gateway. */
   pollMs: number;

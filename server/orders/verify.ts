@@ -13,14 +13,23 @@ import type { GatewayConfig } from './types.js';
 /** What a connection remembers between requests: the source letter that last named somebody is tried first. */
 export interface ConnectionHint {
   source?: SourceLetter;
-  /** IP address of the client, by which failed recoveries are counted. */
+  /** IP address of the client, by which failed recoveries are counted; requests without one are of this process itself. */
   address?: string;
+  /** The last signature that came from here was that of somebody who may act. */
+  isProven?: boolean;
 }
 
 export interface VerifiedAction {
   action: WireAction;
   signer: Address;
   standing: SignerStanding;
+  /** Everybody whose signature it may be, as far as was tried. */
+  candidates: readonly Candidate[];
+}
+
+interface Candidate {
+  signer: Address;
+  source: SourceLetter;
 }
 
 export interface VerifyOptions {
@@ -38,20 +47,32 @@ export interface VerifyOptions {
 export function verifyRequest(request: SignedRequest, options: VerifyOptions): VerifiedAction | null {
   const action = readAction(request.action);
   const letters = orderedSources(options);
-  let first: Address | null = null;
+  const candidates: Candidate[] = [];
   for (const bytes of encodings(action, request)) {
     const id = connectionId(bytes, request);
     for (const source of letters) {
       const signer = recoverAddress(agentDigest(source, id), request.signature);
       if (signer === null) continue;
-      first ??= signer;
+      candidates.push({ signer, source });
       const standing = options.resolve(signer);
       if (standing.kind === 'unknown') continue;
       options.hint.source = source;
-      return { action, signer, standing };
+      return { action, signer, standing, candidates };
     }
   }
-  return first === null ? null : { action, signer: first, standing: { kind: 'unknown' } };
+  const [first] = candidates;
+  return first === undefined ? null : { action, signer: first.signer, standing: { kind: 'unknown' }, candidates };
+}
+
+/** The same request after somebody may have become known: nothing is recovered again. */
+export function resolveAgain(verified: VerifiedAction, { resolve, hint }: VerifyOptions): VerifiedAction {
+  for (const { signer, source } of verified.candidates) {
+    const standing = resolve(signer);
+    if (standing.kind === 'unknown') continue;
+    hint.source = source;
+    return { ...verified, signer, standing };
+  }
+  return verified;
 }
 
 function orderedSources({ sources, hint }: VerifyOptions): SourceLetter[] {

@@ -3,6 +3,7 @@ import { asObject, asText } from '../../core/wire/shape.js';
 import type { Gateway } from '../orders/engine.js';
 import { answerInfo } from '../orders/info/registry.js';
 import type { InfoDeps } from '../orders/info/types.js';
+import { MAX_INFO_BYTES } from '../orders/limits.js';
 import { GatewayUnavailableError, RateLimitedError, refuse } from '../orders/refusals.js';
 import type { GatewayLogger } from '../orders/types.js';
 import type { ConnectionHint } from '../orders/verify.js';
@@ -38,20 +39,70 @@ const ECHO_CHARS = 1_000;
 /** Levels of a subscription, which is echoed: the serialiser gives up where the parser does not. */
 const MAX_NESTING = 8;
 
-/** `lost` ends the connection when updates of it could not be read. */
-export function createConnection(deps: ConnectionDeps, outbox: Outbox, address: string, lost: () => void): Connection {
+/** What a connection may ask of its socket. */
+export interface ConnectionSocket {
+  /** IP address of the client. */
+  address: string;
+  /** Nothing more is read until `resume`. */
+  pause(): void;
+  resume(): void;
+  /** Ends the connection, because updates of it could not be read. */
+  lost(): void;
+}
+
+export function createConnection(deps: ConnectionDeps, outbox: Outbox, socket: ConnectionSocket): Connection {
   const { gateway, books, updates, sessions, limits, logger } = deps;
   const subscriptions = new Map<string, Subscription>();
-  const hint: ConnectionHint = { address };
-  const self: UpdateListener = { outbox, lost };
+  const hint: ConnectionHint = { address: socket.address };
+  const self: UpdateListener = { outbox, lost: () => socket.lost() };
+  /** Messages that came after one that waits for its turn; null while none does. */
+  let behind: string[] | null = null;
   let pendingPosts = 0;
   let closed = false;
 
   function onMessage(text: string): void {
+    if (behind !== null) return void behind.push(text);
+    let parsed: unknown;
+    try {
+      parsed = gateway.parse(text, hint);
+    } catch {
+      return malformed(text);
+    }
+    if (parsed instanceof Promise) void waitFor(parsed, text);
+    else serve(parsed, text);
+  }
+
+  /** Serves a message that waits for its turn, and after it what came in the meantime. */
+  async function waitFor(parsed: Promise<unknown>, text: string): Promise<void> {
+    const waiting: string[] = [];
+    behind = waiting;
+    socket.pause();
+    const answer = await parsed.then(
+      (value) => () => serve(value, text),
+      (error: unknown) => () =>
+        error instanceof RateLimitedError ? outbox.reply(errorFrame(error.message)) : malformed(text),
+    );
+    behind = null;
+    try {
+      if (!closed) answer();
+      while (waiting.length > 0 && !closed && behind === null) onMessage(waiting.shift()!);
+    } catch (error) {
+      logger.error({ err: error }, 'a message could not be served');
+      return socket.lost();
+    }
+    // Another one that waits, too, has taken the place of this one; what is left stays behind it.
+    if (isWaiting()) behind!.push(...waiting);
+    else socket.resume();
+  }
+
+  const isWaiting = (): boolean => behind !== null;
+
+  /** `value` is what the text says. */
+  function serve(value: unknown, text: string): void {
     let method: string;
     let message: Readonly<Record<string, unknown>>;
     try {
-      message = asObject(JSON.parse(text), 'message');
+      message = asObject(value, 'message');
       method = asText(message.method, 'method', 64);
     } catch {
       return malformed(text);
@@ -115,7 +166,7 @@ export function createConnection(deps: ConnectionDeps, outbox: Outbox, address: 
       return outbox.reply(errorFrame(`too many pending post requests id=${id}`));
     }
     pendingPosts += 1;
-    void respond(message.request)
+    void respond(message.request, text.length)
       .then((response) => outbox.reply(postFrame(id, response)))
       .finally(() => (pendingPosts -= 1));
   }
@@ -124,18 +175,19 @@ export function createConnection(deps: ConnectionDeps, outbox: Outbox, address: 
    * A refused action is answered as an action: some clients take every other answer for a success. Only what never became an
    * action or a query is an `error`.
    */
-  async function respond(value: unknown): Promise<{ type: string; payload: unknown }> {
+  async function respond(value: unknown, bytes: number): Promise<{ type: string; payload: unknown }> {
     let isAction = false;
     try {
       const request = asObject(value, 'request');
       const type = asText(request.type, 'request.type', 64);
       if (type === 'info') {
+        if (bytes > MAX_INFO_BYTES) throw new WireError('request', `is longer than ${MAX_INFO_BYTES} bytes`);
         const payload = asObject(request.payload, 'request.payload');
         return { type, payload: { type: payload.type, data: await answerInfo(payload, deps.info) } };
       }
       if (type !== 'action') throw new WireError('request.type', 'must be info or action');
       isAction = true;
-      return { type, payload: await act(request.payload) };
+      return { type, payload: await act(request.payload, bytes) };
     } catch (error) {
       if (error instanceof WireError) return { type: 'error', payload: `${SHAPE_TEXT}: ${error.message}` };
       const refused = error instanceof GatewayUnavailableError || error instanceof RateLimitedError;
@@ -145,8 +197,8 @@ export function createConnection(deps: ConnectionDeps, outbox: Outbox, address: 
     }
   }
 
-  async function act(payload: unknown): Promise<unknown> {
-    const { reply, maker } = await gateway.submit(payload, hint);
+  async function act(payload: unknown, bytes: number): Promise<unknown> {
+    const { reply, maker } = await gateway.submit(payload, hint, bytes);
     if (maker !== null && !closed) sessions.accepted(self, maker);
     return reply;
   }

@@ -89,9 +89,12 @@ export function serveStream(deps: StreamDeps): Stream {
     };
     const outbox = createOutbox(socket, limits, clock, end);
     const client: Client = { socket, outbox, heardMs: clock() };
-    const connection = createConnection({ ...deps, books, updates, limits }, outbox, address, () =>
-      end(CLOSE.internal),
-    );
+    const connection = createConnection({ ...deps, books, updates, limits }, outbox, {
+      address,
+      pause: () => socket.pause(),
+      resume: () => socket.resume(),
+      lost: () => end(CLOSE.internal),
+    });
     clients.add(client);
     const heard = (): void => {
       client.heardMs = clock();

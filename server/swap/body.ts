@@ -3,6 +3,9 @@ import type { z } from 'zod';
 import { ApiError, badRequest } from '../errors.js';
 import { BodyError, readJsonBody } from '../orders/body.js';
 
+/** Longest body of a request: a quote's fields, or a signature, which of a contract may be long. */
+const MAX_SWAP_BYTES = 64 * 1024;
+
 /** The body of a request in the shape of `schema`. Throws 400 with every problem at once. */
 export async function readBody<T extends z.ZodType>(request: IncomingMessage, schema: T): Promise<z.output<T>> {
   const parsed = schema.safeParse(await jsonOf(request));
@@ -15,7 +18,7 @@ export async function readBody<T extends z.ZodType>(request: IncomingMessage, sc
 
 async function jsonOf(request: IncomingMessage): Promise<unknown> {
   try {
-    return await readJsonBody(request);
+    return await readJsonBody(request, MAX_SWAP_BYTES);
   } catch (error) {
     if (error instanceof BodyError) throw new ApiError(error.status === 413 ? 413 : 400, 'BAD_REQUEST', error.message);
     throw error;

@@ -57,9 +57,20 @@ describe('the body of a request', () => {
     expect(await outcome()).to.equal('The request body ended early');
   });
 
-  it('is cut off far beyond the limit', async () => {
-    const socket = await client(`${HEAD}Content-Length: ${8 * MAX_BODY_BYTES}\r\n\r\n`);
-    for (let part = 0; part < 6; part += 1) socket.write(Buffer.alloc(MAX_BODY_BYTES, ' '));
-    expect(await outcome()).to.equal('The request body ended early');
+  it('is refused at once when its length says that it is too long', async () => {
+    await client(`${HEAD}Content-Length: ${MAX_BODY_BYTES + 1}\r\n\r\n`);
+    expect(await outcome()).to.equal('The request body is longer than 1048576 bytes');
+  });
+
+  it('is read on beyond the limit, and cut off far beyond it', async () => {
+    const socket = await client(`${HEAD}Transfer-Encoding: chunked\r\n\r\n`);
+    const part = Buffer.concat([Buffer.from('100000\r\n'), Buffer.alloc(MAX_BODY_BYTES, ' '), Buffer.from('\r\n')]);
+    const send = (): Promise<unknown> => new Promise((resolve) => socket.write(part, resolve));
+    for (let sent = 0; sent < 2; sent += 1) await send();
+    expect(await outcome()).to.equal('The request body is longer than 1048576 bytes');
+    for (let sent = 2; sent < 60; sent += 1) expect(await send()).to.be.oneOf([null, undefined]);
+    const closed = new Promise((resolve) => socket.once('close', resolve));
+    for (let sent = 60; sent < 80; sent += 1) socket.write(part);
+    await closed;
   });
 });

@@ -6,6 +6,8 @@ import { createSessions } from '../../server/stream/sessions.js';
 import { addressOf } from '../support/gateway.js';
 import { WETH_USDC } from '../support/markets.js';
 
+const SOCKET = { address: '', pause: () => undefined, resume: () => undefined, lost: () => undefined };
+
 describe('a connection', () => {
   it('subscribes to nothing when the acknowledgement was one frame too many', () => {
     const listening = new Set<string>();
@@ -13,7 +15,7 @@ describe('a connection', () => {
     let connection: Connection | null = null;
     const outbox = { reply: () => void (full && connection?.onClose()) } as unknown as Outbox;
     const deps = {
-      gateway: { markets: () => [WETH_USDC] },
+      gateway: { markets: () => [WETH_USDC], parse: (text: string): unknown => JSON.parse(text) },
       books: {
         subscribe: (key: string) => void listening.add(key),
         unsubscribe: (key: string) => void listening.delete(key),
@@ -25,7 +27,7 @@ describe('a connection', () => {
       sessions: createSessions(),
       limits: { maxSubscriptions: 32, maxPendingPosts: 1 },
     } as unknown as ConnectionDeps;
-    connection = createConnection(deps, outbox, '', () => undefined);
+    connection = createConnection(deps, outbox, SOCKET);
     const subscribe = (subscription: object): void =>
       connection?.onMessage(JSON.stringify({ method: 'subscribe', subscription }));
     subscribe({ type: 'orderUpdates', user: addressOf(1) });
