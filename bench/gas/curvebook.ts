@@ -96,23 +96,36 @@ function sideWords(isAsk: boolean, knots: number, turn: number): bigint[] {
   return packSide({ shift: SHIFT, basePrice, knots: offsets.map((offset) => ({ ...KNOT, offset })) });
 }
 
-async function stateOf(venue: Venue, id: Hex): Promise<{ cumAsk: bigint; cumBid: bigint; seq: number }> {
+interface State {
+  cumAsk: bigint;
+  cumBid: bigint;
+  seq: number;
+}
+
+async function stateOf(venue: Venue, id: Hex): Promise<State> {
   const [state] = await venue.world.chain.view(venue.curveBook, 'marketState', [id]);
   const { cumAsk, cumBid, seq } = state as { cumAsk: bigint; cumBid: bigint; seq: bigint };
   return { cumAsk, cumBid, seq: toSafeInt(seq) };
 }
 
-async function fullRecord(venue: Venue, pair: Pair, knots: number, deadlineSec: number): Promise<FullPost> {
+/** A curve that reflects the volumes of `cut`, which are those of the present unless it says otherwise. */
+async function fullRecord(
+  venue: Venue,
+  pair: Pair,
+  knots: number,
+  deadlineSec: number,
+  cut?: State,
+): Promise<FullPost> {
   const id = idOf(pair);
-  const state = await stateOf(venue, id);
-  const seq = nextSeq(state.seq);
+  const { cumAsk, cumBid, seq: liveSeq } = cut ?? (await stateOf(venue, id));
+  const seq = nextSeq(liveSeq);
   return {
     kind: 'full',
     marketId: id,
     seq,
     deadlineSec,
-    snapAskUnits: state.cumAsk,
-    snapBidUnits: state.cumBid,
+    snapAskUnits: cumAsk,
+    snapBidUnits: cumBid,
     exactAskKnots: 1,
     exactBidKnots: 1,
     askWords: sideWords(true, knots, seq),
@@ -135,6 +148,16 @@ export async function post(venue: Venue, pairs: readonly Pair[], knots: number, 
   const records: PostRecord[] = [];
   for (const pair of pairs) records.push(await fullRecord(venue, pair, knots, timestampSec + TTL_SEC));
   return sendPosts(venue, batch ? 'postBatch' : 'post', records);
+}
+
+/** A post of 15 knots per side, none of them exact, after swaps that its cut does not know of and that end in segment `segment`. */
+async function postLate(venue: Venue, pair: BenchPair, directions: readonly Direction[], segment: number) {
+  await post(venue, [pair], 15);
+  const cut = await stateOf(venue, idOf(pair));
+  for (const direction of directions) await swapInto(venue, pair, direction, segment);
+  const { timestampSec } = await venue.world.chain.head();
+  const record = await fullRecord(venue, pair, 15, timestampSec + TTL_SEC, cut);
+  return sendPosts(venue, 'post', [{ ...record, exactAskKnots: 0, exactBidKnots: 0 }]);
 }
 
 /** Prolongs the life of the live curves. */
@@ -224,6 +247,11 @@ async function measurePosts(venue: Venue): Promise<Row[]> {
   const batch = [pair, ...otherPairs(world)];
   const rows: Row[] = [];
   for (const knots of [7, 15, 31]) rows.push(row(`post.${knots}`, await undo(() => post(venue, [pair], knots))));
+  for (const segment of [1, 15]) {
+    const one = await undo(() => postLate(venue, pair, ['buy'], segment));
+    const both = await undo(() => postLate(venue, pair, DIRECTIONS, segment));
+    rows.push(row(`post.15.carry${segment}`, one), row(`post.15.carries${segment}`, both));
+  }
   const one = await undo(() => post(venue, batch.slice(0, 1), 15, true));
   const all = await undo(() => post(venue, batch, 15, true));
   rows.push(row('postBatch.15x1', one), row(`postBatch.15x${batch.length}`, all));

@@ -7,8 +7,13 @@ pragma solidity ^0.8.28;
 /// subtick is 1/256 of a tick. The exact cost of a walk is G = sum(subticks x base units), an integer, and
 /// quote units = G x tickLotUnits / (lotUnits x 256), rounded once, at the end, in the vault's favour.
 ///
-/// Swaps write counters only and posts write prices only, each to its own words, so neither can block or race the other: what was
-/// taken since the snapshot behind a curve is (counter - snapshot counter), whatever was posted in between.
+/// Swaps write counters only and posts write prices only, each to its own words, so neither can block or race the other: what is
+/// consumed of a curve is (counter - snapshot counter), whatever was posted in between.
+///
+/// What was taken between a snapshot and the landing of its curve is consumed on arrival. A full or a partial post raises that consumption
+/// of each side to the end of the first segment that ends there or behind, by the snapshot counter that it stores: between its ends a
+/// segment may be cheaper than the orders behind it, behind an end the curve never is. It stays as it is where nothing was taken, within the
+/// leading segments on which the poster says that the curve is the book itself (exactAskKnots, exactBidKnots), and beyond the depth.
 ///
 /// Trust: a poster of this contract sets the price at which the vault trades, within the market's TTL; it can't move funds by itself. At its
 /// worst it sells everything that is not claimed for next to nothing, by a curve of its own and a swap in the same block. The owner can
@@ -29,8 +34,9 @@ interface ICurveBook {
     event MaxTtlSet(bytes32 indexed market, uint256 maxTtlSec);
     /// @notice Whether takers with a fee rate pay it in this market from now on. No market charges fees when it is listed.
     event TakerFeesSet(bytes32 indexed market, bool charged);
-    /// @notice A curve is live, posted in full or in part. `snapAsk` and `snapBid` are the cumulative base units taken that its snapshot
-    /// already reflects (modulo 2^92); `wordsHash` is keccak256 over all its packed words, ask words first, those that stayed included.
+    /// @notice A curve is live, posted in full or in part. `snapAsk` and `snapBid` are the cumulative base units taken from which on its
+    /// consumption counts (modulo 2^92): those that the record names, less what that side was raised by (see above). `wordsHash` is
+    /// keccak256 over all its packed words, ask words first, those that stayed included.
     event CurvePosted(
         bytes32 indexed market,
         uint32 indexed seq,
@@ -108,7 +114,8 @@ interface ICurveBook {
         /// @dev Both zero; the entrypoint fills them in.
         uint256 fee;
         uint256 inputFee;
-        /// @dev Base units of this side of the live curve that were consumed before this fill.
+        /// @dev Base units of this side of the live curve that were consumed before this fill: taken since the snapshot, or passed over when
+        /// the curve went live.
         uint256 consumedBefore;
         bytes32 market;
         /// @dev Takers with a fee rate pay it in this market.

@@ -28,7 +28,8 @@ interface ICurveLens {
         uint256 curveSeq;
         /// @dev The curve can be traded while block.timestamp < expiry; an expired one has no levels.
         uint256 expiry;
-        /// @dev Base units of this side of the curve that are taken already. The levels start behind them.
+        /// @dev Base units of this side of the curve that are taken already, or were passed over when it went live. The levels start
+        /// behind them.
         uint256 consumed;
         /// @dev The largest tradable input; zero when there is none. A larger one quotes zero and reverts.
         uint256 maxIn;

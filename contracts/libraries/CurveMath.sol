@@ -214,6 +214,39 @@ library CurveMath {
         }
     }
 
+    /// @notice By how much the consumption of a side is raised when its curve goes live: up to the end of the first segment that ends at
+    /// `consumed` or behind it. Zero if that is one of the first `exactKnots` segments, or if the side ends before. Nothing but lengths counts:
+    /// what stands behind a knot that ends the side can't be traded, wherever the consumption is.
+    /// @param at Position in memory of the words of the side, as posted.
+    /// @param end Position behind the last one.
+    /// @param consumed Base units taken since the snapshot; not zero.
+    /// @return raised Base units.
+    function raisedUnits(
+        uint256 at,
+        uint256 end,
+        uint256 exactKnots,
+        uint256 consumed,
+        uint256 lotUnits
+    ) internal pure returns (uint256 raised) {
+        // Same as adding up the lengths of the knots until the sum, times lotUnits, is not below what is consumed, or the side ends. Every
+        // knot is four bytes long, the first one stands behind the head.
+        assembly ("memory-safe") {
+            let lots := div(add(consumed, sub(lotUnits, 1)), lotUnits)
+            let exactEnd := add(at, shl(2, exactKnots))
+            let last := sub(end, 4)
+            let total := 0
+            for {} lt(at, last) {} {
+                at := add(at, 4)
+                let knot := mload(at)
+                total := add(total, shl(and(shr(240, knot), 0xf), shr(244, knot)))
+                if iszero(lt(total, lots)) {
+                    raised := mul(sub(mul(total, lotUnits), consumed), gt(at, exactEnd))
+                    break
+                }
+            }
+        }
+    }
+
     /// @notice Why a trade of `amount` was refused, from what the walk returned; `Filled` if it was not.
     function outcomeOf(uint256 amount, uint256 baseAmount, uint256 available) internal pure returns (Outcome) {
         if (baseAmount != 0) return Outcome.Filled;

@@ -5,6 +5,7 @@ import {ICurveBook} from "../interfaces/ICurveBook.sol";
 import {Market, MarketLibrary} from "../types/Market.sol";
 import {PostWord, PostWordLibrary} from "../types/PostWord.sol";
 import {SideHeadLibrary} from "../types/SideHead.sol";
+import {SwapWord} from "../types/SwapWord.sol";
 import {CurveMath} from "./CurveMath.sol";
 import {PostCodec, PostRecord} from "./PostCodec.sol";
 
@@ -17,9 +18,11 @@ library CurvePosts {
     function checkBlock(bytes calldata data) internal view {
         (uint256 number, uint256 expected) = data.blockRef();
         uint256 actual = uint256(blockhash(number)) >> 160;
-        if (actual != expected || actual == 0) {
-            revert ICurveBook.OrphanedBlock(number, bytes12(uint96(expected)), bytes12(uint96(actual)));
+        unchecked {
+            // Same as actual != expected || actual == 0, without jumps.
+            if ((actual ^ expected) | ((actual - 1) >> 255) == 0) return;
         }
+        revert ICurveBook.OrphanedBlock(number, bytes12(uint96(expected)), bytes12(uint96(actual)));
     }
 
     /// @return applied False for a record that is out of date; nothing was written then.
@@ -71,12 +74,14 @@ library CurvePosts {
         );
     }
 
-    /// @dev Never reads or writes the swap word: what was taken in the meantime stays consumed, and no swap can make a post fail.
+    /// @dev Never writes the swap word: what was taken in the meantime stays consumed, and no swap can make a post fail.
     function _goLive(Market storage m, PostWord live, PostRecord record, uint256 kind) private {
         uint256 curveAt = record.curve(kind);
-        bytes32 wordsHash = kind == PostCodec.KIND_FULL ? _replace(m, record, curveAt) : _amend(m, record, curveAt);
-        (uint256 snapAsk, uint256 snapBid) = PostCodec.volumes(curveAt);
+        (bytes memory words, uint256 askCount) = kind == PostCodec.KIND_FULL
+            ? _replace(m, record, curveAt)
+            : _amend(m, record, curveAt);
         (uint256 seq, uint256 deadline) = (record.seq(), record.deadline());
+        (uint256 snapAsk, uint256 snapBid) = _raised(m.swapWord, curveAt, words, askCount);
         PostWord next = PostWordLibrary.pack(snapAsk, snapBid, live.maxTtlSec(), deadline, seq);
         m.postWord = next;
         emit ICurveBook.CurvePosted(
@@ -85,13 +90,47 @@ library CurvePosts {
             uint32(deadline),
             uint96(next.snapAsk()),
             uint96(next.snapBid()),
-            wordsHash
+            keccak256(words)
         );
     }
 
-    /// @return wordsHash Of all words of the curve.
-    function _replace(Market storage m, PostRecord record, uint256 curveAt) private returns (bytes32 wordsHash) {
-        (uint256 asks, uint256 bids) = PostCodec.nibbles(curveAt);
+    /// @dev A side of which something was taken since its snapshot is entered where a segment ends, or on segments on which the curve is the
+    /// book itself. From there on nothing of the curve is cheaper than what is left of the book, whatever was taken of it meanwhile.
+    /// @param words All words of the curve, asks first.
+    /// @return snapAsk Modulo 2^92; what the record names, less what the consumption is raised by.
+    /// @return snapBid Likewise.
+    function _raised(
+        SwapWord swapWord,
+        uint256 curveAt,
+        bytes memory words,
+        uint256 askCount
+    ) private pure returns (uint256 snapAsk, uint256 snapBid) {
+        (snapAsk, snapBid) = PostCodec.volumes(curveAt);
+        (uint256 askCarry, uint256 bidCarry) = swapWord.takenSince(snapAsk, snapBid);
+        if (askCarry | bidCarry == 0) return (snapAsk, snapBid);
+        uint256 lotUnits = swapWord.scale().lotUnits();
+        uint256 askAt;
+        assembly ("memory-safe") {
+            askAt := add(words, 0x20)
+        }
+        unchecked {
+            (uint256 bidAt, uint256 end) = (askAt + 32 * askCount, askAt + words.length);
+            if (askCarry != 0)
+                snapAsk -= CurveMath.raisedUnits(askAt, bidAt, PostCodec.exactKnots(snapAsk), askCarry, lotUnits);
+            if (bidCarry != 0)
+                snapBid -= CurveMath.raisedUnits(bidAt, end, PostCodec.exactKnots(snapBid), bidCarry, lotUnits);
+        }
+    }
+
+    /// @return words All words of the curve, asks first.
+    /// @return asks How many of them are ask words.
+    function _replace(
+        Market storage m,
+        PostRecord record,
+        uint256 curveAt
+    ) private returns (bytes memory words, uint256 asks) {
+        uint256 bids;
+        (asks, bids) = PostCodec.nibbles(curveAt);
         unchecked {
             uint256 wordsAt = PostCodec.words(curveAt);
             uint256 firstAsk = _storeSide(m.askWords, wordsAt, asks);
@@ -99,31 +138,41 @@ library CurvePosts {
             if (_basesTouch(firstAsk, firstBid))
                 _requireApart(record, MarketLibrary.wordsOf(m.askWords), MarketLibrary.wordsOf(m.bidWords));
             uint256 length = 32 * (asks + bids);
-            // Same as keccak256(<the words in the call data>), in memory that stays free.
+            // Same as words = <the words in the call data>.
             assembly ("memory-safe") {
-                let copy := mload(0x40)
-                calldatacopy(copy, wordsAt, length)
-                wordsHash := keccak256(copy, length)
+                words := mload(0x40)
+                mstore(words, length)
+                calldatacopy(add(words, 0x20), wordsAt, length)
+                mstore(0x40, add(add(words, 0x20), length))
             }
         }
     }
 
-    /// @dev Reads every word that stays, for the hash of the whole curve and for the check of its prices.
-    /// @return wordsHash Of all words of the curve.
-    function _amend(Market storage m, PostRecord record, uint256 curveAt) private returns (bytes32 wordsHash) {
+    /// @dev Reads every word that stays, for the hash of the whole curve, its consumption and the check of its prices.
+    /// @return words All words of the curve, asks first.
+    /// @return askCount How many of them are ask words.
+    function _amend(
+        Market storage m,
+        PostRecord record,
+        uint256 curveAt
+    ) private returns (bytes memory words, uint256 askCount) {
         (uint256 askMask, uint256 bidMask) = PostCodec.nibbles(curveAt);
-        (uint256 askCount, ) = record.wordCounts(PostCodec.KIND_PARTIAL);
+        uint256 sent = PostCodec.ones(askMask);
         uint256[] memory asks = _amendSide(m.askWords, PostCodec.words(curveAt), askMask);
-        uint256[] memory bids = _amendSide(m.bidWords, PostCodec.words(curveAt) + 32 * askCount, bidMask);
+        uint256[] memory bids = _amendSide(m.bidWords, PostCodec.words(curveAt) + 32 * sent, bidMask);
         if (asks.length != 0 && bids.length != 0 && _basesTouch(asks[0], bids[0])) _requireApart(record, asks, bids);
-        return keccak256(abi.encodePacked(asks, bids));
+        return (abi.encodePacked(asks, bids), asks.length);
     }
 
     /// @dev An empty side is one zero word. Otherwise the first word must count the words, since a walk believes it.
     /// @param at Position of the words in the call data.
     /// @param count At most four, as the codec has checked.
     function _storeSide(uint256[4] storage words, uint256 at, uint256 count) private returns (uint256 first) {
-        if (count != 0) first = PostCodec.word(at);
+        first = PostCodec.word(at);
+        // Same as if (count == 0) first = 0, without a jump.
+        assembly ("memory-safe") {
+            first := mul(first, iszero(iszero(count)))
+        }
         if (SideHeadLibrary.headOf(first).wordsUsed() != count) revert ICurveBook.MalformedPost(_offsetOf(at));
         words[0] = first;
         // Same as for (uint256 i = 1; i < count; ++i) words[i] = PostCodec.word(at + 32 * i), for at most four words.

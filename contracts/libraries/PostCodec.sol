@@ -20,8 +20,8 @@ using PostCodec for PostRecord global;
 ///
 /// | bytes | body of a full post                                                         |
 /// |-------|-----------------------------------------------------------------------------|
-/// | 12    | snapAsk: cumulative base units taken from asks that the snapshot reflects   |
-/// | 12    | snapBid                                                                     |
+/// | 12    | exactAskKnots 4 bits, snapAsk 92 bits                                       |
+/// | 12    | exactBidKnots, snapBid                                                      |
 /// | 1     | number of words, 0 to 4 each: asks in the high nibble, bids in the low one  |
 /// | 32 n  | ask words, then bid words; the first word of a side repeats its number      |
 ///
@@ -32,13 +32,17 @@ using PostCodec for PostRecord global;
 /// | bytes | body of a partial post                                                              |
 /// |-------|-------------------------------------------------------------------------------------|
 /// | 4     | baseSeq: the curve whose other words stay                                           |
-/// | 12    | snapAsk, as in a full post                                                          |
-/// | 12    | snapBid                                                                             |
+/// | 12    | exactAskKnots, snapAsk, of the curve as it is afterwards                            |
+/// | 12    | exactBidKnots, snapBid                                                              |
 /// | 1     | which words follow: bit i of the high nibble is ask word i, of the low one bid word i |
 /// | 32 n  | these words, asks first, in rising order                                            |
 ///
 /// A partial post changes the number of words of a side by sending its first word, and then sends every word that is new to the side. A zero
 /// first word empties the side.
+///
+/// snapAsk and snapBid are the cumulative base units taken from each side that the snapshot reflects, modulo 2^92. exactAskKnots and
+/// exactBidKnots count the leading segments of each side, 0 to 15, on which the curve is the book itself: what was taken meanwhile is not
+/// raised to the end of one of these.
 library PostCodec {
     uint256 internal constant KIND_FULL = 1;
     uint256 internal constant KIND_TOUCH = 2;
@@ -51,6 +55,7 @@ library PostCodec {
     uint256 private constant TOUCH_BYTES = HEAD_BYTES + SEQ_BYTES;
     /// @dev Two volumes, and two nibbles about the words that follow.
     uint256 private constant CURVE_BYTES = 25;
+    uint256 private constant VOLUME_BITS = 92;
 
     /// @notice The block that the posted curves were computed from: its number, and the first 12 bytes of its hash as a number.
     function blockRef(bytes calldata data) internal pure returns (uint256 number, uint256 hash) {
@@ -67,17 +72,24 @@ library PostCodec {
         unchecked {
             record = PostRecord.wrap(_at(data, offset));
             uint256 recordKind = kind(record);
-            end = offset + (recordKind == KIND_FULL ? HEAD_BYTES + CURVE_BYTES : TOUCH_BYTES + CURVE_BYTES);
             uint256 excess = 0;
             if (recordKind == KIND_TOUCH) {
-                end -= CURVE_BYTES;
+                end = offset + TOUCH_BYTES;
             } else {
-                (uint256 asks, uint256 bids) = wordCounts(record, recordKind);
+                (uint256 asks, uint256 bids) = nibbles(curve(record, recordKind));
+                end = offset + HEAD_BYTES + CURVE_BYTES;
+                if (recordKind == KIND_FULL) {
+                    // Bit 4 is set when either is above MAX_WORDS, since both are below 16.
+                    excess = ((asks + 11) | (bids + 11)) & 16;
+                } else {
+                    if (recordKind != KIND_PARTIAL) revert ICurveBook.MalformedPost(offset);
+                    (asks, bids) = (ones(asks), ones(bids));
+                    end += SEQ_BYTES;
+                }
                 end += 32 * (asks + bids);
-                // Bit 4 is set when either is above MAX_WORDS, since both are below 16.
-                excess = ((asks + 11) | (bids + 11)) & 16;
             }
-            if (end > data.length || excess != 0 || recordKind - 1 > 2) revert ICurveBook.MalformedPost(offset);
+            // Same as end > data.length || excess != 0, without jumps.
+            if (((data.length - end) >> 255) | excess != 0) revert ICurveBook.MalformedPost(offset);
         }
     }
 
@@ -109,13 +121,24 @@ library PostCodec {
 
     /// @return position Of the volumes in the call data.
     function curve(PostRecord self, uint256 recordKind) internal pure returns (uint256 position) {
-        return _field(self, recordKind == KIND_FULL ? HEAD_BYTES : TOUCH_BYTES);
+        unchecked {
+            // Same as recordKind == KIND_FULL ? HEAD_BYTES : TOUCH_BYTES, without a jump: the kinds are 1 and 3.
+            return _field(self, HEAD_BYTES + SEQ_BYTES * (recordKind >> 1));
+        }
     }
 
     /// @param curveAt What `curve` returned.
+    /// @return snapAsk 92 bits; above them stands what `exactKnots` reads.
+    /// @return snapBid Likewise.
     function volumes(uint256 curveAt) internal pure returns (uint256 snapAsk, uint256 snapBid) {
         uint256 both = _load(curveAt);
         return (both >> 160, (both >> 64) & type(uint96).max);
+    }
+
+    /// @param volume What `volumes` returned of a side.
+    /// @return On how many leading segments of the side the curve is the book itself, as the poster says.
+    function exactKnots(uint256 volume) internal pure returns (uint256) {
+        return volume >> VOLUME_BITS;
     }
 
     /// @param curveAt What `curve` returned.
@@ -124,13 +147,6 @@ library PostCodec {
     function nibbles(uint256 curveAt) internal pure returns (uint256 asks, uint256 bids) {
         uint256 tail = _load(curveAt);
         return ((tail >> 60) & 0xf, (tail >> 56) & 0xf);
-    }
-
-    /// @return asks How many ask words follow.
-    /// @return bids How many bid words follow those.
-    function wordCounts(PostRecord self, uint256 recordKind) internal pure returns (uint256 asks, uint256 bids) {
-        (asks, bids) = nibbles(curve(self, recordKind));
-        if (recordKind != KIND_FULL) (asks, bids) = (_ones(asks), _ones(bids));
     }
 
     /// @param curveAt What `curve` returned.
@@ -153,7 +169,7 @@ library PostCodec {
     }
 
     /// @dev How many of the four low bits are set.
-    function _ones(uint256 nibble) private pure returns (uint256) {
+    function ones(uint256 nibble) internal pure returns (uint256) {
         unchecked {
             return (nibble & 1) + ((nibble >> 1) & 1) + ((nibble >> 2) & 1) + (nibble >> 3);
         }

@@ -11,8 +11,9 @@ import {SwapWord} from "./SwapWord.sol";
 ///     |     92      |     92      |    8     |    32    |    32    |
 ///     +-------------+-------------+----------+----------+----------+
 ///
-/// snapAsk and snapBid are the cumulative base units taken that the snapshot behind the live curve reflects, modulo 2^92. maxTtlSec is the
-/// owner's setting and at least 1 once the market is listed. The curve is executable while block.timestamp < deadline.
+/// snapAsk and snapBid are the cumulative base units taken from which on the consumption of the live curve counts, modulo 2^92: those that
+/// its snapshot reflects, less what the post raised the side by. maxTtlSec is the owner's setting and at least 1 once the market is listed.
+/// The curve is executable while block.timestamp < deadline.
 type PostWord is uint256;
 
 using PostWordLibrary for PostWord global;

@@ -21,6 +21,7 @@ library SwapWordLibrary {
     uint256 private constant CUM_BID_OFFSET = 64;
     uint256 private constant FILL_SEQ_OFFSET = 24;
     uint256 private constant MASK_96 = (1 << 96) - 1;
+    uint256 private constant MASK_92 = (1 << 92) - 1;
     uint256 private constant MASK_40 = (1 << 40) - 1;
     uint256 private constant MASK_24 = (1 << 24) - 1;
 
@@ -55,6 +56,21 @@ library SwapWordLibrary {
 
     function setScale(SwapWord self, MarketScale value) internal pure returns (SwapWord) {
         return _set(self, 0, MASK_24, MarketScale.unwrap(value));
+    }
+
+    /// @dev What a curve made from a snapshot of these volumes would be entered with.
+    /// @param snapAsk Bits above the 92 of a volume don't matter.
+    /// @return asks Base units, modulo 2^92.
+    /// @return bids Likewise.
+    function takenSince(
+        SwapWord self,
+        uint256 snapAsk,
+        uint256 snapBid
+    ) internal pure returns (uint256 asks, uint256 bids) {
+        unchecked {
+            asks = (cumAsk(self) - snapAsk) & MASK_92;
+            bids = ((SwapWord.unwrap(self) >> CUM_BID_OFFSET) - snapBid) & MASK_92;
+        }
     }
 
     /// @dev Counts one fill of `baseUnits` on one side. Both counters wrap in their fields.

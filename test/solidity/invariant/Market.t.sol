@@ -38,7 +38,8 @@ contract MarketInvariants is Actions {
         _theVaultBalances();
     }
 
-    /// @dev Whatever was posted and taken in between: left is what was posted last, less what was taken since its snapshot.
+    /// @dev Whatever was posted and taken in between: left is what was posted last, less what was taken since its snapshot, up to
+    /// the end of a segment at the time it landed.
     function _depthIsSoldOnce() private {
         ICurveBook.MarketState memory s = book.marketState(market);
         assertEq(s.cumAsk, taken[0], "cumAsk");

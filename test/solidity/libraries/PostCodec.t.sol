@@ -38,8 +38,7 @@ contract PostCodecTest is Test {
             start := data.offset
         }
         r.asksAt = PostCodec.words(curveAt) - start;
-        (uint256 asks, ) = record.wordCounts(r.kind);
-        r.bidsAt = r.asksAt + 32 * asks;
+        r.bidsAt = r.asksAt + 32 * (r.kind == PostCodec.KIND_FULL ? r.askWords : PostCodec.ones(r.askWords));
     }
 
     function blockRefOf(bytes calldata data) external pure returns (uint256, bytes12) {
@@ -90,6 +89,7 @@ contract PostCodecTest is Test {
         assertEq(r.deadline, deadline, "deadline");
         assertEq(r.snapAsk, snapAsk, "snapAsk");
         assertEq(r.snapBid, snapBid, "snapBid");
+        assertEq(PostCodec.exactKnots(r.snapAsk), snapAsk >> 92, "exactAskKnots");
         assertEq(r.askWords, asks, "askWords");
         assertEq(r.bidWords, bids, "bidWords");
         assertEq(r.end, pad + record.length, "end");

@@ -129,8 +129,8 @@ contract TradingTest is Platform {
 
     /* ONCE-SPENT */
 
-    /// @dev What was taken between a snapshot and its landing is consumed on arrival: a curve and its late successor, both made from the
-    /// same book, never sell more than that book has.
+    /// @dev What was taken between a snapshot and its landing is consumed on arrival, up to the end of a segment: a curve and its late
+    /// successor, both made from the same book, never sell more than that book has.
     function testFuzz_LatePostDoesNotOfferTwice(uint256 seed, bool isBuy) external {
         uint256[1] memory rng = [seed];
         _postDefault();
@@ -141,22 +141,25 @@ contract TradingTest is Platform {
         uint256 between = draw(rng, 1, depth / 2 - 1);
         _swapBase(isBuy, between);
         _post(late);
-        assertEq(_depth(isBuy), depth - between, "the side that traded");
+        uint256 entered = _enteredLadder(depth, 0, between);
+        assertEq(_depth(isBuy), depth - entered, "the side that traded");
         assertEq(_depth(!isBuy), depth, "the other side");
-        // The walk goes on behind what was taken.
+        if (entered == depth) return;
+        // The walk goes on behind that end.
         (address tokenIn, address tokenOut) = _pair(isBuy);
         (uint256 amountIn, uint256 amountOut) = book.preview(tokenIn, tokenOut, 1e15, isBuy);
-        uint256 g = Curves.cost(isBuy ? late.asks : late.bids, isBuy, LOT_UNITS, between, 1e15);
+        uint256 g = Curves.cost(isBuy ? late.asks : late.bids, isBuy, LOT_UNITS, entered, 1e15);
         uint256 units = isBuy ? (g + 256 * LOT_UNITS - 1) / (256 * LOT_UNITS) : g / (256 * LOT_UNITS);
         assertEq(isBuy ? amountIn : amountOut, units, "price");
     }
 
     /// @dev Any interleaving of fills with posts made from older and newer snapshots: what is left is always the posted depth less what was
-    /// taken since the snapshot, and a side never sells more than its snapshots held.
+    /// taken since the snapshot, up to the end of a segment on landing, and a side never sells more than its snapshots held.
     function testFuzz_DepthIsPostedLessTakenSince(uint256 seed) external {
         uint256[1] memory rng = [seed];
         uint256[2] memory taken;
         uint256[2] memory snap;
+        uint256[2] memory consumed;
         uint256 knots = 0;
         for (uint256 i = 0; i < 12; ++i) {
             if (i == 0 || draw(rng, 0, 2) == 0) {
@@ -165,19 +168,24 @@ contract TradingTest is Platform {
                 // A snapshot may be as old as the last one was, or as new as the present.
                 snap[0] = draw(rng, snap[0], taken[0]);
                 snap[1] = draw(rng, snap[1], taken[1]);
-                (c.snapAsk, c.snapBid) = (uint96(snap[0]), uint96(snap[1]));
+                uint256 exact = draw(rng, 0, 15);
+                (c.snapAsk, c.snapBid) = (_volume(exact, snap[0]), _volume(exact, snap[1]));
                 _post(c);
+                for (uint256 side = 0; side < 2; ++side) {
+                    consumed[side] = _enteredLadder(knots * 8190 * LOT_UNITS, exact, taken[side] - snap[side]);
+                }
             } else {
                 uint256 side = draw(rng, 0, 1);
-                uint256 left = _left(knots, taken[side] - snap[side]);
+                uint256 left = _left(knots, consumed[side]);
                 uint256 amount = draw(rng, 1, left + 1);
                 if (amount > left) continue;
                 if (side == 1 && _quote(false, amount) == 0) continue;
                 _swapBase(side == 0, amount);
                 taken[side] += amount;
+                consumed[side] += amount;
             }
-            assertEq(_depth(true), _left(knots, taken[0] - snap[0]), "asks");
-            assertEq(_depth(false), _left(knots, taken[1] - snap[1]), "bids");
+            assertEq(_depth(true), _left(knots, consumed[0]), "asks");
+            assertEq(_depth(false), _left(knots, consumed[1]), "bids");
         }
         ICurveBook.MarketState memory s = book.marketState(market);
         assertEq(s.cumAsk, taken[0], "cumAsk");

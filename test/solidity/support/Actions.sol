@@ -11,7 +11,9 @@ import {Platform} from "./Platform.sol";
 abstract contract Actions is Platform {
     /// @dev Base units of the asks and the bids of the live curve, as posted.
     uint256[2] internal posted;
-    /// @dev Cumulative base units that the live curve reflects, and those taken in all.
+    /// @dev Cumulative base units that the live curve reflects, those from which on its consumption counts (modulo 2^256), and those taken in
+    /// all.
+    uint256[2] internal reflected;
     uint256[2] internal snap;
     uint256[2] internal taken;
     /// @dev Fills since the market was listed.
@@ -26,7 +28,7 @@ abstract contract Actions is Platform {
     function setUp() public virtual override {
         super.setUp();
         held = [uint256(10 ** 30), 10 ** 30];
-        _go(_ladder(600_002, 15), _ladder(599_998, 15), [uint256(0), 0]);
+        _go(_ladder(600_002, 15), _ladder(599_998, 15), [uint256(0), 0], 0);
         // A maker with claims on all but a little, so that liquidity is sometimes what ends.
         _deposit(STRANGER, base, 10 ** 18);
         held[0] += 10 ** 18;
@@ -74,7 +76,7 @@ abstract contract Actions is Platform {
         uint256[] memory asks = _ladder(600_002 + draw(rng, 0, 40), _counts[draw(rng, 0, 5)]);
         uint256[] memory bids = _ladder(599_998 - draw(rng, 0, 40), _counts[draw(rng, 0, 5)]);
         if (stale) _postStale(asks, bids);
-        else _go(asks, bids, reflects);
+        else _go(asks, bids, reflects, draw(rng, 0, 255));
     }
 
     /// @dev New words of one side, of any number; the other side stays.
@@ -86,12 +88,13 @@ abstract contract Actions is Platform {
             ask ? _ladder(600_002 + draw(rng, 0, 40), count) : _ladder(599_998 - draw(rng, 0, 40), count);
         uint256 side = ask ? 0 : 1;
         uint256[2] memory reflects = _reflects(rng);
+        uint256 exact = draw(rng, 0, 255);
         Curve memory c = _fresh(words, words);
-        (c.snapAsk, c.snapBid) = (uint96(reflects[0]), uint96(reflects[1]));
+        (c.snapAsk, c.snapBid) = (_volume(exact / 16, reflects[0]), _volume(exact % 16, reflects[1]));
         uint256 mask = count == 0 ? 1 : (1 << words.length) - 1;
         _post(_partialRecord(c, uint8(ask ? mask * 16 : mask), count == 0 ? new uint256[](1) : words));
         posted[side] = count * 8190 * LOT_UNITS;
-        snap = reflects;
+        _enter(reflects, exact);
     }
 
     function touch(uint256 ttl) external {
@@ -128,7 +131,7 @@ abstract contract Actions is Platform {
         vm.prank(CURVE_POSTER);
         book.post(bytes.concat(ref, record));
         posted = [15 * 8190 * LOT_UNITS, 15 * 8190 * LOT_UNITS];
-        snap = seen;
+        _enter(seen, 0);
         assertEq(_depth(isBuy), 0, "nothing to sell");
     }
 
@@ -204,7 +207,7 @@ abstract contract Actions is Platform {
     /// @dev A snapshot from between the last one and the present; one that was ahead of the chain is given up.
     function _reflects(uint256[1] memory rng) private view returns (uint256[2] memory volumes) {
         for (uint256 i = 0; i < 2; ++i) {
-            volumes[i] = draw(rng, snap[i] < taken[i] ? snap[i] : taken[i], taken[i]);
+            volumes[i] = draw(rng, reflected[i] < taken[i] ? reflected[i] : taken[i], taken[i]);
         }
     }
 
@@ -214,9 +217,24 @@ abstract contract Actions is Platform {
 
     /// @dev A snapshot ahead of the chain leaves nothing.
     function _left(uint256 side) internal view returns (uint256) {
-        if (snap[side] > taken[side]) return 0;
-        uint256 consumed = taken[side] - snap[side];
+        uint256 consumed = _consumed(side);
         return posted[side] > consumed ? posted[side] - consumed : 0;
+    }
+
+    function _consumed(uint256 side) private view returns (uint256) {
+        unchecked {
+            return (taken[side] - snap[side]) % 2 ** 92;
+        }
+    }
+
+    /// @dev The live curve is one that reflects these volumes, and is the book itself on `exact / 16` segments of asks and `exact % 16` of bids.
+    function _enter(uint256[2] memory reflects, uint256 exact) private {
+        (reflected, snap) = (reflects, reflects);
+        for (uint256 i = 0; i < 2; ++i) {
+            unchecked {
+                snap[i] = taken[i] - _enteredLadder(posted[i], i == 0 ? exact / 16 : exact % 16, _consumed(i));
+            }
+        }
     }
 
     function _size(uint256 amount, bool inBase) private pure returns (uint256) {
@@ -224,12 +242,12 @@ abstract contract Actions is Platform {
         return 1 + ((amount >> 8) % (most >> (amount % (inBase ? 64 : 35))));
     }
 
-    function _go(uint256[] memory asks, uint256[] memory bids, uint256[2] memory reflects) private {
+    function _go(uint256[] memory asks, uint256[] memory bids, uint256[2] memory reflects, uint256 exact) private {
         Curve memory c = _fresh(asks, bids);
-        (c.snapAsk, c.snapBid) = (uint96(reflects[0]), uint96(reflects[1]));
+        (c.snapAsk, c.snapBid) = (_volume(exact / 16, reflects[0]), _volume(exact % 16, reflects[1]));
         _post(c);
         posted = [Curves.depth(asks, true, LOT_UNITS), Curves.depth(bids, false, LOT_UNITS)];
-        snap = reflects;
+        _enter(reflects, exact);
     }
 
     /// @dev A post that comes late changes nothing, in a batch either.
@@ -277,7 +295,7 @@ abstract contract Actions is Platform {
     function _book(bool isBuy, uint256 amountIn, uint256 amountOut) private {
         SwapLog memory log = _lastSwap();
         uint256 side = isBuy ? 0 : 1;
-        assertEq(log.consumedBefore, taken[side] - snap[side], "consumed before");
+        assertEq(log.consumedBefore, _consumed(side), "consumed before");
         assertLe(log.consumedBefore + log.baseAmount, posted[side], "no more than was posted");
         assertEq(log.fillSeq, ++fills, "fill number");
         assertEq(amountIn, isBuy ? log.quoteAmount : log.baseAmount, "input");

@@ -87,6 +87,23 @@ library Curves {
         return cost(words, ask, lotUnits, skip + units) - cost(words, ask, lotUnits, skip);
     }
 
+    /// @dev At which consumption a side is entered of which `consumed` was taken between its snapshot and its landing.
+    function raised(
+        uint256[] memory words,
+        bool ask,
+        uint256 lotUnits,
+        uint256 exactKnots,
+        uint256 consumed
+    ) internal pure returns (uint256) {
+        (uint256[] memory lots, ) = unpack(words, ask);
+        uint256 end = 0;
+        for (uint256 i = 0; i < lots.length && end < consumed; ++i) {
+            end += lots[i] * lotUnits;
+            if (end >= consumed) return i < exactKnots ? consumed : end;
+        }
+        return consumed;
+    }
+
     function hashOf(uint256[] memory askWords, uint256[] memory bidWords) internal pure returns (bytes32) {
         return keccak256(bytes.concat(abi.encodePacked(askWords), abi.encodePacked(bidWords)));
     }

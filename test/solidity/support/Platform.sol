@@ -187,6 +187,17 @@ abstract contract Platform is RandomCurves, Deployer {
         return Curves.pack(7, first, s);
     }
 
+    /// @dev What a ladder of such a depth is consumed by once it is live, if `consumed` of it was taken since its snapshot.
+    function _enteredLadder(uint256 depth, uint256 exactKnots, uint256 consumed) internal pure returns (uint256) {
+        uint256 index = (consumed + 8190 * LOT_UNITS - 1) / (8190 * LOT_UNITS);
+        return consumed > depth || index <= exactKnots ? consumed : index * 8190 * LOT_UNITS;
+    }
+
+    /// @dev A volume as a record names it, with the number of segments on which the curve is the book itself.
+    function _volume(uint256 exactKnots, uint256 units) internal pure returns (uint96) {
+        return uint96((exactKnots << 92) | (units % 2 ** 92));
+    }
+
     /// @dev How a post of `market` is refused whose best prices are these, in subticks.
     function _crossed(uint256 ask, uint256 bid) internal view returns (bytes memory) {
         return abi.encodeWithSelector(ICurveBook.CrossedCurve.selector, market, ask, bid);

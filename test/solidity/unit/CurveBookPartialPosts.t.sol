@@ -51,6 +51,8 @@ contract CurveBookPartialPostsTest is Platform {
         Curve memory c = _fresh(_none, _none);
         _swap(true, 3000e6);
         uint256 depth = _depth(true);
+        // The fill ends in the second segment, and so do the two on which the curve is the book.
+        c.snapAsk = _volume(2, 0);
         _post(_partialRecord(c, 0, _none));
         assertEq(_depth(true), depth, "depth");
     }
