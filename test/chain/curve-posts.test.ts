@@ -1,14 +1,17 @@
 import { expect } from 'chai';
 import { getCreateAddress } from 'ethers';
 import { buildCurve } from '../../core/curve/build.js';
-import { encodePost, type BlockRef, type PostRecord } from '../../core/curve/post.js';
+import { MAX_EXACT_KNOTS, raisedConsumption } from '../../core/curve/carry.js';
+import { encodePost, wordChanges, type BlockRef, type FullPost, type PostRecord } from '../../core/curve/post.js';
 import { trade, type Consumed, type TradeMode } from '../../core/curve/walk.js';
+import { VOLUME_MODULUS } from '../../core/curve/words.js';
 import { createMarket } from '../../core/market.js';
 import type { Address, Hex, Market } from '../../core/types.js';
 import { deployCurvebook, type Deployment } from '../../deploy/deploy.js';
 import { MintableToken__factory } from '../../typechain-types/factories/mocks/MintableToken__factory.js';
 import { snapshotOfLevels } from '../support/books.js';
 import { startTestChain, type TestChain } from '../support/chain.js';
+import { randomConsumed } from '../support/random-curves.js';
 import { seededRandom } from '../support/random.js';
 
 const MODES: readonly TradeMode[] = ['buyExactIn', 'buyExactOut', 'sellExactIn', 'sellExactOut'];
@@ -85,7 +88,7 @@ describe('curves on-chain are those that were built', function () {
     built: ReturnType<typeof randomBuilt>,
     seq: number,
     deadlineSec: number,
-  ): PostRecord => ({
+  ): FullPost => ({
     kind: 'full',
     marketId: market.id,
     seq,
@@ -169,11 +172,57 @@ describe('curves on-chain are those that were built', function () {
     await expectPreviews(markets[0]!, built[0]!, { askUnits: 0n, bidUnits: 0n }, 9);
   });
 
+  it('and are entered where core says after late fills, in full and in part, whatever they name as exact', async () => {
+    const { curveBook } = deployment;
+    const market = markets[0]!;
+    const random = seededRandom(77);
+    const knots = [0, 1, 7, 8, 15, 16, 31];
+    const seen = { raised: 0, exact: 0, unmoved: 0 };
+    let live = randomBuilt(market, 15, 1_000);
+    for (let seq = 100; seq < 150; seq++) {
+      const built = randomBuilt(market, random.pick(knots), seq);
+      const carry = { asks: randomConsumed(random, built.asks), bids: randomConsumed(random, built.bids) };
+      const exact = { asks: random.int(0, MAX_EXACT_KNOTS), bids: random.int(0, MAX_EXACT_KNOTS) };
+      const { timestamp, ...block } = await headBlock();
+      const body = {
+        ...fullPost(market, built, seq, timestamp + 50),
+        // Nothing was ever taken here: such a snapshot makes so much consumed.
+        snapAskUnits: (VOLUME_MODULUS - carry.asks) % VOLUME_MODULUS,
+        snapBidUnits: (VOLUME_MODULUS - carry.bids) % VOLUME_MODULUS,
+        exactAskKnots: exact.asks,
+        exactBidKnots: exact.bids,
+      };
+      const record: PostRecord =
+        seq === 100 || random.int(0, 1) === 0
+          ? body
+          : {
+              ...body,
+              kind: 'partial',
+              baseSeq: seq - 1,
+              askChanges: wordChanges(live.askWords, built.askWords),
+              bidChanges: wordChanges(live.bidWords, built.bidWords),
+            };
+      const [event] = await eventsOf(curveBook.post(encodePost(block, [record])));
+      const consumed = (['asks', 'bids'] as const).map((side) => {
+        const entered = raisedConsumption(built[side], exact[side], carry[side]);
+        const inExact = built[side].slice(0, exact[side]).reduce((sum, { lengthUnits }) => sum + lengthUnits, 0n);
+        seen[entered !== carry[side] ? 'raised' : carry[side] > 0n && carry[side] <= inExact ? 'exact' : 'unmoved'] +=
+          1;
+        return entered;
+      });
+      const volumes = consumed.map((units) => (VOLUME_MODULUS - units) % VOLUME_MODULUS);
+      expect([...event!.args].slice(3), `${record.kind} ${seq}`).to.deep.equal([...volumes, built.wordsHash]);
+      if (seq % 10 === 0) await expectPreviews(market, built, { askUnits: consumed[0]!, bidUnits: consumed[1]! }, seq);
+      live = built;
+    }
+    expect(Math.min(...Object.values(seen)), JSON.stringify(seen)).to.be.above(9);
+  });
+
   it('only on the chain that they were computed from', async () => {
     const { curveBook } = deployment;
     const { timestamp, ...block } = await headBlock();
     const other: BlockRef = { ...block, hash: `0x${'11'.repeat(32)}` };
-    const data = encodePost(other, [fullPost(markets[0]!, randomBuilt(markets[0]!, 1, 1), 60, timestamp + 30)]);
+    const data = encodePost(other, [fullPost(markets[0]!, randomBuilt(markets[0]!, 1, 1), 160, timestamp + 30)]);
     let refusal = 'none';
     try {
       await curveBook.post.staticCall(data);
