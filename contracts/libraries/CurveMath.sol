@@ -217,12 +217,12 @@ library CurveMath {
     /// @notice By how much the consumption of a side is raised when its curve goes live: up to the end of the first segment that ends at
     /// `consumed` or behind it. Zero if that is one of the first `exactKnots` segments, or if the side ends before. Nothing but lengths counts:
     /// what stands behind a knot that ends the side can't be traded, wherever the consumption is.
-    /// @param at Position in memory of the words of the side, as posted.
+    /// @param knotAt Position in memory of the words of the side, as posted.
     /// @param end Position behind the last one.
     /// @param consumed Base units taken since the snapshot; not zero.
     /// @return raised Base units.
     function raisedUnits(
-        uint256 at,
+        uint256 knotAt,
         uint256 end,
         uint256 exactKnots,
         uint256 consumed,
@@ -232,15 +232,15 @@ library CurveMath {
         // knot is four bytes long, the first one stands behind the head.
         assembly ("memory-safe") {
             let lots := div(add(consumed, sub(lotUnits, 1)), lotUnits)
-            let exactEnd := add(at, shl(2, exactKnots))
+            let exactEnd := add(knotAt, shl(2, exactKnots))
             let last := sub(end, 4)
             let total := 0
-            for {} lt(at, last) {} {
-                at := add(at, 4)
-                let knot := mload(at)
+            for {} lt(knotAt, last) {} {
+                knotAt := add(knotAt, 4)
+                let knot := mload(knotAt)
                 total := add(total, shl(and(shr(240, knot), 0xf), shr(244, knot)))
                 if iszero(lt(total, lots)) {
-                    raised := mul(sub(mul(total, lotUnits), consumed), gt(at, exactEnd))
+                    raised := mul(sub(mul(total, lotUnits), consumed), gt(knotAt, exactEnd))
                     break
                 }
             }
