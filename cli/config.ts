@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
+import type { SettlePace } from '../core/claims.js';
 import type { Address, Hex } from '../core/types.js';
 import { address, coin, integer, privateKey } from './fields.js';
 import { tokenListSchema } from '../server/swap/tokens.js';
@@ -60,6 +61,15 @@ export const settingsSchema = z.object({
   SETTLE_INTERVAL_MS: integer(20, 60_000, 1_000).describe('pause between two rounds of settling withdrawals'),
   SETTLE_BATCH_MAX: integer(1, 200, 50).describe('most settlements in one transaction'),
   EMPTY_SETTLEMENTS_PER_HOUR: integer(0, 100_000, 60).describe('most settlements per hour that raise no claim'),
+  CLAIM_INTERVAL_SEC: integer(0, 86_400, 300).describe(
+    'time from one settlement of a claim to its next, for requests that are made meanwhile',
+  ),
+  SMALL_CLAIM_INTERVAL_SEC: integer(0, 86_400, 3_600).describe(
+    'the same for requests that raise the claim by a small part of the balance or by nothing; not below CLAIM_INTERVAL_SEC',
+  ),
+  SMALL_CLAIM_BPS: integer(0, 10_000, 100).describe(
+    'share of the balance below which a raise of a claim is small, unless it takes the rest of the balance',
+  ),
   RETENTION_HOURS: integer(1, 87_600, 72).describe(
     'age from which rows of the order log are folded, once no curve that may still be executed was cut from them',
   ),
@@ -255,6 +265,15 @@ export function loadConfig(
     swap,
   };
 }
+
+/** How soon a claim is settled again. */
+export const settlePace = (
+  config: Pick<Settings, 'CLAIM_INTERVAL_SEC' | 'SMALL_CLAIM_INTERVAL_SEC' | 'SMALL_CLAIM_BPS'>,
+): SettlePace => ({
+  intervalMs: config.CLAIM_INTERVAL_SEC * 1_000,
+  smallIntervalMs: config.SMALL_CLAIM_INTERVAL_SEC * 1_000,
+  smallBps: config.SMALL_CLAIM_BPS,
+});
 
 /** Each keeper gives its transactions nonces of their own: two that share a key would take each other's. */
 function sharedKeys(keys: Record<'poster' | 'settler' | 'executor', Hex | null>): string[] {

@@ -17,6 +17,7 @@ import { createReadStore } from '../server/read/store.js';
 import { serveStream } from '../server/stream/server.js';
 import { createSessions, type Sessions } from '../server/stream/sessions.js';
 import type { Writer } from '../ledger/types.js';
+import { settlePace } from './config.js';
 import type { Shared } from './shared.js';
 import { swapRouter } from './swap.js';
 import { API_DESCRIPTION, API_TITLE, VERSION } from './version.js';
@@ -171,5 +172,6 @@ function readDeps(
     },
     inventoryRevision: gateway.generation,
     store: createReadStore(db),
+    settlePace: settlePace(config),
   };
 }

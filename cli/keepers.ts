@@ -7,6 +7,7 @@ import { createSettler } from '../keepers/settler/settler.js';
 import { createSnapshotStore } from '../ledger/snapshots.js';
 import type { Writer } from '../ledger/types.js';
 import { MAX_CLOSED_ORDERS } from '../server/orders/limits.js';
+import { settlePace } from './config.js';
 import { keeperOutbox, rpcPool, type Shared } from './shared.js';
 
 /** Posts curves. Throws unless its log and its key are there, which the configuration has checked. */
@@ -71,6 +72,7 @@ export function startSettler(shared: Shared, signal: AbortSignal): Loop {
     checkpointIntervalMs: config.CHECKPOINT_INTERVAL_SEC * 1_000,
     batchMax: config.SETTLE_BATCH_MAX,
     emptyPerHour: config.EMPTY_SETTLEMENTS_PER_HOUR,
+    pace: settlePace(config),
     nowMs,
     logger,
   });

@@ -119,3 +119,32 @@ export function settlementUnits(outstandingUnits: bigint, balanceUnits: bigint):
 export function maySettle(settledUnits: bigint, balanceUnits: bigint, worstUnits: bigint): boolean {
   return worstUnits <= balanceUnits - settledUnits || worstUnits === 0n;
 }
+
+/** How soon after a settlement the same claim is settled again: a request costs its maker less gas than its settlement costs the operator. */
+export interface SettlePace {
+  /** From one settlement of a claim to the next. */
+  intervalMs: number;
+  /** The same when the next raises the claim by less than `smallBps` of the balance behind it; not below `intervalMs`. */
+  smallIntervalMs: number;
+  smallBps: number;
+}
+
+/** The longest that one settlement of a claim holds up the next. */
+export const longestWaitMs = (pace: SettlePace): number => Math.max(pace.intervalMs, pace.smallIntervalMs);
+
+/**
+ * When a pending withdrawal may be settled at the earliest, in ms; 0 for at once. `lastMs` is when its claim was settled last, null for never.
+ * What takes a claim back waits for nothing, and what takes the rest of the balance never counts as small.
+ */
+export function settlesFromMs(
+  claim: Pick<ClaimState, 'claimUnits' | 'outstandingUnits'> & { balanceUnits: bigint },
+  lastMs: number | null,
+  pace: SettlePace,
+): number {
+  const { claimUnits, outstandingUnits, balanceUnits } = claim;
+  const units = settlementUnits(outstandingUnits, balanceUnits);
+  if (lastMs === null || units < claimUnits) return 0;
+  const isRest = units > claimUnits && units === balanceUnits;
+  const isSmall = (units - claimUnits) * 10_000n < BigInt(pace.smallBps) * balanceUnits || units === claimUnits;
+  return lastMs + (isSmall && !isRest ? longestWaitMs(pace) : pace.intervalMs);
+}

@@ -1393,6 +1393,7 @@ export interface operations {
                             ready_at_sec: number | null;
                             pending: boolean;
                             pending_since_block: number | null;
+                            settles_from_ms: number | null;
                         }[];
                         events: {
                             /** @enum {string} */

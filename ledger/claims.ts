@@ -98,12 +98,13 @@ export interface PendingClaim extends ClaimRow {
 /**
  * Withdrawals with a request that no settlement has covered, the one that waits longest first, at most `limit` (1..10000): those
  * with a ledger balance, or those without. The two are asked for apart, so that no number of the latter hides one of the former. `of`
- * leaves all makers but these out.
+ * leaves all makers but these out, `unsettledSinceMs` the claims of which a settlement was prepared since then and has landed.
  */
 export async function readPendingClaims(
   q: Queryable,
-  { funded, limit, of }: { funded: boolean; limit: number; of?: readonly Address[] },
+  options: { funded: boolean; limit: number; of?: readonly Address[]; unsettledSinceMs?: number },
 ): Promise<PendingClaim[]> {
+  const { funded, limit, of, unsettledSinceMs } = options;
   const query = q('claims as claim')
     .leftJoin('balances as row', (on) => {
       on.on('row.account', 'claim.maker').on('row.token', 'claim.token');
@@ -113,6 +114,16 @@ export async function readPendingClaims(
     .limit(checkLimit(limit))
     .select('claim.*', 'row.balance_units');
   if (of !== undefined) void query.whereIn('claim.maker', of);
+  if (unsettledSinceMs !== undefined) {
+    const landed = q('settlements as one')
+      .join('settlement_outcomes as end', 'end.settlement_no', 'one.settlement_no')
+      .where('one.maker', q.ref('claim.maker'))
+      .where('one.token', q.ref('claim.token'))
+      .where('one.prepared_ms', '>=', unsettledSinceMs)
+      .where('end.outcome', 'landed')
+      .select('one.settlement_no');
+    void query.whereNotExists(landed);
+  }
   // Equality only: on SQLite amounts are text, which has no order of numbers.
   if (funded) void query.whereNot('row.balance_units', '0');
   else void query.where((none) => void none.whereNull('row.balance_units').orWhere('row.balance_units', '0'));

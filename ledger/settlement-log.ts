@@ -125,6 +125,28 @@ export async function reversedSettlementKeys(q: Queryable): Promise<Set<string>>
   return new Set(rows.map((row) => row.tx_key));
 }
 
+/** When claims were settled last, by `claimKey`, as far as a settlement of theirs was prepared since `sinceMs` and has landed. */
+export async function lastSettlements(
+  q: Queryable,
+  sinceMs: number,
+  maker?: Address,
+): Promise<ReadonlyMap<string, number>> {
+  const query = q('settlements as one')
+    .join('settlement_outcomes as end', 'end.settlement_no', 'one.settlement_no')
+    .where('one.prepared_ms', '>=', sinceMs)
+    .where({ 'end.outcome': 'landed' })
+    .groupBy('one.maker', 'one.token')
+    .select<{ maker: Address; token: Address; last: number }[]>('one.maker', 'one.token')
+    .max({ last: 'one.prepared_ms' });
+  if (maker !== undefined) void query.where({ 'one.maker': maker });
+  return new Map(
+    ((await query) as { maker: Address; token: Address; last: number }[]).map((row) => [claimKey(row), row.last]),
+  );
+}
+
+/** Names one claim. */
+export const claimKey = ({ maker, token }: { maker: Address; token: Address }): string => `${maker}:${token}`;
+
 /** How many settlements that raise no claim were prepared since `sinceMs`. */
 export async function countEmptySettlements(q: Queryable, sinceMs: number): Promise<number> {
   const row = (await q('settlements')

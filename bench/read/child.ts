@@ -83,6 +83,7 @@ async function curvebookApp(): Promise<Koa> {
     nowMs: clock,
     watcher: () => ({ targetBlock: 1, head: 1, nextBlock: 2 }),
     inventoryRevision: gateway.generation,
+    settlePace: { intervalMs: 0, smallIntervalMs: 0, smallBps: 0 },
     store: createReadStore(db),
     checkpoints,
     limits,

@@ -1,13 +1,15 @@
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { toSafeInt } from '../../core/amounts.js';
+import { longestWaitMs, settlesFromMs, type SettlePace } from '../../core/claims.js';
 import type { Address, Hex, Market } from '../../core/types.js';
-import { countPendingClaims, readClaim } from '../../ledger/claims.js';
+import { countPendingClaims, readClaim, type PendingClaim } from '../../ledger/claims.js';
 import { readTx } from '../../ledger/db.js';
 import { lastGeneration } from '../../ledger/ledger-log.js';
 import { nextLowering, readOperatorState, type OperatorState } from '../../ledger/operator-log.js';
 import { readPublications } from '../../ledger/publication-log.js';
 import {
+  claimKey,
   countEmptySettlements,
   insertOutcomes,
   insertSettlements,
@@ -45,6 +47,8 @@ export interface SettlerDeps {
   batchMax: number;
   /** Most settlements per hour that raise no claim. */
   emptyPerHour: number;
+  /** How soon a claim is settled again. */
+  pace: SettlePace;
   nowMs(): number;
   logger: Logger;
 }
@@ -81,7 +85,6 @@ export function createSettler(deps: SettlerDeps): Settler {
   let operator: OperatorState | undefined;
   /** Refusals in a row, per maker and token. */
   const refusals = new Map<string, { count: number; lastMs: number }>();
-  const keyOf = ({ maker, token }: { maker: string; token: string }): string => `${maker}:${token}`;
 
   async function round(): Promise<SettleRound> {
     const nothing: SettleRound = { checkpointSeq: null, settlements: [], txHash: null };
@@ -122,7 +125,7 @@ export function createSettler(deps: SettlerDeps): Settler {
 
   function noteOutcome(settlement: Settlement, outcome: SettlementOutcome): void {
     const { maker, token, settlementNo } = settlement;
-    const key = keyOf(settlement);
+    const key = claimKey(settlement);
     if (outcome === 'landed') {
       refusals.delete(key);
       return;
@@ -176,17 +179,24 @@ export function createSettler(deps: SettlerDeps): Settler {
     const isCheckpointDue = deps.nowMs() >= (await checkpointer.publishedMs()) + deps.checkpointIntervalMs;
     if (!isCheckpointDue && (!mayPrepare || (await countPendingClaims(db.knex)) === 0)) return null;
     const emptyBudget = deps.emptyPerHour - (await countEmptySettlements(db.knex, deps.nowMs() - HOUR_MS));
-    const plan = ({ funded, unfunded, worstUnits }: PendingView): PlannedSettlement[] =>
-      mayPrepare
+    const plan = ({ funded, unfunded, lastSettledMs, worstUnits }: PendingView): PlannedSettlement[] => {
+      const isRipe = (one: PendingClaim): boolean =>
+        isDue(one) && settlesFromMs(one, lastSettledMs.get(claimKey(one)) ?? null, deps.pace) <= deps.nowMs();
+      return mayPrepare
         ? planSettlements({
-            funded: funded.filter((one) => isDue(one)),
-            unfunded: unfunded.filter((one) => isDue(one)),
+            funded: funded.filter(isRipe),
+            unfunded: unfunded.filter(isRipe),
             worstUnits,
             batchMax: deps.batchMax,
             emptyBudget,
           })
         : [];
-    const view = await readSettlerView({ ...deps, operator }, { sinceGeneration, isCheckpointDue, plan });
+    };
+    const settledSinceMs = deps.nowMs() - longestWaitMs(deps.pace);
+    const view = await readSettlerView(
+      { ...deps, operator },
+      { sinceGeneration, isCheckpointDue, settledSinceMs, plan },
+    );
     if (view === null) return null;
     operator = view.operator;
     if (view.operator.halted !== null) return null;
@@ -195,8 +205,8 @@ export function createSettler(deps: SettlerDeps): Settler {
     return publish(view, await checkpointer.cut(view, deps.nowMs()));
   }
 
-  function isDue(claim: { maker: string; token: string }, longestMs = Number.POSITIVE_INFINITY): boolean {
-    const refused = refusals.get(keyOf(claim));
+  function isDue(claim: { maker: Address; token: Address }, longestMs = Number.POSITIVE_INFINITY): boolean {
+    const refused = refusals.get(claimKey(claim));
     return refused === undefined || deps.nowMs() >= refused.lastMs + Math.min(backoffMs(refused.count), longestMs);
   }
 

@@ -8,6 +8,7 @@ import { lastGeneration, readMarkets } from '../../ledger/ledger-log.js';
 import { readOperatorState, type OperatorState } from '../../ledger/operator-log.js';
 import { landedSeq, lastPublicationSeq } from '../../ledger/publication-log.js';
 import { fillSeqs } from '../../ledger/reads.js';
+import { claimKey, lastSettlements } from '../../ledger/settlement-log.js';
 import type { SnapshotStore } from '../../ledger/snapshots.js';
 import type { CheckpointRow, Db, GenerationRow, Queryable } from '../../ledger/types.js';
 import type { PlannedSettlement } from './plan.js';
@@ -17,9 +18,14 @@ export const CANDIDATES_MAX = 1_000;
 
 /** The withdrawals that wait, and what stands against settling them. */
 export interface PendingView {
-  /** Of makers that were ever approved first, then of others; in each the longest waiting first. */
+  /**
+   * Of makers that were ever approved first, then of others, those first that no settlement holds up, so that no number of requests that wait
+   * for the interval hides one that need not; in each the longest waiting first.
+   */
   funded: PendingClaim[];
   unfunded: PendingClaim[];
+  /** When the claims that were settled since `settledSinceMs` were settled last, by `claimKey`. */
+  lastSettledMs: ReadonlyMap<string, number>;
   /** The most that a funded maker can still be made to pay of the token with what is executable. */
   worstUnits(claim: PendingClaim): bigint;
 }
@@ -50,6 +56,8 @@ export interface ViewOptions {
   /** Of the last checkpoint, 0 before the first. */
   sinceGeneration: number;
   isCheckpointDue: boolean;
+  /** How far back the last settlements of claims matter. */
+  settledSinceMs: number;
   plan(view: PendingView): PlannedSettlement[];
 }
 
@@ -60,7 +68,11 @@ export async function readSettlerView(deps: ViewDeps, options: ViewOptions): Pro
     if (head === null) return null;
     for (const market of await readMarkets(q)) deps.markets[market.index] ??= market;
     const operator = await readOperatorState(q, deps.operator);
-    const pending = await readPending(q, deps, head, operator);
+    const lastSettledMs = await lastSettlements(q, options.settledSinceMs);
+    const pending = {
+      ...(await readPending(q, deps, head, operator, options.settledSinceMs)),
+      lastSettledMs,
+    };
     const planned = options.plan(pending);
     const isCut = options.isCheckpointDue || planned.length > 0;
     return {
@@ -80,11 +92,14 @@ async function readPending(
   deps: ViewDeps,
   head: GenerationRow,
   { approved, suspended }: OperatorState,
-): Promise<PendingView> {
+  unsettledSinceMs: number,
+): Promise<Omit<PendingView, 'lastSettledMs'>> {
   const known = new Set([...approved, ...suspended]);
   const first = await readPendingClaims(q, { funded: true, limit: CANDIDATES_MAX, of: [...known] });
+  const fresh = await readPendingClaims(q, { funded: true, limit: CANDIDATES_MAX, unsettledSinceMs });
   const others = await readPendingClaims(q, { funded: true, limit: CANDIDATES_MAX });
-  const funded = [...first, ...others.filter(({ maker }) => !known.has(maker))];
+  const strangers = new Map([...fresh, ...others].map((claim) => [claimKey(claim), claim]));
+  const funded = [...first, ...[...strangers.values()].filter(({ maker }) => !known.has(maker))];
   const makers = new Set(funded.map(({ maker }) => maker));
   const worst = makers.size === 0 ? null : await readExposure(q, deps, head, makers);
   return {

@@ -1,3 +1,4 @@
+import type { SettlePace } from '../../core/claims.js';
 import type { Book } from '../../core/book.js';
 import type { Address, ChainFill, Decomposition, Market, MarketSnapshot } from '../../core/types.js';
 import type { TakerFee } from '../../ledger/claims.js';
@@ -43,8 +44,11 @@ export interface ReadStore {
   ledgerVersion(): Promise<string>;
   /** Fees per taker and token, with the taker's ledger balance in that token. */
   takerFees(): Promise<(TakerFee & { balanceUnits: bigint })[]>;
-  /** Claims of an account, and at most `limit` of its newest custody events, newest last. */
-  withdrawals(account: Address, limit: number): Promise<WithdrawalState>;
+  /**
+   * Claims of an account, when those settled since `settledSinceMs` were settled last, the balances behind them, and at most `limit` of its
+   * newest custody events, newest last.
+   */
+  withdrawals(account: Address, limit: number, settledSinceMs: number): Promise<WithdrawalState>;
   /** Where all logs stand, and which of them somebody holds; null for `held` where only this process can say. */
   platform(): Promise<{ facts: PlatformFacts; held: ReadonlySet<LogName> | null }>;
   /** A curve or touch that a scanned block has; null for any other number. */
@@ -64,6 +68,9 @@ export interface PostedCurve {
 
 export interface WithdrawalState {
   claims: ClaimRow[];
+  balances: BalanceRow[];
+  /** By `claimKey`. */
+  settledMs: ReadonlyMap<string, number>;
   events: CustodyEvent[];
 }
 
@@ -112,6 +119,8 @@ export interface ReadDeps {
   /** Newest generation applied in memory, 0 before the first. */
   inventoryRevision(): number;
   store: ReadStore;
+  /** How soon the settler settles a claim again. */
+  settlePace: SettlePace;
   checkpoints: Pick<CheckpointView, 'latest' | 'proofsOf'>;
   limits: ReadLimits;
 }

@@ -6,6 +6,7 @@ import { readSnapshot } from '../../ledger/ledger-log.js';
 import { readLogHolders } from '../../ledger/log-holders.js';
 import { readPlatform } from '../../ledger/platform.js';
 import { landedSeq, readPostSeen, readPublication } from '../../ledger/publication-log.js';
+import { lastSettlements } from '../../ledger/settlement-log.js';
 import type { Db, LogName, Queryable } from '../../ledger/types.js';
 import type { PostedCurve, ReadStore } from './deps.js';
 
@@ -29,9 +30,11 @@ export function createReadStore(db: Db): ReadStore {
       return newest === null ? '' : `${newest.generation}:${newest.blockHash}`;
     },
     takerFees: () => readTakerFees(db.knex),
-    withdrawals: (account, limit) =>
+    withdrawals: (account, limit, settledSinceMs) =>
       readTx(db, async (tx) => ({
         claims: await readClaimsOf(tx, [account]),
+        balances: await makerBalances(tx, account),
+        settledMs: await lastSettlements(tx, settledSinceMs, account),
         events: await custodyEventsOf(tx, account, limit),
       })),
     platform: async () => ({

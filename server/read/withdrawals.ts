@@ -1,8 +1,9 @@
 import type { RouterMiddleware } from '@koa/router';
 import { z } from 'zod';
-import { NO_CLAIM, type ClaimState } from '../../core/claims.js';
+import { NO_CLAIM, longestWaitMs, settlesFromMs, type ClaimState } from '../../core/claims.js';
 import { formatUnits } from '../../core/amounts.js';
 import type { Address, Token } from '../../core/types.js';
+import { claimKey } from '../../ledger/settlement-log.js';
 import type { ReadDeps, WithdrawalState } from './deps.js';
 import { servedTokens } from './limits.js';
 import { addressOf } from './params.js';
@@ -25,6 +26,8 @@ export const withdrawalsSchema = z.strictObject({
       /** Whether a request waits for its settlement, and the block of the oldest. */
       pending: z.boolean(),
       pending_since_block: integerSchema.nullable(),
+      /** When the request that waits is settled at the earliest, because its claim was settled a short while ago; null when it need not wait for that. */
+      settles_from_ms: integerSchema.nullable(),
     }),
   ),
   /** What the custodian said of this address in served tokens, newest last. */
@@ -48,13 +51,17 @@ type Withdrawals = z.infer<typeof withdrawalsSchema>;
 export function withdrawalsHandler(deps: ReadDeps): RouterMiddleware {
   return async (ctx) => {
     const maker = addressOf(ctx.params.maker ?? '');
-    const state = await deps.store.withdrawals(maker, CUSTODY_EVENTS_LIMIT);
+    const state = await deps.store.withdrawals(
+      maker,
+      CUSTODY_EVENTS_LIMIT,
+      deps.nowMs() - longestWaitMs(deps.settlePace),
+    );
     const tokens = servedTokens(deps.markets());
     const body: Withdrawals = {
       maker,
       withdrawals: tokens.map((token) => {
         const claim = state.claims.find((one) => one.token === token.address);
-        return withdrawalOf(token, claim ?? NO_CLAIM);
+        return withdrawalOf(token, claim ?? NO_CLAIM, settlesFrom(deps, state, token));
       }),
       events: eventsOf(tokens, state),
     };
@@ -62,7 +69,16 @@ export function withdrawalsHandler(deps: ReadDeps): RouterMiddleware {
   };
 }
 
-function withdrawalOf(token: Token, claim: ClaimState): Withdrawals['withdrawals'][number] {
+/** Null once it is past: what else a settlement waits for is no matter of time. */
+function settlesFrom({ settlePace, nowMs }: ReadDeps, state: WithdrawalState, { address }: Token): number | null {
+  const claim = state.claims.find(({ token }) => token === address);
+  if (claim === undefined || claim.pendingSinceBlock === null) return null;
+  const balanceUnits = state.balances.find(({ token }) => token === address)?.balanceUnits ?? 0n;
+  const fromMs = settlesFromMs({ ...claim, balanceUnits }, state.settledMs.get(claimKey(claim)) ?? null, settlePace);
+  return fromMs > nowMs() ? fromMs : null;
+}
+
+function withdrawalOf(token: Token, claim: ClaimState, fromMs: number | null): Withdrawals['withdrawals'][number] {
   const settledOrNone = claim.claimUnits > 0n ? 'settled' : 'none';
   return {
     token: token.symbol,
@@ -72,6 +88,7 @@ function withdrawalOf(token: Token, claim: ClaimState): Withdrawals['withdrawals
     ready_at_sec: claim.readyAtSec,
     pending: claim.pendingSinceBlock !== null,
     pending_since_block: claim.pendingSinceBlock,
+    settles_from_ms: fromMs,
   };
 }
 

@@ -1,7 +1,7 @@
 /** When withdrawals settle, and what can't keep them from it. The tables of states are walked through in custody-lifecycle.test.ts. */
 import { expect } from 'chai';
-import { MaxUint256, Wallet, parseEther } from 'ethers';
-import { NO_CLAIM } from '../../core/claims.js';
+import { MaxUint256, Wallet, parseEther, type ContractTransactionResponse } from 'ethers';
+import { NO_CLAIM, settlesFromMs } from '../../core/claims.js';
 import type { Address } from '../../core/types.js';
 import type { Outbox } from '../../keepers/chain/outbox.js';
 import { createRpc, type Rpc } from '../../keepers/chain/rpc.js';
@@ -67,6 +67,28 @@ describe('plan of settlements', () => {
   });
 });
 
+describe('pace of settlements', () => {
+  const pace = { intervalMs: 300, smallIntervalMs: 3_600, smallBps: 100 };
+  const from = (claimUnits: bigint, outstandingUnits: bigint, balanceUnits: bigint, lastMs: number | null = 1_000) =>
+    settlesFromMs({ claimUnits, outstandingUnits, balanceUnits }, lastMs, pace);
+
+  it('waits longer for what is small beside the balance, or nothing, but not for what takes the rest', () => {
+    expect(from(0n, 10n, 1_000n, null), 'the first').to.equal(0);
+    expect(from(500n, 510n, 1_000n)).to.equal(1_300);
+    expect(from(500n, 509n, 1_000n)).to.equal(4_600);
+    expect(from(995n, 1_000n, 1_000n), 'the rest').to.equal(1_300);
+    expect(from(995n, 9_999n, 1_000n), 'more than the rest').to.equal(1_300);
+    expect(from(1_000n, 1_001n, 1_000n), 'nothing').to.equal(4_600);
+    expect(from(0n, 1n, 0n), 'without funds').to.equal(4_600);
+    expect(from(500n, 500n, 400n), 'taken back').to.equal(0);
+  });
+
+  it('never makes the small wait less than the large', () => {
+    const slow = { ...pace, intervalMs: 5_000 };
+    expect(settlesFromMs({ claimUnits: 1n, outstandingUnits: 2n, balanceUnits: 1_000n }, 1_000, slow)).to.equal(6_000);
+  });
+});
+
 describe('settler', function () {
   this.timeout(60_000);
 
@@ -100,6 +122,62 @@ describe('settler', function () {
       expect(round.settlements.map(({ amountUnits }) => amountUnits)).to.deep.equal([custody.units('WETH', '80')]);
       expect(round.checkpointSeq, 'with a checkpoint of its own').to.equal(1);
       expect(await custody.mined()).to.deep.equal(['WithdrawSettled maker1 WETH 80']);
+      await custody.expectSound();
+    });
+
+    it('settles requests of dust together, and loses none, not even the last', async () => {
+      let aheadMs = 0;
+      await stack.stop();
+      const pace = { intervalMs: 300_000, smallIntervalMs: 3_600_000, smallBps: 100 };
+      const start = () =>
+        startKeepers(stack.db, chain, { settler: { pace, nowMs: () => Date.now() + aheadMs, emptyPerHour: 0 } });
+      stack = await start();
+      custody = custodyOf(chain, stack);
+      let gasOfMaker = 0n;
+      let gasOfSettler = 0n;
+      const settled: bigint[] = [];
+      /** A request, and whatever the settler makes of it. */
+      const requested = async (units: bigint): Promise<void> => {
+        const sent: ContractTransactionResponse[] = [];
+        await custody.mined(async () => {
+          sent.push(await custody.as('maker1').requestWithdraw(custody.token('WETH'), units, GAS));
+          return sent[0]!;
+        });
+        gasOfMaker += (await sent[0]!.wait())!.gasUsed;
+        await settle();
+      };
+      const settle = async (): Promise<void> => {
+        const { settlements, txHash } = await stack.settler.round();
+        settled.push(...settlements.map(({ amountUnits }) => amountUnits));
+        if (txHash === null) return;
+        await custody.mined();
+        gasOfSettler += (await chain.provider.getTransactionReceipt(txHash))!.gasUsed;
+        await stack.settler.round();
+      };
+      for (let i = 0; i < 12; i++) await requested(1n);
+      expect(settled).to.deep.equal([1n]);
+      expect(gasOfSettler < gasOfMaker / 3n, `${gasOfSettler} against ${gasOfMaker}`).to.equal(true);
+      // The pace is a matter of the settlement log, not of the process.
+      await stack.stop();
+      stack = await start();
+      custody = custodyOf(chain, stack);
+      await settle();
+      expect(settled).to.have.length(1);
+      aheadMs += 300_000;
+      await settle();
+      expect(settled, 'small ones go on waiting').to.have.length(1);
+      await requested(custody.units('WETH', '40'));
+      expect(settled.at(-1), 'with the next larger one').to.equal(12n + custody.units('WETH', '40'));
+      const rest = custody.units('WETH', '60') - 13n;
+      await requested(rest);
+      expect(settled).to.have.length(2);
+      aheadMs += 300_000;
+      await settle();
+      expect(settled, 'all but a unit').to.have.length(3);
+      await requested(1n);
+      aheadMs += 300_000;
+      await settle();
+      expect(settled.at(-1), 'the last unit is all that is left').to.equal(custody.units('WETH', '100'));
       await custody.expectSound();
     });
 

@@ -10,12 +10,14 @@ import { readClaim, readPendingClaims, readTakerFees, requestsAfter } from '../.
 import { commitGeneration, readBalances } from '../../ledger/ledger-log.js';
 import { appendOperatorRow, nextLowering, readOperatorRows, readOperatorState } from '../../ledger/operator-log.js';
 import {
+  claimKey,
   countEmptySettlements,
   explainSettlement,
   insertOutcomes,
   insertSettlements,
   landedSettlements,
   lastSettlementNo,
+  lastSettlements,
   openSettlements,
 } from '../../ledger/settlement-log.js';
 import { insertOutbox } from '../../ledger/outbox.js';
@@ -264,7 +266,7 @@ forEachDatabase((name, open) => {
     });
 
     it('asks for funded and unfunded requests apart, the oldest first', async () => {
-      const { db, scan } = await opened(open);
+      const { db, scan, prepare } = await opened(open);
       const strangers = Array.from({ length: 30 }, (_, i): Address => `0x${(i + 1).toString(16).padStart(40, '0')}`);
       await scan(...strangers.map((stranger) => requested(stranger, 2n ** 256n - 1n)));
       await scan(requested(alice, 5n));
@@ -272,6 +274,14 @@ forEachDatabase((name, open) => {
       expect(funded.map(({ maker, balanceUnits }) => [maker, balanceUnits])).to.deep.equal([[alice, 100n]]);
       const unfunded = await readPendingClaims(db.knex, { funded: false, limit: 5 });
       expect(unfunded.map(({ maker }) => maker)).to.deep.equal(strangers.slice(0, 5));
+      await prepare(settlement(1));
+      const unsettled = async () =>
+        (await readPendingClaims(db.knex, { funded: true, limit: 5, unsettledSinceMs: 1_000 })).length;
+      expect(await unsettled(), 'its end is not known').to.equal(1);
+      await db.knex.transaction((tx) => insertOutcomes(tx, [{ settlementNo: 1, outcome: 'landed' }], 5));
+      expect(await unsettled()).to.equal(0);
+      expect(await lastSettlements(db.knex, 1_000)).to.deep.equal(new Map([[claimKey(settlement(1)), 1_000]]));
+      expect((await lastSettlements(db.knex, 1_001)).size).to.equal(0);
     });
 
     it('refuses a claim that is not reserved, and holdings that the rows do not add up to', async () => {

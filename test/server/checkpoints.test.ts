@@ -8,6 +8,7 @@ import { readBalancesSince, readCheckpointState } from '../../ledger/checkpoint-
 import { migrate, readTx } from '../../ledger/db.js';
 import { commitGeneration, lastGeneration } from '../../ledger/ledger-log.js';
 import { fillSeqs } from '../../ledger/reads.js';
+import { insertOutcomes, insertSettlements } from '../../ledger/settlement-log.js';
 import type { CheckpointHead, Db, GenerationWrite } from '../../ledger/types.js';
 import { createApp } from '../../server/app.js';
 import { listen } from '../../server/listen.js';
@@ -30,6 +31,8 @@ const MARKETS = [WETH_USDC, WETH_DAI];
 const [alice, bob] = [`0x${'a'.repeat(40)}`, `0x${'b'.repeat(40)}`] as const satisfies readonly Address[];
 const WEI = 10n ** 18n;
 const TOKENS = [WETH, USDC, DAI];
+const NOW_MS = 1_800_000_000_000;
+const PACE = { intervalMs: 60_000, smallIntervalMs: 600_000, smallBps: 100 };
 const ENCODING = [...LEAF_ENCODING];
 
 forEachDatabase((name, open) => {
@@ -48,6 +51,8 @@ forEachDatabase((name, open) => {
         markets: () => MARKETS,
         store: createReadStore(db),
         checkpoints: { latest: () => view.latest(), proofsOf: (account) => view.proofsOf(account) },
+        nowMs: () => NOW_MS,
+        settlePace: PACE,
         limits: readLimits(10_000),
       };
       const silent = (): void => undefined;
@@ -294,6 +299,13 @@ forEachDatabase((name, open) => {
       };
       const reservations = [{ account: alice, token: WETH.address, deltaUnits: 4n * WEI }];
       await commit(generationOf(4, { claims: [claim], reservations, custody: [event] }));
+      const settlement = { maker: alice, token: WETH.address, amountUnits: 3n * WEI, basis: 0n, previousUnits: 0n };
+      const cut = { cutGeneration: 3, cutBlock: 103, checkpointSeq: 1, preparedMs: NOW_MS - 1_000 };
+      const by = { preparedBy: 'settler' as const, operatorSeq: null, txKey: 'settle:1' };
+      await db.knex.transaction(async (tx) => {
+        await insertSettlements(tx, [{ settlementNo: 1, ...settlement, ...cut, ...by }]);
+        await insertOutcomes(tx, [{ settlementNo: 1, outcome: 'landed' }], NOW_MS);
+      });
       const body = withdrawalsSchema.parse((await get(`/v0/makers/${alice}/withdrawals`)).body);
       const none = { state: 'none', outstanding: '0', claim: '0', ready_at_sec: null, pending: false };
       expect(body.withdrawals).to.deep.equal([
@@ -305,9 +317,10 @@ forEachDatabase((name, open) => {
           ready_at_sec: 1_900_000_000,
           pending: true,
           pending_since_block: 104,
+          settles_from_ms: NOW_MS - 1_000 + PACE.intervalMs,
         },
-        { token: 'USDC', ...none, pending_since_block: null },
-        { token: 'DAI', ...none, pending_since_block: null },
+        { token: 'USDC', ...none, pending_since_block: null, settles_from_ms: null },
+        { token: 'DAI', ...none, pending_since_block: null, settles_from_ms: null },
       ]);
       expect(body.events.map((one) => [one.event, one.amount])).to.deep.equal([
         ['deposited', '10'],

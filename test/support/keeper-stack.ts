@@ -266,6 +266,8 @@ export async function startKeepers(db: Db, chain: KeeperChain, options: KeeperOp
     checkpointIntervalMs: 60_000,
     batchMax: 50,
     emptyPerHour: 60,
+    // No waiting: what does has tests of its own.
+    pace: { intervalMs: 0, smallIntervalMs: 0, smallBps: 0 },
     nowMs,
     logger,
     ...options.settler,

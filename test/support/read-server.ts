@@ -51,6 +51,7 @@ export async function startReadServer(
     watcher: () => ({ targetBlock: null, head: null, nextBlock: DEPLOYMENT_BLOCK }),
     inventoryRevision: () => 3,
     store: createReadStore(db),
+    settlePace: { intervalMs: 0, smallIntervalMs: 0, smallBps: 0 },
     checkpoints: { latest: () => null, proofsOf: async () => null },
     limits: readLimits(1_000_000),
     ...change,
