@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { ConfigError, type settingsSchema } from './config.js';
+import { UsageError, type settingsSchema } from './config.js';
 
 type Setting = keyof typeof settingsSchema.shape;
 
@@ -51,6 +51,6 @@ export function readCommandLine(args: readonly string[]): CommandLine {
     const { help, json, yes, all, 'capital-origin': capitalOrigin } = values;
     return { positionals, overrides, help, json, yes, all, capitalOrigin };
   } catch (error) {
-    throw new ConfigError([error instanceof Error ? error.message : String(error)]);
+    throw new UsageError(error instanceof Error ? error.message : String(error));
   }
 }

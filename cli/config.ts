@@ -12,11 +12,22 @@ export type Role = (typeof ROLES)[number];
 
 /** Startup failed because of what the operator gave us; restarting won't help. */
 export class ConfigError extends Error {
+  readonly code: string = 'BAD_CONFIG';
   readonly problems: readonly string[];
   constructor(problems: readonly string[]) {
     super(`invalid configuration:\n${problems.map((problem) => `  - ${problem}`).join('\n')}`);
     this.name = 'ConfigError';
     this.problems = problems;
+  }
+}
+
+/** A command line that says what no command does. */
+export class UsageError extends ConfigError {
+  override readonly code = 'BAD_ARGUMENT';
+  constructor(problem: string) {
+    super([problem]);
+    this.name = 'UsageError';
+    this.message = problem;
   }
 }
 
@@ -193,6 +204,67 @@ export interface Config extends Omit<
   swap: SwapConfig | null;
 }
 
+export const NO_RPC_URL = 'RPC_URL: required, the manifest names none';
+export const NO_OPERATOR = 'OPERATOR_ADDRESS: required, the manifest names no owner account';
+
+/** What operator commands go by. */
+export interface CommandConfig {
+  DATABASE_URL: string;
+  OPERATOR_FLOORS: Settings['OPERATOR_FLOORS'];
+  manifest: Manifest;
+  /** Empty when neither the settings nor the manifest name one. */
+  rpcUrls: readonly string[];
+  /** Null when neither the settings nor the manifest name it. */
+  operator: Address | null;
+}
+
+const commandSchema = settingsSchema.pick({
+  DATABASE_URL: true,
+  MANIFEST: true,
+  RPC_URL: true,
+  OPERATOR_ADDRESS: true,
+  OPERATOR_FLOORS: true,
+});
+
+/** Reads what operator commands need, and judges nothing else. Throws `ConfigError` with all problems at once. */
+export function loadCommandConfig(
+  overrides: Partial<Record<keyof Settings, string>> = {},
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): CommandConfig {
+  const { settings, manifest } = readSettings(commandSchema, overrides, env);
+  const { DATABASE_URL, OPERATOR_FLOORS } = settings;
+  return { DATABASE_URL, OPERATOR_FLOORS, manifest, ...placesOf(settings, manifest) };
+}
+
+/** Settings of `schema`, and the manifest that they name. Throws `ConfigError` with all problems at once. */
+function readSettings<T extends z.ZodType<{ MANIFEST: string }>>(
+  schema: T,
+  overrides: Partial<Record<keyof Settings, string>>,
+  env: Readonly<Record<string, string | undefined>>,
+): { settings: z.output<T>; manifest: Manifest } {
+  const problems: string[] = [];
+  const given = Object.fromEntries(
+    Object.entries({ ...env, ...overrides }).filter(([, value]) => value !== undefined && value !== ''),
+  );
+  const settings = schema.safeParse(given);
+  if (!settings.success) problems.push(...describeIssues(settings.error));
+  const manifestPath = settings.success ? settings.data.MANIFEST : String(given['MANIFEST'] ?? '');
+  const manifest = manifestPath === '' ? null : readManifest(manifestPath, problems);
+  if (!settings.success || manifest === null) throw new ConfigError(problems);
+  return { settings: settings.data, manifest };
+}
+
+/** Where the chain is and whose row the residual is, by the settings or else by the manifest. */
+function placesOf(
+  { RPC_URL, OPERATOR_ADDRESS }: Pick<Settings, 'RPC_URL' | 'OPERATOR_ADDRESS'>,
+  { rpcUrl, accounts }: Manifest,
+): Pick<CommandConfig, 'rpcUrls' | 'operator'> {
+  return {
+    rpcUrls: RPC_URL ?? (rpcUrl === undefined ? [] : [rpcUrl]),
+    operator: OPERATOR_ADDRESS ?? accounts.find(({ role }) => role === 'owner')?.address ?? null,
+  };
+}
+
 /**
  * Reads and validates everything once. `overrides` (command-line options) win over `env`.
  * Throws `ConfigError` with all problems at once.
@@ -201,16 +273,8 @@ export function loadConfig(
   overrides: Partial<Record<keyof Settings, string>> = {},
   env: Readonly<Record<string, string | undefined>> = process.env,
 ): Config {
+  const { settings, manifest } = readSettings(settingsSchema, overrides, env);
   const problems: string[] = [];
-  const given = Object.fromEntries(
-    Object.entries({ ...env, ...overrides }).filter(([, value]) => value !== undefined && value !== ''),
-  );
-  const settings = settingsSchema.safeParse(given);
-  if (!settings.success) problems.push(...describeIssues(settings.error));
-  const manifestPath = settings.success ? settings.data.MANIFEST : String(given['MANIFEST'] ?? '');
-  const manifest = manifestPath === '' ? null : readManifest(manifestPath, problems);
-  if (!settings.success || manifest === null) throw new ConfigError(problems);
-
   const {
     RPC_URL,
     OPERATOR_ADDRESS,
@@ -219,22 +283,21 @@ export function loadConfig(
     EXECUTOR_PRIVATE_KEY,
     SIGNATURE_CHAIN_IDS,
     ...rest
-  } = settings.data;
+  } = settings;
   const account = (role: string) => manifest.accounts.find((one) => one.role === role);
-  const rpcUrls = RPC_URL ?? (manifest.rpcUrl === undefined ? [] : [manifest.rpcUrl]);
+  const { rpcUrls, operator } = placesOf({ RPC_URL, OPERATOR_ADDRESS }, manifest);
   const rpcUrl = rpcUrls[0];
-  const operator = OPERATOR_ADDRESS ?? account('owner')?.address;
   const posterPrivateKey = POSTER_PRIVATE_KEY ?? account('poster')?.privateKey ?? null;
   const settlerPrivateKey = SETTLER_PRIVATE_KEY ?? account('settler')?.privateKey ?? null;
-  if (rpcUrl === undefined) problems.push('RPC_URL: required, the manifest names none');
-  if (operator === undefined) problems.push('OPERATOR_ADDRESS: required, the manifest names no owner account');
+  if (rpcUrl === undefined) problems.push(NO_RPC_URL);
+  if (operator === null) problems.push(NO_OPERATOR);
   if (rest.ROLES.includes('poster') && posterPrivateKey === null) {
     problems.push('POSTER_PRIVATE_KEY: required for the poster role, the manifest names no poster account');
   }
   if (rest.ROLES.includes('settler') && settlerPrivateKey === null) {
     problems.push('SETTLER_PRIVATE_KEY: required for the settler role, the manifest names no settler account');
   }
-  const swap = readSwapConfig(settings.data, manifest, problems);
+  const swap = readSwapConfig(settings, manifest, problems);
   const executorPrivateKey = EXECUTOR_PRIVATE_KEY ?? account('executor')?.privateKey ?? null;
   problems.push(...sharedKeys({ poster: posterPrivateKey, settler: settlerPrivateKey, executor: executorPrivateKey }));
   if (rest.ROLES.includes('executor') && (executorPrivateKey === null || swap === null)) {
@@ -248,7 +311,7 @@ export function loadConfig(
     problems.push('SWAP_ORDER_TTL_SEC: must not be less than SWAP_QUOTE_TTL_SEC');
   }
   if (rest.TOUCH_BEFORE_SEC >= rest.CURVE_TTL_SEC) problems.push('TOUCH_BEFORE_SEC: must be less than CURVE_TTL_SEC');
-  if (rpcUrl === undefined || operator === undefined || problems.length > 0) throw new ConfigError(problems);
+  if (rpcUrl === undefined || operator === null || problems.length > 0) throw new ConfigError(problems);
   // Only a sandbox's manifest has accounts; there a wallet may sign for whatever chain it is on.
   const knownChains = manifest.accounts.length > 0 ? null : [BigInt(manifest.chainId), ...CLIENT_CHAIN_IDS];
   const signatureChainIds = SIGNATURE_CHAIN_IDS ?? knownChains;

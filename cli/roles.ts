@@ -4,7 +4,7 @@ import { createRemoteStatus } from '../keepers/watcher/remote-status.js';
 import { narrate } from '../keepers/watcher/narrate.js';
 import { judgeReadiness, type WatcherStatus } from '../keepers/watcher/status.js';
 import { createWatcher } from '../keepers/watcher/watcher.js';
-import { bindDeployment, migrate, openDb } from '../ledger/db.js';
+import { openDb, prepareDb } from '../ledger/db.js';
 import { createSnapshotStore } from '../ledger/snapshots.js';
 import type { GenerationWrite, LogName, Writer } from '../ledger/types.js';
 import { acquireWriter } from '../ledger/writers.js';
@@ -97,8 +97,7 @@ export async function startRoles(
   }
 
   try {
-    await migrate(db);
-    await bindDeployment(db, config.manifest.deploymentId);
+    await prepareDb(db, config.manifest.deploymentId);
     const markets: Market[] = [];
     let readStatus: (() => WatcherStatus) | null = null;
     const watcherStatus = (): WatcherStatus => {

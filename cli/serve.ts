@@ -11,6 +11,8 @@ const EXIT_CONFIGURATION = 1;
 /** Start this process again: what failed may work then. */
 const EXIT_RESTART = 75;
 
+export const SERVE_SUMMARY = 'runs the roles of a server until it is interrupted; creates the database';
+
 export const SERVE_HELP = `curvebook serve [options]
 
 Runs the roles of this process until it is interrupted. Every option overrides the setting of the same name in the environment. Exit

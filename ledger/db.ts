@@ -1,5 +1,5 @@
 /** Opens the database that holds the logs: SQLite for one process with every role, PostgreSQL for roles apart. */
-import { mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import knexModule from 'knex';
 import type { Knex } from 'knex';
@@ -7,7 +7,7 @@ import type { Database as SqliteDatabase } from 'better-sqlite3';
 import pg from 'pg';
 import { toSafeInt } from '../core/amounts.js';
 import { PgClient, SQLITE_BUSY_TIMEOUT_MS, SqliteClient, keepStatements } from './dialects.js';
-import { DatabaseError } from './errors.js';
+import { DatabaseError, DatabaseUnreachableError, databaseErrorCode } from './errors.js';
 import { migrations } from './migrations/index.js';
 import type { Db, Queryable } from './types.js';
 
@@ -16,6 +16,8 @@ export interface OpenDbOptions {
   schema?: string;
   /** PostgreSQL only: most connections of this process, besides one per writer. */
   maxConnections?: number;
+  /** Whether an SQLite file that is missing is created; true by default. */
+  create?: boolean;
 }
 
 const ACQUIRE_TIMEOUT_MS = 30_000;
@@ -24,19 +26,40 @@ const SCHEMA_NAME = /^[a-z_][a-z0-9_]{0,62}$/;
 /** Advisory lock of `migrate`, one per PostgreSQL database: the bytes of "curv". */
 const MIGRATE_LOCK = 0x63757276;
 
+/** What another try does not mend: no such database or role, a password that is wrong, a file that is none of ours. */
+const PERMANENT = ['3D000', '28P01', '28000', 'SQLITE_NOTADB', 'SQLITE_CANTOPEN', 'SQLITE_READONLY', 'SQLITE_CORRUPT'];
+
 /**
  * Opens `sqlite:<path>`, `sqlite::memory:`, or `postgres://...` and makes one round trip, so that a database that can't be reached
- * fails here. Throws DatabaseError `BAD_DATABASE_URL` for another URL and `UNSAFE_DATABASE` when commits would not be durable.
+ * fails here. Throws DatabaseError `BAD_DATABASE_URL` for another URL, `DATABASE_MISSING` for a file that is not to be created,
+ * `BAD_DATABASE` for what is no usable database and `UNSAFE_DATABASE` when commits would not be durable; else DatabaseUnreachableError.
  */
 export async function openDb(url: string, options: OpenDbOptions = {}): Promise<Db> {
-  const db = isPostgresUrl(url) ? openPg(url, options) : openSqlite(url);
+  const db = isPostgresUrl(url) ? openPg(url, options) : openSqlite(url, options);
   try {
     await db.knex.raw('select 1');
   } catch (error) {
     await db.close();
-    throw error;
+    if (error instanceof DatabaseError) throw error;
+    const code = databaseErrorCode(error);
+    const reason = messageOf(error);
+    if (PERMANENT.includes(code))
+      throw new DatabaseError('BAD_DATABASE', `The database ${withoutPassword(url)} can't be used: ${reason}`);
+    const message = `The database ${withoutPassword(url)} does not answer: ${reason}`;
+    throw new DatabaseUnreachableError(message, { cause: error });
   }
   return db;
+}
+
+/** Nothing listens at any address of a host: the message is empty, those of its parts are not. */
+function messageOf(error: unknown): string {
+  if (error instanceof AggregateError && error.message === '') return error.errors.map(messageOf).join('; ');
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** A database's URL as messages may show it. */
+export function withoutPassword(databaseUrl: string): string {
+  return databaseUrl.replace(/^(\w+:\/\/[^:/@]*):[^@]*@/, '$1@');
 }
 
 /** Brings the tables up to date in one transaction. Any number of processes may call it at once. */
@@ -57,6 +80,27 @@ export async function migrate(db: Db): Promise<void> {
 }
 
 /**
+ * Makes a database ready for a deployment: brings the tables up to date and ties them to it. Another deployment's is left as it is.
+ * Throws DatabaseError `DEPLOYMENT_MISMATCH`.
+ */
+export async function prepareDb(db: Db, deploymentId: string): Promise<void> {
+  const bound = await boundDeployment(db);
+  if (bound !== null && bound !== deploymentId) throw deploymentMismatch(bound, deploymentId);
+  await migrate(db);
+  await bindDeployment(db, deploymentId);
+}
+
+/** The deployment that the database is tied to; null for one without our tables, or that was never tied to any. */
+export async function boundDeployment(db: Db): Promise<string | null> {
+  const tables = db.kind === 'pg' ? db.knex.schema.withSchema(schemaOf(db)) : db.knex.schema;
+  if (!(await tables.hasTable('meta'))) return null;
+  return readDeploymentId(db.knex).catch((error: unknown) => {
+    if (error instanceof DatabaseError && error.code === 'DEPLOYMENT_UNBOUND') return null;
+    throw error;
+  });
+}
+
+/**
  * Ties the database to one deployment, for good: the first call stores the id, a call with another id throws DatabaseError
  * `DEPLOYMENT_MISMATCH`. Keepers call it before they touch anything.
  */
@@ -65,8 +109,11 @@ export async function bindDeployment(db: Db, deploymentId: string): Promise<void
     await tx('meta').insert({ key: 'deployment_id', value: deploymentId }).onConflict('key').ignore();
     return readDeploymentId(tx);
   });
-  if (bound === deploymentId) return;
-  throw new DatabaseError(
+  if (bound !== deploymentId) throw deploymentMismatch(bound, deploymentId);
+}
+
+function deploymentMismatch(bound: string, deploymentId: string): DatabaseError {
+  return new DatabaseError(
     'DEPLOYMENT_MISMATCH',
     `This database belongs to deployment ${bound}, not ${deploymentId}; use the database of this deployment or an empty one`,
   );
@@ -106,11 +153,14 @@ export const PG_SESSION_SQL = `
   set idle_in_transaction_session_timeout = '60s';
   set default_transaction_isolation = 'read committed'`;
 
+/** Knex prints stacks on standard output, which is for results; whatever it has to say it also rejects with. */
+const SILENT: Knex.Logger = { warn: () => {}, error: () => {}, deprecate: () => {}, debug: () => {} };
+
 function isPostgresUrl(url: string): boolean {
   return /^postgres(ql)?:\/\//.test(url);
 }
 
-function openSqlite(url: string): Db {
+function openSqlite(url: string, { create = true }: OpenDbOptions): Db {
   const filename = /^sqlite:(.+)$/s.exec(url)?.[1];
   if (filename === undefined) {
     throw new DatabaseError(
@@ -118,11 +168,15 @@ function openSqlite(url: string): Db {
       'The database URL must be sqlite:<path>, sqlite::memory: or postgres://<host>/<database>',
     );
   }
+  if (!create && !existsSync(filename)) {
+    throw new DatabaseError('DATABASE_MISSING', `There is no database ${filename}; curvebook serve creates it`);
+  }
   if (filename !== ':memory:') mkdirSync(dirname(filename), { recursive: true });
   const root = knexModule.knex({
     client: SqliteClient as unknown as typeof Knex.Client,
     // Values of a statement that failed, signatures among them, stay out of messages and logs.
     compileSqlOnError: false,
+    log: SILENT,
     connection: { filename },
     useNullAsDefault: true,
     acquireConnectionTimeout: ACQUIRE_TIMEOUT_MS,
@@ -176,6 +230,7 @@ function openPg(url: string, options: OpenDbOptions): Db {
   const root = knexModule.knex({
     client: PgClient as unknown as typeof Knex.Client,
     compileSqlOnError: false,
+    log: SILENT,
     connection: {
       connectionString: parsed.toString(),
       keepAlive: true,

@@ -1,6 +1,12 @@
 import type { LogName } from './types.js';
 
-export type DatabaseErrorCode = 'BAD_DATABASE_URL' | 'UNSAFE_DATABASE' | 'DEPLOYMENT_MISMATCH' | 'DEPLOYMENT_UNBOUND';
+export type DatabaseErrorCode =
+  | 'BAD_DATABASE_URL'
+  | 'BAD_DATABASE'
+  | 'DATABASE_MISSING'
+  | 'UNSAFE_DATABASE'
+  | 'DEPLOYMENT_MISMATCH'
+  | 'DEPLOYMENT_UNBOUND';
 
 /** The database can't be used as it is; retrying does not help. */
 export class DatabaseError extends Error {
@@ -12,6 +18,12 @@ export class DatabaseError extends Error {
   ) {
     super(message);
   }
+}
+
+/** The database does not answer at the moment; it may later. */
+export class DatabaseUnreachableError extends Error {
+  override readonly name = 'DatabaseUnreachableError';
+  readonly code = 'DATABASE_UNREACHABLE';
 }
 
 /** This process no longer owns the log; nothing of the transaction was written. The process acquires the log anew or stops. */

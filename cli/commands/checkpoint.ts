@@ -4,6 +4,7 @@ import { COMMON_OPTIONS, commandConfig, print, withDatabase, type Command } from
 
 /** Shows the latest checkpoint. */
 export const checkpointCommand: Command = {
+  summary: 'the latest checkpoint with its rows',
   help: `curvebook checkpoint [options]
 
 Shows the latest checkpoint: its root, its block, and what every account has in it, in base units.

@@ -4,11 +4,12 @@ import { readClaim } from '../../ledger/claims.js';
 import { readMarkets } from '../../ledger/markets.js';
 import { appendOperatorRow } from '../../ledger/operator-log.js';
 import type { Db } from '../../ledger/types.js';
-import { ConfigError } from '../config.js';
+import { UsageError } from '../config.js';
 import { COMMON_OPTIONS, commandConfig, print, readAddress, withDatabase, type Command } from './command.js';
 
 /** Lowers a settled claim. */
 export const claimCommand: Command = {
+  summary: 'lowers a settled claim, or cancels it',
   help: `curvebook claim lower <maker> <token> <amount> [options]
 
 Asks the settler to lower a settled claim to an amount in token units, 0 to cancel it. Of use while its delay has not passed: an
@@ -18,14 +19,14 @@ ${COMMON_OPTIONS}`,
   maxArguments: 4,
   async run(line, io) {
     const [verb, maker, symbol, amount] = line.positionals;
-    if (verb !== 'lower') throw new ConfigError([`unknown command: claim ${verb ?? ''}`]);
+    if (verb !== 'lower') throw new UsageError(`unknown command: claim ${verb ?? ''}`);
     return withDatabase(commandConfig(line), async (db) => {
       const token = await readToken(db, symbol);
       const address = readAddress(maker);
       const amountUnits = readAmount(amount, token);
       const claim = await readClaim(db.knex, { maker: address, token: token.address });
       if (amountUnits >= claim.claimUnits)
-        throw new ConfigError([`the claim is ${claim.claimUnits} units; ${amountUnits} does not lower it`]);
+        throw new UsageError(`the claim is ${claim.claimUnits} units; ${amountUnits} does not lower it`);
       const row = await appendOperatorRow(db, {
         timeMs: Date.now(),
         kind: 'lowerClaim',
@@ -44,7 +45,7 @@ ${COMMON_OPTIONS}`,
 async function readToken(db: Db, symbol: string | undefined): Promise<Token> {
   const tokens = (await readMarkets(db.knex)).flatMap(({ base, quote }) => [base, quote]);
   const found = tokens.find((token) => token.symbol === symbol || token.address === symbol?.toLowerCase());
-  if (found === undefined) throw new ConfigError([`no listed pair trades ${symbol ?? '(no token given)'}`]);
+  if (found === undefined) throw new UsageError(`no listed pair trades ${symbol ?? '(no token given)'}`);
   return found;
 }
 
@@ -52,6 +53,6 @@ function readAmount(text: string | undefined, token: Token): bigint {
   try {
     return parseUnits(text ?? '', token.decimals);
   } catch {
-    throw new ConfigError([`not an amount of ${token.symbol}: ${text ?? '(none given)'}`]);
+    throw new UsageError(`not an amount of ${token.symbol}: ${text ?? '(none given)'}`);
   }
 }

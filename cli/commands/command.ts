@@ -6,10 +6,11 @@ import { getAddress } from 'ethers';
 import type { Address } from '../../core/types.js';
 import { stringify } from '../../core/json.js';
 import { createRpcPool, type RpcPool } from '../../keepers/chain/pool.js';
-import { bindDeployment, migrate, openDb } from '../../ledger/db.js';
+import { boundDeployment, openDb, prepareDb, withoutPassword } from '../../ledger/db.js';
+import { DatabaseError } from '../../ledger/errors.js';
 import type { Db } from '../../ledger/types.js';
 import type { CommandLine } from '../arguments.js';
-import { ConfigError, loadConfig, type Config } from '../config.js';
+import { ConfigError, UsageError, NO_RPC_URL, loadCommandConfig, type CommandConfig } from '../config.js';
 
 /** Where a command reads answers and writes what it found. */
 export interface Io {
@@ -21,6 +22,8 @@ export interface Io {
 
 /** One operator command. */
 export interface Command {
+  /** One line for the overview. */
+  summary: string;
   /** First line: usage. */
   help: string;
   /** Most arguments beside options; more are a mistake. */
@@ -35,25 +38,32 @@ export const COMMON_OPTIONS = `  --manifest <path>   deployment manifest (MANIFE
   --json              one JSON value on standard output
 `;
 
-/** Configuration of a command: it needs no signer's key. */
-export function commandConfig(line: CommandLine): Config {
-  return loadConfig({ ROLES: 'gateway', ...line.overrides });
+/** Configuration of a command. */
+export function commandConfig(line: CommandLine): CommandConfig {
+  return loadCommandConfig(line.overrides);
 }
 
-/** Opens the database of the deployment for one command. */
-export async function withDatabase<T>(config: Config, run: (db: Db) => Promise<T>): Promise<T> {
-  const db = await openDb(config.DATABASE_URL);
+/**
+ * Opens the database of the deployment for one command. Only `serve` creates one: a path that is mistyped must not pass for an empty ledger.
+ * Throws DatabaseError, `DEPLOYMENT_UNBOUND` among others, and DatabaseUnreachableError.
+ */
+export async function withDatabase<T>(config: CommandConfig, run: (db: Db) => Promise<T>): Promise<T> {
+  const db = await openDb(config.DATABASE_URL, { create: false });
   try {
-    await migrate(db);
-    await bindDeployment(db, config.manifest.deploymentId);
+    if ((await boundDeployment(db)) === null) {
+      const name = withoutPassword(config.DATABASE_URL);
+      throw new DatabaseError('DEPLOYMENT_UNBOUND', `${name} holds no ledger yet; curvebook serve creates it`);
+    }
+    await prepareDb(db, config.manifest.deploymentId);
     return await run(db);
   } finally {
     await db.close();
   }
 }
 
-/** The configured endpoints. Failures of one among several are not worth a line here. */
-export function commandRpc(config: Config): RpcPool {
+/** The configured endpoints. Failures of one among several are not worth a line here. Throws ConfigError when there is none. */
+export function commandRpc(config: CommandConfig): RpcPool {
+  if (config.rpcUrls.length === 0) throw new ConfigError([NO_RPC_URL]);
   const logger = pino({ level: 'silent' });
   return createRpcPool(config.rpcUrls, { nowMs: () => Date.now(), logger, chainId: config.manifest.chainId });
 }
@@ -63,13 +73,10 @@ export function print({ output }: Io, line: CommandLine, value: unknown, text: r
   output.write(line.json ? `${stringify(value)}\n` : text.map((one) => `${one}\n`).join(''));
 }
 
-/** Asks on the terminal; without one the answer is no, unless `--yes` was given. */
+/** Asks on the terminal, unless `--yes` was given. Throws UsageError when there is none. */
 export async function confirm({ input, errors }: Io, line: CommandLine, question: string): Promise<boolean> {
   if (line.yes) return true;
-  if (input.isTTY !== true) {
-    errors.write('nobody to ask on this terminal; pass --yes\n');
-    return false;
-  }
+  if (input.isTTY !== true) throw new UsageError('nobody to ask on this terminal; pass --yes');
   const prompt = createInterface({ input, output: errors });
   // An input that ends answers nothing, and nothing is no.
   const ended = new Promise<string>((resolve) => prompt.once('close', () => resolve('')));
@@ -86,6 +93,6 @@ export function readAddress(text: string | undefined): Address {
   try {
     return getAddress(text ?? '').toLowerCase() as Address;
   } catch {
-    throw new ConfigError([`not an address: ${text ?? '(none given)'}`]);
+    throw new UsageError(`not an address: ${text ?? '(none given)'}`);
   }
 }

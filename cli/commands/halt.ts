@@ -4,6 +4,7 @@ import { COMMON_OPTIONS, commandConfig, print, withDatabase, type Command } from
 
 /** Stops readiness, publication and settlement on purpose. */
 export const haltCommand: Command = {
+  summary: 'stops readiness, publication and settlement on purpose',
   help: `curvebook halt [<note>] [options]
 
 Stops readiness, publication and settlement until \`curvebook resume\`. The ledger goes on following the chain; cancels work.
@@ -22,6 +23,7 @@ ${COMMON_OPTIONS}`,
 
 /** Puts an end to halts. */
 export const resumeCommand: Command = {
+  summary: 'puts an end to halts',
   help: `curvebook resume [options]
 
 Puts an end to every halt that stands now, the operator's own and those that the watcher found. A watcher that finds the same

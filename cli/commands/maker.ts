@@ -1,9 +1,10 @@
 import { appendOperatorRow, readOperatorState } from '../../ledger/operator-log.js';
-import { ConfigError } from '../config.js';
+import { UsageError } from '../config.js';
 import { COMMON_OPTIONS, commandConfig, print, readAddress, withDatabase, type Command } from './command.js';
 
 /** Approves, suspends or lists makers. */
 export const makerCommand: Command = {
+  summary: 'who may quote: approve, suspend, list',
   help: `curvebook maker <approve|suspend> <address> [options]
 curvebook maker list [options]
 
@@ -14,10 +15,10 @@ ${COMMON_OPTIONS}`,
   async run(line, io) {
     const [verb, address] = line.positionals;
     if (verb !== 'list' && verb !== 'approve' && verb !== 'suspend') {
-      throw new ConfigError([`unknown command: maker ${verb ?? ''}`.trim()]);
+      throw new UsageError(`unknown command: maker ${verb ?? ''}`.trim());
     }
     const maker = verb === 'list' ? null : readAddress(address);
-    if (maker === null && address !== undefined) throw new ConfigError([`unexpected argument: ${address}`]);
+    if (maker === null && address !== undefined) throw new UsageError(`unexpected argument: ${address}`);
     return withDatabase(commandConfig(line), async (db) => {
       if (maker === null || verb === 'list') {
         const { approved, suspended } = await readOperatorState(db.knex);

@@ -1,10 +1,11 @@
 import { readMarkets } from '../../ledger/markets.js';
 import { appendOperatorRow, readOperatorState } from '../../ledger/operator-log.js';
-import { ConfigError } from '../config.js';
+import { UsageError } from '../config.js';
 import { COMMON_OPTIONS, commandConfig, print, withDatabase, type Command } from './command.js';
 
 /** Delists markets and takes that back. */
 export const marketCommand: Command = {
+  summary: 'delists and relists markets, and lists them',
   help: `curvebook market <delist|relist> <pair> [options]
 curvebook market list [options]
 
@@ -16,9 +17,9 @@ ${COMMON_OPTIONS}`,
   async run(line, io) {
     const [verb, pair] = line.positionals;
     if (verb !== 'list' && verb !== 'delist' && verb !== 'relist') {
-      throw new ConfigError([`unknown command: market ${verb ?? ''}`.trim()]);
+      throw new UsageError(`unknown command: market ${verb ?? ''}`.trim());
     }
-    if (verb === 'list' && pair !== undefined) throw new ConfigError([`unexpected argument: ${pair}`]);
+    if (verb === 'list' && pair !== undefined) throw new UsageError(`unexpected argument: ${pair}`);
     return withDatabase(commandConfig(line), async (db) => {
       const markets = await readMarkets(db.knex);
       if (verb === 'list') {
@@ -36,7 +37,7 @@ ${COMMON_OPTIONS}`,
         return 0;
       }
       const market = markets.find((one) => one.pair === pair);
-      if (market === undefined) throw new ConfigError([`no such market: ${pair ?? '(none given)'}`]);
+      if (market === undefined) throw new UsageError(`no such market: ${pair ?? '(none given)'}`);
       const row = await appendOperatorRow(db, {
         timeMs: Date.now(),
         kind: verb,

@@ -6,6 +6,7 @@ const LIMIT = 200;
 
 /** Lists stored transactions. */
 export const outboxCommand: Command = {
+  summary: 'what keepers have signed and the chain has not used yet',
   help: `curvebook outbox [<signer>] [--all] [options]
 
 Lists the transactions that keepers have signed and that the chain has not used yet, newest nonce first; with --all the newest ${LIMIT}

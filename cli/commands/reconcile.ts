@@ -23,6 +23,7 @@ const POLL_MS = 200;
 
 /** Takes back what the chain no longer has. */
 export const reconcileCommand: Command = {
+  summary: 'takes back what the chain no longer has',
   help: `curvebook reconcile [--yes] [--capital-origin] [--rpc <url>] [options]
 
 Compares the ledger with the chain, shows what would be taken back (deposits, fills, and whom they were told to), asks, and has
@@ -57,7 +58,10 @@ async function carryOut(io: Io, line: CommandLine, db: Db, plan: ReconcilePlan |
     return 0;
   }
   if (!line.json) io.output.write(`${describe(plan, line.capitalOrigin).join('\n')}\n`);
-  if (!(await confirm(io, line, 'Reconcile?'))) return 1;
+  if (!(await confirm(io, line, 'Reconcile?'))) {
+    print(io, line, { ok: false, code: 'NOT_CONFIRMED', message: 'nothing was done' }, []);
+    return 1;
+  }
   const request = { reversal: plan?.reversal ?? null, capitalOrigin: line.capitalOrigin };
   const operatorSeq = await requestReconcile(db, request, Date.now());
   const done = await waitFor(db, operatorSeq);

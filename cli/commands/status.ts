@@ -16,11 +16,12 @@ import { readFoldPosition } from '../../ledger/fold.js';
 import { readReversals } from '../../ledger/reversals.js';
 import { readStorage, type StorageReport } from '../../ledger/storage.js';
 import type { Queryable } from '../../ledger/types.js';
-import type { Config } from '../config.js';
+import type { CommandConfig } from '../config.js';
 import { COMMON_OPTIONS, commandConfig, commandRpc, print, withDatabase, type Command } from './command.js';
 
 /** What the database and the chain say of the platform, without a server. */
 export const statusCommand: Command = {
+  summary: 'where the ledger stands and why it is not ready, what is live, what waits',
   help: `curvebook status [--rpc <url>] [options]
 
 Says where the ledger stands and why it is not ready, what is halted, which curves are live, what waits, what the last
@@ -33,7 +34,9 @@ ${COMMON_OPTIONS}`,
     return withDatabase(config, async (db) => {
       const durable = await readTx(db, (q) => readStatus(q, config));
       const storage = await readStorage(db, Date.now());
-      const head = await readHead(commandRpc(config)).catch((error: unknown) => String(error));
+      const head = await readChain(config).catch((error: unknown) =>
+        error instanceof Error ? error.message : String(error),
+      );
       const chain =
         typeof head === 'string' ? { problem: head } : { head: head.number, timeMs: head.timestampSec * 1_000 };
       print(io, line, { ...durable, storage, chain }, [
@@ -46,7 +49,13 @@ ${COMMON_OPTIONS}`,
   },
 };
 
-async function readStatus(q: Queryable, config: Config) {
+/** The newest block. Throws ConfigError without an endpoint, RpcUnavailableError when none answers. */
+async function readChain(config: CommandConfig): ReturnType<typeof readHead> {
+  if (config.rpcUrls.length === 0) throw new Error('no endpoint is configured (RPC_URL)');
+  return readHead(commandRpc(config));
+}
+
+async function readStatus(q: Queryable, config: CommandConfig) {
   const head = await loadLedgerHead(q);
   const halt = await readStandingHalt(q);
   const markets = await readMarkets(q);
@@ -84,7 +93,10 @@ async function readStatus(q: Queryable, config: Config) {
         landedSeq: await landedSeq(q, index),
       })),
     ),
-    operator: { address: operator, tokens: await readOperatorStandings(q, { operator, markets, floors }) },
+    operator:
+      operator === null
+        ? null
+        : { address: operator, tokens: await readOperatorStandings(q, { operator, markets, floors }) },
     unusedFloors: unusedFloors(servedTokens(markets), floors),
     makers: { approved: approved.size, suspended: suspended.size },
     pendingWithdrawals: await countPendingClaims(q),
@@ -110,7 +122,9 @@ function describe(status: Awaited<ReturnType<typeof readStatus>>): string[] {
     ...status.markets.map(
       (one) => `${one.pair}: fill ${one.fillSeq}, curve ${one.landedSeq} landed, ${one.preparedSeq} prepared`,
     ),
-    ...status.operator.tokens.map(describeStanding),
+    ...(status.operator === null
+      ? ['operator: OPERATOR_ADDRESS names none']
+      : status.operator.tokens.map(describeStanding)),
     ...status.unusedFloors.map((name) => `OPERATOR_FLOORS names ${name}, which no listed pair trades`),
     `${status.makers.approved} makers approved, ${status.makers.suspended} suspended`,
     `${status.pendingWithdrawals} withdrawals wait, ${status.unminedTransactions} transactions unmined`,

@@ -1,4 +1,5 @@
 import { VerifyError, verifyLedger, type VerifyProgress } from '../../keepers/verify/verify.js';
+import { ConfigError, NO_OPERATOR } from '../config.js';
 import { COMMON_OPTIONS, commandConfig, commandRpc, print, withDatabase, type Command, type Io } from './command.js';
 
 /** Exit code when something that is stored is not what it should be. */
@@ -7,6 +8,7 @@ const LINE_INTERVAL_MS = 1_000;
 
 /** Derives everything again and compares. */
 export const verifyCommand: Command = {
+  summary: 'derives everything again and compares, with the chain, too',
   help: `curvebook verify [--rpc <url>] [options]
 
 Derives every decomposition, posting, balance, withdrawal and checkpoint again from the rows that it was derived from; with --rpc also compares
@@ -17,6 +19,8 @@ ${COMMON_OPTIONS}`,
   maxArguments: 0,
   async run(line, io) {
     const config = commandConfig(line);
+    const { operator } = config;
+    if (operator === null) throw new ConfigError([NO_OPERATOR]);
     const { custodian, curveBook, entrypoint, orderSettler } = config.manifest.contracts;
     return withDatabase(config, async (db) => {
       try {
@@ -24,7 +28,7 @@ ${COMMON_OPTIONS}`,
           db,
           deploymentId: config.manifest.deploymentId,
           deploymentBlock: config.manifest.deploymentBlock,
-          operator: config.operator,
+          operator,
           contracts: { custodian, curveBook, entrypoint, orderSettler },
           rpc: line.overrides.RPC_URL === undefined ? null : commandRpc(config),
           onProgress: line.json ? () => undefined : createProgressBar(io),

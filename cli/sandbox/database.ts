@@ -2,7 +2,7 @@
 import { appendFileSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Address } from '../../core/types.js';
-import { bindDeployment, migrate, openDb, readDeploymentId, schemaOf } from '../../ledger/db.js';
+import { boundDeployment, openDb, prepareDb, schemaOf, withoutPassword } from '../../ledger/db.js';
 import { appendOperatorRow } from '../../ledger/operator-log.js';
 import type { Db } from '../../ledger/types.js';
 
@@ -33,8 +33,7 @@ export async function prepareDatabase(options: SandboxDatabaseOptions): Promise<
   appendFileSync(listPath(directory), `${deploymentId}\n`);
   const db = await openDb(databaseUrl);
   try {
-    await migrate(db);
-    await bindDeployment(db, deploymentId);
+    await prepareDb(db, deploymentId);
     for (const maker of options.approvedMakers) {
       const address = maker.toLowerCase() as Address;
       await appendOperatorRow(db, { timeMs: Date.now(), kind: 'approve', maker: address, note: 'sandbox' });
@@ -56,13 +55,6 @@ async function clearEarlier(databaseUrl: string, directory: string): Promise<voi
   }
   const path = /^sqlite:(.+)$/.exec(databaseUrl)?.[1];
   if (path !== undefined) for (const suffix of ['', '-wal', '-shm']) rmSync(`${path}${suffix}`, { force: true });
-}
-
-/** Null for a database without our tables, or one that was never tied to a deployment. */
-async function boundDeployment(db: Db): Promise<string | null> {
-  const hasMeta = db.kind === 'pg' ? (await tablesOf(db)).includes('meta') : await db.knex.schema.hasTable('meta');
-  if (!hasMeta) return null;
-  return readDeploymentId(db.knex).catch(() => null);
 }
 
 async function tablesOf(db: Db): Promise<string[]> {
@@ -87,9 +79,4 @@ export function startedHere(directory: string): string[] {
   } catch {
     return [];
   }
-}
-
-/** For messages. */
-export function withoutPassword(databaseUrl: string): string {
-  return databaseUrl.replace(/^(\w+:\/\/[^:/@]*):[^@]*@/, '$1@');
 }

@@ -1,5 +1,5 @@
 /** Every operator command, as an operator types it: what it prints, what it changes, what it refuses. */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -7,6 +7,8 @@ import { expect } from 'chai';
 import { MaxUint256 } from 'ethers';
 import { COMMANDS } from '../../cli/program.js';
 import { writeManifest } from '../../deploy/manifest.js';
+import { boundDeployment } from '../../ledger/db.js';
+import type { Db } from '../../ledger/types.js';
 import { lastCheckpoint } from '../../ledger/checkpoint-log.js';
 import { readOperatorRows } from '../../ledger/operator-log.js';
 import { custodyOf, GAS, type Custody } from '../support/custody.js';
@@ -38,10 +40,13 @@ forEachDatabase((name, open) =>
       await custody.mined();
       folder = mkdtempSync(join(tmpdir(), 'curvebook-commands-'));
       writeManifest(join(folder, 'manifest.json'), chain.manifest);
-      const { url, schema } = locationOf(stack.db);
-      const database = schema === undefined ? url : `${url}${url.includes('?') ? '&' : '?'}schema=${schema}`;
-      common = ['--manifest', join(folder, 'manifest.json'), '--database', database];
+      common = ['--manifest', join(folder, 'manifest.json'), '--database', urlOf(stack.db)];
     });
+
+    function urlOf(db: Db): string {
+      const { url, schema } = locationOf(db);
+      return schema === undefined ? url : `${url}${url.includes('?') ? '&' : '?'}schema=${schema}`;
+    }
 
     afterEach(async () => {
       await stack.stop();
@@ -69,13 +74,23 @@ forEachDatabase((name, open) =>
 
     it('explain themselves, without a deployment', async () => {
       const usage = await runCurvebook(['--help']);
-      for (const [command, { help }] of Object.entries(COMMANDS)) {
+      for (const asked of [['help'], ['-h'], []]) expect(await runCurvebook(asked)).to.deep.equal(usage);
+      const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
+      for (const asked of ['--version', '-V', 'version'])
+        expect(await runCurvebook([asked])).to.deep.equal({ code: 0, output: `curvebook ${version}\n`, errors: '' });
+      expect((await runCurvebook(['help', 'serve'])).output).to.match(/^curvebook serve/);
+      for (const [command, { help, summary }] of Object.entries(COMMANDS)) {
         const explained = await runCurvebook([command, '--help']);
         expect(explained).to.deep.equal({ code: 0, output: help, errors: '' });
+        expect(await runCurvebook(['help', command])).to.deep.equal(explained);
         expect(help.startsWith(`curvebook ${command}`), command).to.equal(true);
         expect(help).to.include('--json').and.include('--database').and.include('--manifest');
-        expect(usage.output).to.include(help);
+        expect(usage.output).to.match(new RegExp(`^  ${command} +${summary}$`, 'm'));
       }
+      for (const line of usage.output.split('\n')) expect(line.length, line).to.be.below(140);
+      expect(usage.output)
+        .to.match(/^ {2}serve /m)
+        .and.include('75 `serve`');
       expect(Object.keys(COMMANDS)).to.have.members([
         ...['maker', 'claim', 'status', 'verify', 'reconcile', 'checkpoint', 'outbox', 'halt', 'resume', 'market'],
       ]);
@@ -88,10 +103,56 @@ forEachDatabase((name, open) =>
       for (const command of ['status', 'verify', 'reconcile', 'checkpoint', 'resume']) {
         await expectRefused([command, 'now'], /unexpected argument: now/);
       }
+      expect(await runCurvebook(['help', 'mkaer'])).to.include({ code: 1, output: '' });
       const elsewhere = await runCurvebook(['status', '--manifest', join(folder, 'none.json'), ...common.slice(2)]);
       expect([elsewhere.code, elsewhere.errors]).to.satisfy(
         ([code, errors]: [number, string]) => code === 1 && /can't read .*none\.json/.test(errors),
       );
+    });
+
+    it('create no database, and say which one they can not use, on one line or as JSON', async () => {
+      const file = join(folder, 'typo.sqlite');
+      const plain = join(folder, 'plain.txt');
+      writeFileSync(plain, 'hello '.repeat(1_000));
+      const empty = await open();
+      const unusable: [url: string, code: string, reason: RegExp][] = [
+        [`sqlite:${file}`, 'DATABASE_MISSING', /There is no database .*typo\.sqlite; curvebook serve creates it/],
+        [`sqlite:${plain}`, 'BAD_DATABASE', /plain\.txt can't be used: file is not a database/],
+        [urlOf(empty), 'DEPLOYMENT_UNBOUND', /holds no ledger yet; curvebook serve creates it/],
+        [
+          'postgres://me:secret@127.0.0.1:1/x',
+          'DATABASE_UNREACHABLE',
+          /me@127.0.0.1:1\/x does not answer: .*ECONNREFUSED/,
+        ],
+      ];
+      for (const [url, code, reason] of unusable) {
+        for (const args of [['verify'], ['maker', 'approve', chain.address('maker1')], ['status']]) {
+          const options = ['--manifest', join(folder, 'manifest.json'), '--database', url];
+          const said = await runCurvebook([...args, ...options]);
+          expect([said.code, said.output], said.errors).to.deep.equal([1, '']);
+          expect(said.errors)
+            .to.match(reason)
+            .and.match(/^[^\n]+\n$/)
+            .and.not.include('secret');
+          const asJson = await runCurvebook([...args, ...options, '--json']);
+          expect([asJson.code, asJson.errors]).to.deep.equal([1, '']);
+          expect(JSON.parse(asJson.output)).to.include({ ok: false, code });
+        }
+      }
+      expect(existsSync(file)).to.equal(false);
+      expect(await boundDeployment(empty)).to.equal(null);
+    });
+
+    it('ask for no more than they use', async () => {
+      const { accounts: _, rpcUrl: __, ...manifest } = chain.manifest;
+      writeFileSync(join(folder, 'manifest.json'), JSON.stringify(manifest));
+      expect(await json('maker', 'approve', chain.address('maker1'))).to.include({ kind: 'approve' });
+      const { output } = await run(['status']);
+      expect(output)
+        .to.include('operator: OPERATOR_ADDRESS names none')
+        .and.include('chain: no endpoint is configured (RPC_URL)');
+      await expectRefused(['verify'], /OPERATOR_ADDRESS: required/);
+      await expectRefused(['reconcile'], /RPC_URL: required/);
     });
 
     it('delist and relist markets', async () => {

@@ -144,6 +144,26 @@ forEachDatabaseUrl((database, open) => {
       expect(program.output()).to.include('out of nothing');
     });
 
+    if (database === 'SQLite') {
+      it('is 75 when the database does not answer, and 1 when it is none, in a line each', async () => {
+        const plain = join(folder, 'plain.txt');
+        writeFileSync(plain, 'hello '.repeat(1_000));
+        const cases: [url: string, code: number, reason: RegExp][] = [
+          [
+            'postgres://me:secret@127.0.0.1:1/x',
+            75,
+            /^The database postgres:\/\/me@127.0.0.1:1\/x does not answer: .*\n?$/,
+          ],
+          [`sqlite:${plain}`, 1, /^The database .* can't be used: file is not a database\n?$/],
+        ];
+        for (const [DATABASE_URL, code, reason] of cases) {
+          const ran = await runProgram(SERVE, settings({ DATABASE_URL }));
+          expect(ran.output).to.match(reason);
+          expect(ran.code).to.equal(code);
+        }
+      });
+    }
+
     if (database === 'PostgreSQL') {
       it('is 0 for one that was told to stop while it waited for its logs', async () => {
         const first = serve();
