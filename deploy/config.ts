@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { getAddress, isAddress } from 'ethers';
 import { z } from 'zod';
+import { formatUnits } from '../core/amounts.js';
 import { MAX_TTL_SEC } from '../core/market.js';
 import { PERMIT2_ADDRESS } from './canonical.js';
 import { DeployError } from './errors.js';
@@ -9,6 +10,9 @@ import { listingOf } from './listing.js';
 
 /** The contract's cap on a taker's fee. */
 const MAX_RATE_PPM = 10_000;
+
+/** A quote token with fewer decimals loses the operator an amount that matters in each swap, by rounding. */
+const FINE_DECIMALS = 6;
 
 const address = z
   .string()
@@ -37,6 +41,8 @@ const configSchema = z
         tickSize: decimal,
         lotSize: decimal,
         maxTtlSec: z.number().int().min(1).max(MAX_TTL_SEC),
+        /** The operator takes the rounding of a quote token with few decimals upon itself. */
+        coarseQuote: z.boolean().default(false),
       }),
     ),
     curvePosters: z.array(address),
@@ -70,6 +76,16 @@ const configSchema = z
       'takerFees',
       config.takerFees.map(({ taker }) => taker),
     );
+    for (const { pair, coarseQuote } of config.markets) {
+      const quote = config.tokens.find(({ symbol }) => symbol === pair.split('-')[1]);
+      if (quote === undefined || quote.decimals >= FINE_DECIMALS || coarseQuote) continue;
+      const loss = (makers: bigint): string => `${formatUnits(makers - 1n, quote.decimals)} ${quote.symbol}`;
+      complain(
+        'markets',
+        `${pair}: ${quote.symbol} has ${quote.decimals} decimals, and each sell into a level that makers share costs the operator up to one ` +
+          `smallest unit per maker but one: ${loss(2n)} with 2 makers, ${loss(10n)} with 10; say "coarseQuote": true to list it all the same`,
+      );
+    }
     for (const right of ['curvePosters', 'claimPosters', 'executors', 'targets'] as const) unique(right, config[right]);
     const both = config.curvePosters.find((account) => config.claimPosters.includes(account));
     if (both !== undefined) complain('claimPosters', `${both} posts curves; one key must not both price and pay`);

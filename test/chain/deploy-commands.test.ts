@@ -145,6 +145,13 @@ describe('deployment commands', function () {
     const both = { ...world.config(), claimPosters: world.config().curvePosters };
     expect(() => parseConfig(config)).to.throw(/owner.*\n.*withdrawDelaySec.*\n.*executers/s);
     expect(() => parseConfig(both)).to.throw(/must not both price and pay/);
+    const tokens = world.config().tokens.map((token) => (token.symbol === 'USDC' ? { ...token, decimals: 2 } : token));
+    const market = { ...world.config().markets[0]!, lotSize: '1' };
+    expect(() => parseConfig({ ...world.config(), tokens, markets: [market] })).to.throw(
+      /markets: WETH-USDC: USDC has 2 decimals.* 0\.01 USDC with 2 makers, 0\.09 USDC with 10.*"coarseQuote": true/,
+    );
+    const accepted = parseConfig({ ...world.config(), tokens, markets: [{ ...market, coarseQuote: true }] });
+    expect(accepted.markets[0]).to.include({ pair: 'WETH-USDC', coarseQuote: true });
   });
 
   describe('of a multisig', () => {
