@@ -30,6 +30,22 @@ export async function sumBalances(q: Queryable): Promise<Map<Address, bigint>> {
   return sums;
 }
 
+/** Rows of these accounts, in no fixed order, however many other accounts there are. */
+export async function readBalancesOf(q: Queryable, accounts: readonly Account[]): Promise<BalanceRow[]> {
+  const found: BalanceRow[] = [];
+  for (const part of chunks(accounts)) {
+    const sql = `select * from balances where account in (${placeholders(part.length)})`;
+    for (const row of await sendForRows<StoredRow>(q, sql, part)) found.push(fromRow(row));
+  }
+  return found;
+}
+
+/** Rows that a generation after this one changed, as they are now, in no fixed order: an order would make the database read all others. */
+export async function readBalancesAfter(q: Queryable, generation: number): Promise<BalanceRow[]> {
+  const rows = (await q('balances').where('generation', '>', generation).select()) as StoredRow[];
+  return rows.map(fromRow);
+}
+
 export type Balances = Map<string, BalanceRow>;
 
 /** The rows that a generation touches, as they are before it, by `accountKey`; zeros for new ones. */
@@ -48,10 +64,8 @@ export async function loadTouched(q: Queryable, write: GenerationWrite): Promise
     });
   }
   const accounts = [...new Set([...touched.values()].map((row) => row.account))];
-  for (const part of chunks(accounts)) {
-    const sql = `select * from balances where account in (${placeholders(part.length)})`;
-    const rows = await sendForRows<StoredRow>(q, sql, part);
-    for (const row of rows) if (touched.has(accountKey(row))) touched.set(accountKey(row), fromRow(row));
+  for (const row of await readBalancesOf(q, accounts)) {
+    if (touched.has(accountKey(row))) touched.set(accountKey(row), row);
   }
   return touched;
 }

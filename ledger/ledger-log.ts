@@ -19,7 +19,7 @@ import { checkContinues, readOrphanedRows, readReversals } from './reversals.js'
 import { insertSettledOrders } from './settled-orders.js';
 import type { Db, GenerationEffects, GenerationRow, GenerationWrite, MarketProgress, Queryable } from './types.js';
 
-export { readBalances, sumBalances } from './balances.js';
+export { readBalances, readBalancesAfter, readBalancesOf, sumBalances } from './balances.js';
 export { lastGeneration, readGeneration } from './generations.js';
 export { insertHalt, readHalt } from './halts.js';
 export { readMarkets } from './markets.js';

@@ -32,7 +32,7 @@ export const market: Market = createMarket({
 });
 
 const hash = (kind: string, number: number): Hex => `0x${kind}${number.toString(16).padStart(63, '0')}`;
-const makerOf = (index: number): Address => `0x${(index + 1).toString(16).padStart(40, 'a')}`;
+export const makerOf = (index: number): Address => `0x${(index + 1).toString(16).padStart(40, 'a')}`;
 
 /** The ledger over one database, fed with made-up fills. */
 export interface Feed {

@@ -5,7 +5,7 @@ import { readTx } from '../../ledger/db.js';
 import { LogFoldedError } from '../../ledger/errors.js';
 import { readExecutable } from '../../ledger/executable.js';
 import type { Follower } from '../../ledger/follower.js';
-import { loadLedgerHead, readBalances } from '../../ledger/ledger-log.js';
+import { loadLedgerHead, readBalancesOf } from '../../ledger/ledger-log.js';
 import { readOperatorState, type OperatorState } from '../../ledger/operator-log.js';
 import { lastOrderSeq } from '../../ledger/order-log.js';
 import { wasSigned } from '../../ledger/outbox.js';
@@ -33,7 +33,7 @@ export interface PosterView {
   excluded: ReadonlySet<Address>;
   armed: ArmedMs;
   markets: MarketView[];
-  /** Balance less reservation, never below zero. */
+  /** Balance less reservation of a maker with open orders, never below zero; 0 for anybody else. */
   availableUnits(maker: Address, token: Address): bigint;
 }
 
@@ -55,12 +55,13 @@ export async function readPosterView(deps: ViewDeps, timeMs: number): Promise<Po
     const cut = { orderSeq: await lastOrderSeq(q), generation: head.generation, timeMs };
     const markets: MarketView[] = [];
     for (const market of deps.markets) markets.push(await readMarketView(q, deps.snapshots, market, head));
+    await deps.follower.advance(q, cut);
     const available = new Map<string, bigint>();
-    for (const row of await readBalances(q)) {
+    // Strangers can have rows, as many as they pay gas for; only who has open orders is quoted.
+    for (const row of await readBalancesOf(q, deps.follower.book.makersWithOrders())) {
       const units = row.balanceUnits - row.reservedUnits;
       available.set(`${row.account}:${row.token}`, units > 0n ? units : 0n);
     }
-    await deps.follower.advance(q, cut);
     const armed = deps.follower.book.armed();
     const near = [...armed].filter(([, armedMs]) => isArmedWithin(armedMs, timeMs)).map(([maker]) => maker);
     return {

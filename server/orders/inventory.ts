@@ -4,7 +4,8 @@ import type { BalanceRow } from '../../ledger/types.js';
 
 /** Balances after the last durable generation that was read. */
 export interface Inventory {
-  replace: (rows: readonly BalanceRow[]) => void;
+  /** Puts rows in the place of those of the same account and token. */
+  update: (rows: readonly BalanceRow[]) => void;
   /** max(balance - reserved, 0), in units of the token; 0 for an unknown account. */
   available: (maker: Address, token: Address) => bigint;
   has: (account: Address) => boolean;
@@ -12,10 +13,9 @@ export interface Inventory {
 
 /** An empty inventory. */
 export function createInventory(): Inventory {
-  let available = new Map<string, Map<string, bigint>>();
+  const available = new Map<string, Map<string, bigint>>();
   return {
-    replace(rows) {
-      available = new Map();
+    update(rows) {
       for (const { account, token, balanceUnits, reservedUnits } of rows) {
         const tokens = available.get(account) ?? new Map<string, bigint>();
         available.set(account, tokens.set(token, maxBig(balanceUnits - reservedUnits, 0n)));

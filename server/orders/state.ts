@@ -7,7 +7,7 @@ import { readTx } from '../../ledger/db.js';
 import { LogFoldedError } from '../../ledger/errors.js';
 import { readFoldedAccounts, readFoldedBook, readFoldPosition, readKnownOrders } from '../../ledger/fold.js';
 import type { FoldedAccounts, FoldedOrder, FoldPosition } from '../../ledger/fold.js';
-import { readBalances, readGenerationEffects, readMarkets } from '../../ledger/ledger-log.js';
+import { readBalances, readBalancesAfter, readGenerationEffects, readMarkets } from '../../ledger/ledger-log.js';
 import { readOrderRows } from '../../ledger/order-log.js';
 import type { BalanceRow, Db, GenerationEffects, Queryable } from '../../ledger/types.js';
 import { createEvents } from './events.js';
@@ -95,8 +95,11 @@ interface LedgerNews {
   balances: BalanceRow[];
 }
 
-/** What the ledger log has beyond a generation, and the balances after the last of it, in one view of the database. */
-async function readNews(q: Queryable, after: number): Promise<LedgerNews> {
+/**
+ * What the ledger log has beyond a generation, and the balances after the last of it, in one view of the database: those that changed,
+ * or all of them when none were read before.
+ */
+async function readNews(q: Queryable, after: number, hasBalances: boolean): Promise<LedgerNews> {
   const effects: GenerationEffects[] = [];
   for (;;) {
     const page = await readGenerationEffects(q, { after: effects.at(-1)?.generation ?? after, limit: PAGE });
@@ -104,7 +107,8 @@ async function readNews(q: Queryable, after: number): Promise<LedgerNews> {
     if (page.length < PAGE) break;
   }
   if (effects.length === 0) return { markets: [], effects, balances: [] };
-  return { markets: await readMarkets(q), effects, balances: await readBalances(q, {}) };
+  const balances = hasBalances ? await readBalancesAfter(q, after) : await readBalances(q);
+  return { markets: await readMarkets(q), effects, balances };
 }
 
 function createState(start: Start): GatewayState {
@@ -120,10 +124,11 @@ function createState(start: Start): GatewayState {
   let planned = copyOf(committed);
   let lastRowMs = position.timeMs;
   let generation = position.generation;
+  let hasBalances = false;
   let following: Promise<boolean> | null = null;
 
   async function follow(db: Db): Promise<boolean> {
-    const news = await readTx(db, (tx) => readNews(tx, generation));
+    const news = await readTx(db, (tx) => readNews(tx, generation, hasBalances));
     if (news.effects.length === 0) return false;
     // No await from here on: readers see a generation whole or not at all.
     const from = generation + 1;
@@ -136,7 +141,8 @@ function createState(start: Start): GatewayState {
       history.applyFills(orderFills);
       generation = applied;
     }
-    inventory.replace(news.balances);
+    inventory.update(news.balances);
+    hasBalances = true;
     const changes: OrderChange[] = [];
     pushChanges(changes, touched, null);
     events.emit({
