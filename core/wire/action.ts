@@ -1,13 +1,14 @@
 import { canonicalDecimal } from './decimal.js';
 import { WireError } from './errors.js';
 import { asAddress, asArray, asBoolean, asCloid, asObject, asOneOf, asText, asUint, onlyKeys } from './shape.js';
+import type { Address } from '../types.js';
 import type { JsonObject } from './shape.js';
 import { TIFS } from './types.js';
 import type { WireAction, WireActionType, WireGrouping, WireOrder, WireOrderType, WireTif } from './types.js';
 
 /**
- * How strings of an action are rebuilt: `canonical` normalises decimals and lower-cases client order ids, as the signer most
- * likely did; `received` keeps them, for signers that sign what they send. Both forms mean the same orders.
+ * How an action is rebuilt: `canonical` normalises decimals, lower-cases client order ids and leaves out what is null or false by choice, as
+ * the signer most likely did; `received` keeps all of it, for signers that sign what they send. Both forms mean the same.
  */
 export type StringForm = 'canonical' | 'received';
 
@@ -18,7 +19,12 @@ const READERS: Readonly<Record<WireActionType, Reader>> = {
   modify: (action, form) => {
     onlyKeys(action, 'action', ['type', 'oid', 'order', 'a']);
     const oid = readOid(action.oid, 'action.oid', form);
-    return { type: 'modify', oid, order: readOrder(action.order, 'action.order', form), ...readFlag(action, 'a') };
+    return {
+      type: 'modify',
+      oid,
+      order: readOrder(action.order, 'action.order', form),
+      ...readFlag(action, 'a', form),
+    };
   },
   batchModify: (action, form) => {
     onlyKeys(action, 'action', ['type', 'modifies', 'a']);
@@ -26,15 +32,15 @@ const READERS: Readonly<Record<WireActionType, Reader>> = {
       const entry = asObject(item, field);
       return { oid: readOid(entry.oid, `${field}.oid`, form), order: readOrder(entry.order, `${field}.order`, form) };
     });
-    return { type: 'batchModify', modifies, ...readFlag(action, 'a') };
+    return { type: 'batchModify', modifies, ...readFlag(action, 'a', form) };
   },
-  cancel: (action) => {
+  cancel: (action, form) => {
     onlyKeys(action, 'action', ['type', 'cancels', 'f']);
     const cancels = asArray(action.cancels, 'action.cancels', (item, field) => {
       const entry = asObject(item, field);
       return { a: asUint(entry.a, `${field}.a`), o: asUint(entry.o, `${field}.o`) };
     });
-    return { type: 'cancel', cancels, ...readFlag(action, 'f') };
+    return { type: 'cancel', cancels, ...readFlag(action, 'f', form) };
   },
   cancelByCloid: (action, form) => {
     onlyKeys(action, 'action', ['type', 'cancels', 'f']);
@@ -42,13 +48,13 @@ const READERS: Readonly<Record<WireActionType, Reader>> = {
       const entry = asObject(item, field);
       return { asset: asUint(entry.asset, `${field}.asset`), cloid: readCloid(entry.cloid, `${field}.cloid`, form) };
     });
-    return { type: 'cancelByCloid', cancels, ...readFlag(action, 'f') };
+    return { type: 'cancelByCloid', cancels, ...readFlag(action, 'f', form) };
   },
-  scheduleCancel: (action) => {
+  scheduleCancel: (action, form) => {
     onlyKeys(action, 'action', ['type', 'time']);
-    const { time } = action;
-    if (time === undefined || time === null) return { type: 'scheduleCancel' };
-    return { type: 'scheduleCancel', time: asUint(time, 'action.time') };
+    // Of some signers a time that is not there is nil in what they sign, and then absent from what they send.
+    const { time = null } = action;
+    return { type: 'scheduleCancel', ...readOptional('time', time, form, (value) => asUint(value, 'action.time')) };
   },
   noop: (action) => {
     onlyKeys(action, 'action', ['type']);
@@ -82,10 +88,12 @@ function readOrderAction(action: JsonObject, form: StringForm): WireAction {
     plainOrders(action.orders) ??
     asArray(action.orders, 'action.orders', (item, field) => readOrder(item, field, form));
   const grouping = readGrouping(action.grouping);
-  if (action.builder === undefined || action.builder === null) return { type: 'order', orders, grouping };
-  const builder = asObject(action.builder, 'action.builder');
-  const b = asAddress(builder.b, 'action.builder.b');
-  return { type: 'order', orders, grouping, builder: { b, f: asUint(builder.f, 'action.builder.f') } };
+  return { type: 'order', orders, grouping, ...readOptional('builder', action.builder, form, readBuilder) };
+}
+
+function readBuilder(value: unknown): { b: Address; f: number } {
+  const builder = asObject(value, 'action.builder');
+  return { b: asAddress(builder.b, 'action.builder.b'), f: asUint(builder.f, 'action.builder.f') };
 }
 
 function readOrder(value: unknown, field: string, form: StringForm): WireOrder {
@@ -117,7 +125,7 @@ function plainOrder(value: unknown): WireOrder | null {
   if (canonicalDecimal(p) !== p || canonicalDecimal(s) !== s) return null;
   const tif = plainTif(t);
   if (tif === null) return null;
-  if (c === undefined || c === null) return { a, b, p, s, r, t: { limit: { tif } } };
+  if (c === undefined) return { a, b, p, s, r, t: { limit: { tif } } };
   return typeof c === 'string' && CANONICAL_CLOID.test(c) ? { a, b, p, s, r, t: { limit: { tif } }, c } : null;
 }
 
@@ -142,7 +150,7 @@ function readAnyOrder(value: unknown, field: string, form: StringForm): WireOrde
     r: asBoolean(entry.r, `${field}.r`),
     t: readOrderType(entry.t, `${field}.t`, form),
   };
-  return entry.c === undefined || entry.c === null ? order : { ...order, c: readCloid(entry.c, `${field}.c`, form) };
+  return { ...order, ...readOptional('c', entry.c, form, (value) => readCloid(value, `${field}.c`, form)) };
 }
 
 function readOrderType(value: unknown, field: string, form: StringForm): WireOrderType {
@@ -190,8 +198,18 @@ function readOid(value: unknown, field: string, form: StringForm): number | stri
 }
 
 /** A flag that clients write only when it is true. */
-function readFlag<K extends string>(action: JsonObject, key: K): Partial<Record<K, true>> {
-  const value = action[key];
-  if (value === undefined || value === null) return {};
-  return asBoolean(value, `action.${key}`) ? ({ [key]: true } as Partial<Record<K, true>>) : {};
+function readFlag<K extends string>(action: JsonObject, key: K, form: StringForm): Partial<Record<K, true>> {
+  const flag = readOptional(key, action[key], form, (value) => asBoolean(value, `action.${key}`));
+  return flag[key] === false && form === 'canonical' ? {} : (flag as Partial<Record<K, true>>);
+}
+
+/** A field that may be absent. As received, a null stays where it is: the types are those of the canonical form, the only one that is judged. */
+function readOptional<K extends string, T>(
+  key: K,
+  value: unknown,
+  form: StringForm,
+  read: (value: unknown) => T,
+): Partial<Record<K, T>> {
+  if (value === undefined || (value === null && form === 'canonical')) return {};
+  return { [key]: value === null ? null : read(value) } as Partial<Record<K, T>>;
 }

@@ -39,10 +39,9 @@ export interface VerifyOptions {
 }
 
 /**
- * Recovers who signed. Every accepted source letter is tried on the canonical form of the action, then on its strings as they
- * came, until the recovered address is somebody; a wrong attempt recovers an unrelated address. When nobody is found the first
- * attempt's address is returned as unknown; null means that no address can be recovered at all. Throws WireError for a malformed
- * action.
+ * Recovers who signed. Every accepted source letter is tried on the canonical form of the action, then on what was received, until the
+ * recovered address is somebody; a wrong attempt recovers an unrelated address. When nobody is found the first attempt's address is
+ * returned as unknown; null means that no address can be recovered at all. Throws WireError for a malformed action.
  */
 export function verifyRequest(request: SignedRequest, options: VerifyOptions): VerifiedAction | null {
   const action = readAction(request.action);
@@ -81,7 +80,7 @@ function orderedSources({ sources, hint }: VerifyOptions): SourceLetter[] {
   return [last, ...sources.filter((source) => source !== last)];
 }
 
-/** The bytes that may have been signed: the canonical form, then the strings as received when they differ. */
+/** The bytes that may have been signed: the canonical form, then what was received when it differs. */
 export function* encodings(action: WireAction, request: Pick<SignedRequest, 'action'>): Generator<Uint8Array> {
   const canonical = encodeAction(action);
   yield canonical;

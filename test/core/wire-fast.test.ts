@@ -100,7 +100,8 @@ function slowOrder({ a, b, p, s, r, t, c }: Sent, canonical: boolean): object | 
   const tif = isLimit ? type.limit?.tif : null;
   if (tif !== 'Gtc' && tif !== 'Alo' && tif !== 'Ioc') return null;
   const read = { a, b, p: canonical ? slowDecimal(p) : p, s: canonical ? slowDecimal(s) : s, r, t: { limit: { tif } } };
-  if (c === undefined || c === null) return read;
+  if (c === undefined || (c === null && canonical)) return read;
+  if (c === null) return { ...read, c };
   if (typeof c !== 'string' || !/^0x[0-9a-fA-F]{32}$/.test(c)) return null;
   return { ...read, c: canonical ? c.toLowerCase() : c };
 }

@@ -208,6 +208,39 @@ describe('wire: traps', () => {
     });
     expect(readAction(action, 'received')).to.deep.equal(action);
   });
+
+  it('what is null or false by choice stays in the received form only', () => {
+    const limit = { a: 10000, b: true, p: '1', s: '1', r: false, t: { limit: { tif: 'Gtc' } } };
+    const cases: [received: object, canonical: object][] = [
+      [{ type: 'scheduleCancel', time: null }, { type: 'scheduleCancel' }],
+      [
+        { type: 'cancel', cancels: [], f: null },
+        { type: 'cancel', cancels: [] },
+      ],
+      [
+        { type: 'cancelByCloid', cancels: [], f: false },
+        { type: 'cancelByCloid', cancels: [] },
+      ],
+      [
+        { type: 'batchModify', modifies: [], a: false },
+        { type: 'batchModify', modifies: [] },
+      ],
+      [
+        { type: 'modify', oid: 1, order: { ...limit, c: null }, a: null },
+        { type: 'modify', oid: 1, order: limit },
+      ],
+      [
+        { type: 'order', orders: [{ ...limit, c: null }], grouping: 'na', builder: null },
+        { type: 'order', orders: [limit], grouping: 'na' },
+      ],
+    ];
+    for (const [received, canonical] of cases) {
+      expect(readAction(received)).to.deep.equal(canonical);
+      // In the order of their keys, too.
+      expect(JSON.stringify(readAction(received, 'received'))).to.equal(JSON.stringify(received));
+    }
+    expect(readAction({ type: 'scheduleCancel' }, 'received')).to.deep.equal({ type: 'scheduleCancel', time: null });
+  });
 });
 
 describe('wire: recovery', () => {

@@ -204,6 +204,28 @@ function declareOn(kind: 'sqlite' | 'pg'): void {
       });
     });
 
+    it('takes what the client hyperliquid 1.7.7 signs as nil, sent as null or not at all', async () => {
+      const nonce = 1_700_000_000_000;
+      const cleared = {
+        r: '0xed7c0bcfc56aec352f573e61ea69a0ce9475ff0eb1ed98e761eeff254836b018',
+        s: '0x7103d5fd57139ab0167992a221f257ab8f76b6ea8da2cebd00f2bedeaa865374',
+        v: 27,
+      };
+      for (const action of [{ type: 'scheduleCancel', time: null }, { type: 'scheduleCancel' }]) {
+        const { text, rows } = await send([{ action, nonce, signature: cleared }]);
+        expect(text).to.equal('{"status":"ok","response":{"type":"default"}}');
+        expect(rows[0]).to.deep.include({ maker: MASTER, effects: [{ type: 'schedule', timeMs: null }] });
+      }
+      const order = { a: 10000, b: true, p: '2500.25', s: '0.5', r: false, t: { limit: { tif: 'Gtc' } }, c: null };
+      const signature = {
+        r: '0xbc6ffbe35848c2f3411f341cc32cccc8575bcde6194f2ddfc8ddfa33ad902c09',
+        s: '0x7451dd8db33825712158db2e429dbd563b5f69afb75fee5ec29cc8e7ebbb0bb3',
+        v: 28,
+      };
+      const placed = await send([{ action: { type: 'order', orders: [order], grouping: 'na' }, nonce, signature }]);
+      expect(placed.text).to.match(/"statuses":\[\{"resting":\{"oid":1\}\}\]/);
+    });
+
     it('is not caught by the traps', async () => {
       const base = bodyOf(recorded('order-gtc-cloid/mainnet'));
       const resting = /"resting":\{"oid":1,"cloid":"0x00112233445566778899aabbccddeeff"\}/;
