@@ -166,9 +166,10 @@ function readDeps(
     ownLogs: () => new Set(shared.writers.keys()),
     nowMs: shared.nowMs,
     watcher: () => {
-      const { observedHead, nextBlock } = status();
+      const { observedHead, nextBlock, lastSuccessfulScanMs } = status();
       const head = observedHead === 0 ? null : observedHead;
-      return { head, nextBlock, targetBlock: head };
+      const lastScanMs = lastSuccessfulScanMs === 0 ? null : lastSuccessfulScanMs;
+      return { head, nextBlock, targetBlock: head, lastScanMs };
     },
     inventoryRevision: gateway.generation,
     store: createReadStore(db),

@@ -1,4 +1,5 @@
 /** The ledger log: one generation per scan of the chain, committed whole or not at all. */
+import { readNotedScan } from './scan-times.js';
 import type { Knex } from 'knex';
 import { decodeSnapshot, encodeSnapshot } from '../core/json.js';
 import type { Address, MarketSnapshot, OrderFill } from '../core/types.js';
@@ -26,6 +27,8 @@ export { readMarkets } from './markets.js';
 
 /** The last generation, with the counters of every market that ever had a fill. */
 export interface LedgerHead extends GenerationRow {
+  /** When the chain was last scanned with success, whether or not that added the generation. */
+  lastScanMs: number;
   progress: MarketProgress[];
 }
 
@@ -197,7 +200,9 @@ async function insertEntries(
 /** The newest generation and the counters after it, null before the first. Call it within `readTx` while others may write. */
 export async function loadLedgerHead(q: Queryable): Promise<LedgerHead | null> {
   const last = await lastGeneration(q);
-  return last === null ? null : { ...last, progress: await readProgress(q) };
+  if (last === null) return null;
+  const lastScanMs = Math.max(last.scannedMs, await readNotedScan(q));
+  return { ...last, lastScanMs, progress: await readProgress(q) };
 }
 
 interface StoredProgress {

@@ -18,7 +18,7 @@ import { readUnmined, type Unmined } from './outbox.js';
 import { readPostSeen } from './publication-log.js';
 import { fillSeqs } from './reads.js';
 import { readReversals, type ReversalRow } from './reversals.js';
-import { countPending } from './swap-log.js';
+import { countPending, lastSwapAct } from './swap-log.js';
 
 /** The curve of one market. */
 export interface CurveFacts {
@@ -41,6 +41,8 @@ export interface PlatformFacts {
   pendingClaims: number;
   pendingSwaps: number;
   oldestSwapMs: number | null;
+  /** The newest attempt at a signed order, or its end. */
+  lastSwapActMs: number | null;
   unmined: Unmined[];
   /** What the vault holds of each token as of the generation, and what of it belongs to nobody. */
   holdings: { token: string; heldUnits: bigint; unattributedUnits: bigint }[];
@@ -78,6 +80,7 @@ export async function readPlatform(q: Queryable): Promise<PlatformFacts> {
     pendingClaims: await countPendingClaims(q),
     pendingSwaps: swaps.count,
     oldestSwapMs: swaps.oldestMs,
+    lastSwapActMs: await lastSwapAct(q),
     unmined: await readUnmined(q),
     holdings: await readHoldings(q),
     reversal: row === undefined ? null : { row, orphans: await readOrphans(q, row.generation) },

@@ -338,6 +338,15 @@ export async function readOutcome(q: Queryable, orderId: string): Promise<SwapOu
   return { orderId: order_id, timeMs: time_ms, ...rest };
 }
 
+/** When an order was last attempted, or ended unfilled; null if never. */
+export async function lastSwapAct(q: Queryable): Promise<number | null> {
+  const newest = async (table: string): Promise<number> => {
+    const row: unknown = await q(table).orderBy('time_ms', 'desc').first('time_ms');
+    return (row as { time_ms: number } | undefined)?.time_ms ?? 0;
+  };
+  return Math.max(await newest('swap_attempts'), await newest('swap_outcomes')) || null;
+}
+
 /** Forgets quotes that expired before `beforeMs` and were never used, at most `limit` of them; returns how many. */
 export async function pruneQuotes(tx: Knex.Transaction, beforeMs: number, limit: number): Promise<number> {
   const rows = await tx('swap_quotes as quote')

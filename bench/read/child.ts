@@ -81,7 +81,7 @@ async function curvebookApp(): Promise<Koa> {
     halt: () => null,
     ownLogs: () => new Set(['order']),
     nowMs: clock,
-    watcher: () => ({ targetBlock: 1, head: 1, nextBlock: 2 }),
+    watcher: () => ({ targetBlock: 1, head: 1, nextBlock: 2, lastScanMs: 1 }),
     inventoryRevision: gateway.generation,
     settlePace: { intervalMs: 0, smallIntervalMs: 0, smallBps: 0 },
     store: createReadStore(db),

@@ -69,7 +69,7 @@ async function readStatus(q: Queryable, config: CommandConfig) {
       scannedBlockHash: head?.blockHash ?? null,
       observedHead: head?.observedHead ?? 0,
       observedHeadTimestampMs: head?.observedHeadTimestampMs ?? 0,
-      lastSuccessfulScanMs: head?.scannedMs ?? 0,
+      lastSuccessfulScanMs: head?.lastScanMs ?? 0,
       catchingUp: head !== null && head.observedHead - head.toBlock > CATCH_UP_BLOCKS,
       failedWrite: false,
       halt,
@@ -84,6 +84,7 @@ async function readStatus(q: Queryable, config: CommandConfig) {
     halt,
     generation: head?.generation ?? 0,
     scannedBlock: head === null ? null : { number: head.toBlock, hash: head.blockHash, scannedMs: head.scannedMs },
+    lastScanMs: head?.lastScanMs ?? null,
     capitalFlowStartBlock: (await readCapitalOrigin(q)) ?? config.manifest.deploymentBlock,
     markets: await Promise.all(
       markets.map(async ({ index, pair }) => ({
@@ -118,7 +119,7 @@ function describe(status: Awaited<ReturnType<typeof readStatus>>): string[] {
     ...(halt === null ? [] : [`halted: ${halt.code}: ${halt.message}`]),
     scannedBlock === null
       ? 'nothing scanned yet'
-      : `generation ${status.generation}, block ${scannedBlock.number}, scanned ${new Date(scannedBlock.scannedMs).toISOString()}`,
+      : `generation ${status.generation}, block ${scannedBlock.number}, last scan ${new Date(status.lastScanMs ?? 0).toISOString()}`,
     ...status.markets.map(
       (one) => `${one.pair}: fill ${one.fillSeq}, curve ${one.landedSeq} landed, ${one.preparedSeq} prepared`,
     ),

@@ -50,7 +50,7 @@ export function createRemoteStatus(deps: RemoteStatusDeps): {
       scannedBlockHash: head.blockHash,
       observedHead: head.observedHead,
       observedHeadTimestampMs: head.observedHeadTimestampMs,
-      lastSuccessfulScanMs: head.scannedMs,
+      lastSuccessfulScanMs: head.lastScanMs,
       catchingUp: head.observedHead - head.toBlock > CATCH_UP_BLOCKS,
       failedWrite: false,
       solvency: [],

@@ -28,6 +28,7 @@ export interface WatcherStatus {
   scannedBlockHash: string | null;
   observedHead: number;
   observedHeadTimestampMs: number;
+  /** When the chain was last scanned with success, also when that found no new block. Elsewhere than in the watcher's process: as noted, about each second. */
   lastSuccessfulScanMs: number;
   catchingUp: boolean;
   failedWrite: boolean;

@@ -6,6 +6,7 @@ import { insertHalt } from '../../ledger/halts.js';
 import { commitGeneration, loadLedgerHead, readBalances, readMarkets } from '../../ledger/ledger-log.js';
 import { readReconcileRequest } from '../../ledger/reconcile-requests.js';
 import { reverseGenerations } from '../../ledger/reversals.js';
+import { noteScan } from '../../ledger/scan-times.js';
 import type { SnapshotStore } from '../../ledger/snapshots.js';
 import {
   VAULT,
@@ -66,6 +67,8 @@ export interface Watcher {
 
 /** Less than what makes the ledger stale, so that one good answer after an outage is seen in time. */
 const MAX_BACKOFF_MS = 4_000;
+/** How often a scan is noted while no block comes: far more often than others would call the ledger stale. */
+const NOTE_INTERVAL_MS = 1_000;
 
 type Halt = { code: string; message: string };
 
@@ -85,6 +88,8 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
   /** Blocks per scan; less than the setting while the node refuses as many. */
   let span = deps.scanMaxBlocks;
   const progress = createProgress(deps.nowMs);
+  /** The newest scan that is durable. */
+  let notedMs = 0;
   /** A commit failed or its outcome is unknown: what is durable must be read again before the next scan. */
   let mustReload = true;
   /** Newest request of the operator that came too late to be carried out. */
@@ -112,7 +117,8 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
       status.scannedBlockHash = head.blockHash;
       status.observedHead = Math.max(status.observedHead, head.observedHead);
       status.observedHeadTimestampMs = Math.max(status.observedHeadTimestampMs, head.observedHeadTimestampMs);
-      status.lastSuccessfulScanMs = Math.max(status.lastSuccessfulScanMs, head.scannedMs);
+      status.lastSuccessfulScanMs = Math.max(status.lastSuccessfulScanMs, head.lastScanMs);
+      notedMs = Math.max(notedMs, head.lastScanMs);
     }
     mustReload = false;
   }
@@ -174,7 +180,9 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
     const from = status.nextBlock;
     const to = Math.min(observed.number, from + span - 1);
     if (to >= from) await commit(await readRange(from, to), observed);
-    status.lastSuccessfulScanMs = deps.nowMs();
+    const scannedMs = deps.nowMs();
+    if (scannedMs - notedMs >= NOTE_INTERVAL_MS) await note(scannedMs);
+    status.lastSuccessfulScanMs = scannedMs;
     const behind = observed.number - (status.nextBlock - 1);
     status.catchingUp = behind > CATCH_UP_BLOCKS;
     const line = progress.line({ nextBlock: status.nextBlock, head: observed.number, catchingUp: status.catchingUp });
@@ -267,6 +275,18 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
     finish(write, lastBlock, listed);
   }
 
+  /** For whoever follows the ledger without its watcher: a scan that added no generation leaves no other trace. */
+  async function note(scannedMs: number): Promise<void> {
+    try {
+      await writer.tx((tx) => noteScan(tx, scannedMs));
+      status.failedWrite = false;
+      notedMs = scannedMs;
+    } catch (error) {
+      status.failedWrite = true;
+      throw error;
+    }
+  }
+
   async function store(write: GenerationWrite): Promise<void> {
     try {
       await writer.tx((tx) => commitGeneration(tx, db, write, { operator: deps.operator }));
@@ -281,6 +301,7 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
 
   function finish(write: GenerationWrite, lastBlock: ScannedBlock, listed: readonly Market[]): void {
     generation = write.generation;
+    notedMs = write.scannedMs;
     last = lastBlock;
     for (const market of listed) markets.push(market);
     applyToBalances(write);

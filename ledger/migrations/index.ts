@@ -13,6 +13,7 @@ import { lowerings } from './0013-lowerings.js';
 import { listings } from './0014-listings.js';
 import { carry } from './0015-carry.js';
 import { swapWallets } from './0016-swap-wallets.js';
+import { acts } from './0017-acts.js';
 
 /** One step of the schema. A step that was released never changes; later steps alter what it made. */
 export interface Migration {
@@ -38,4 +39,5 @@ export const migrations: readonly Migration[] = [
   listings,
   carry,
   swapWallets,
+  acts,
 ];

@@ -131,10 +131,14 @@ function ledgerGauges(
     return one(facts && (nowMs() - facts.headTimestampMs) / 1000);
   });
   gauge(registry, ['generation', 'number of the newest durable generation'], () => one(ledger()?.generation));
-  gauge(registry, ['generation_age_seconds', 'time since the last successful scan'], () => {
-    const facts = ledger();
-    return one(facts && (nowMs() - facts.scannedMs) / 1000);
-  });
+  gauge(
+    registry,
+    ['scan_age_seconds', 'time since the newest successful scan, also one that found no new block'],
+    () => {
+      const facts = ledger();
+      return one(facts && (nowMs() - facts.scannedMs) / 1000);
+    },
+  );
   gauge(
     registry,
     ['solvency_difference_units', 'what the vault holds beyond all rows; less than zero is missing', 'token'],

@@ -90,6 +90,8 @@ export interface WatcherStatus {
   head: number | null;
   /** First block that no durable generation includes. */
   nextBlock: number;
+  /** When the chain was last scanned with success, whether or not there was a new block: what readiness is judged by. Null before. */
+  lastScanMs: number | null;
 }
 
 export interface Readiness {

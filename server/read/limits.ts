@@ -39,6 +39,7 @@ export const limitsSchema = z
       scanned_block_hash: hashSchema.nullable(),
       observed_head: integerSchema.nullable(),
       observed_head_timestamp_ms: integerSchema.nullable(),
+      /** Of the newest successful scan, also of one that found no new block; `ready` is judged by its age. */
       last_successful_scan_ms: integerSchema.nullable(),
       fill_seqs: z.record(pairSchema, integerSchema),
       balances: z.array(balanceSchema),
@@ -74,7 +75,7 @@ function ledgerOf(deps: ReadDeps, state: AccountState): Limits['ledger'] {
     scanned_block_hash: generation?.blockHash ?? null,
     observed_head: generation?.observedHead ?? null,
     observed_head_timestamp_ms: generation?.observedHeadTimestampMs ?? null,
-    last_successful_scan_ms: generation?.scannedMs ?? null,
+    last_successful_scan_ms: deps.watcher().lastScanMs,
     fill_seqs: Object.fromEntries(markets.map((market) => [market.pair, state.fillSeqs.get(market.index) ?? 0])),
     balances: servedTokens(markets).map((token) => balanceOf(token, state.balances)),
   };

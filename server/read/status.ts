@@ -33,7 +33,7 @@ const keeperSchema = z.strictObject({
   role: z.enum(ROLES),
   /** Somebody holds the log that this role writes. */
   running: z.boolean(),
-  /** When it last made something durable: an order, a scan, a curve, a checkpoint. Null if never, and for the executor. */
+  /** When it last made something durable: an order, a scan that found a block, a curve, a checkpoint, an attempt or the end of a signed order. Null if never. */
   last_act_ms: timeSchema,
   /** Withdrawals that wait for the settler, gasless orders that wait for the executor; zero for the others. */
   waiting: integerSchema,
@@ -53,7 +53,7 @@ export const statusSchema = z
       generation: integerSchema,
       block_number: integerSchema.nullable(),
       block_hash: hashSchema.nullable(),
-      /** Null before the first scan, like the head's. */
+      /** Since the newest successful scan, also one that found no new block. Null before the first, like the head's. */
       scan_age_ms: timeSchema,
       head_age_ms: timeSchema,
       /** What the vault holds of each token as of the scanned block, and what of it belongs to nobody's row. */
@@ -96,7 +96,7 @@ export function statusHandler(deps: ReadDeps): RouterMiddleware {
       ready,
       reason,
       halt: halt === null ? null : { code: halt.code, message: halt.message, by_operator: halt.byOperator },
-      ledger: ledgerBody(facts, deps.nowMs()),
+      ledger: ledgerBody(facts, deps.watcher().lastScanMs, deps.nowMs()),
       watcher: watcherBody(deps.watcher()),
       curves: facts.curves.map((curve) => curveBody(curve, facts)),
       keepers: keepersBody(facts, running),
@@ -129,7 +129,11 @@ function sharedFor<T>(maxAgeMs: number, nowMs: () => number, read: () => Promise
 
 const marketsOf = (facts: PlatformFacts): Market[] => facts.curves.map(({ market }) => market);
 
-function ledgerBody({ generation, curves, holdings }: PlatformFacts, nowMs: number): StatusBody['ledger'] {
+function ledgerBody(
+  { generation, curves, holdings }: PlatformFacts,
+  lastScanMs: number | null,
+  nowMs: number,
+): StatusBody['ledger'] {
   const age = (ms: number | undefined): number | null => (ms === undefined ? null : Math.max(nowMs - ms, 0));
   const tokens = new Map<string, Token>(
     servedTokens(curves.map(({ market }) => market)).map((one) => [one.address, one]),
@@ -138,7 +142,7 @@ function ledgerBody({ generation, curves, holdings }: PlatformFacts, nowMs: numb
     generation: generation?.generation ?? 0,
     block_number: generation?.toBlock ?? null,
     block_hash: generation?.blockHash ?? null,
-    scan_age_ms: age(generation?.scannedMs),
+    scan_age_ms: age(lastScanMs ?? undefined),
     head_age_ms: age(generation?.observedHeadTimestampMs),
     holdings: holdings.flatMap(({ token: address, heldUnits, unattributedUnits }) => {
       const token = tokens.get(address);
@@ -176,7 +180,7 @@ function keepersBody(facts: PlatformFacts, running: (log: LogName) => boolean): 
     keeper('watcher', 'ledger', facts.generation?.scannedMs ?? null),
     keeper('poster', 'publication', preparedMs === 0 ? null : preparedMs),
     keeper('settler', 'settlement', facts.checkpoint?.timestampMs ?? null, facts.pendingClaims),
-    keeper('executor', 'swap', null, facts.pendingSwaps),
+    keeper('executor', 'swap', facts.lastSwapActMs, facts.pendingSwaps),
   ];
 }
 

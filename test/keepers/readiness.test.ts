@@ -151,16 +151,25 @@ forEachDatabase((name, open) =>
       expect(await remotely()).to.deep.equal(because('stale_ledger'));
       await stack.watcher.scan();
       expect(readiness(), 'a scan without a new block is one, too').to.deep.equal(READY);
+      expect(await remotely(), 'in every process').to.deep.equal(READY);
+      await land();
+      nowMs += 999;
+      await stack.watcher.scan();
+      nowMs += 4_002;
+      expect([readiness(), await remotely()], 'noted about each second').to.deep.equal([
+        READY,
+        because('stale_ledger'),
+      ]);
     });
 
     it('chain_stalled: scans go well, and the newest block is older than ten seconds', async () => {
       await land();
       nowMs += 10_000;
       await stack.watcher.scan();
-      expect(readiness(), 'at ten seconds').to.deep.equal(READY);
+      expect([readiness(), await remotely()], 'at ten seconds').to.deep.equal([READY, READY]);
       nowMs += 1;
       await stack.watcher.scan();
-      expect(readiness()).to.deep.equal(because('chain_stalled'));
+      expect([readiness(), await remotely()]).to.deep.equal([because('chain_stalled'), because('chain_stalled')]);
       await land();
       expect(readiness()).to.deep.equal(READY);
     });

@@ -83,6 +83,7 @@ describe('ledger log', () => {
         scannedMs: blockOf(101).timestampSec * 1_000 + 300,
         observedHead: 101,
         observedHeadTimestampMs: blockOf(101).timestampSec * 1_000,
+        lastScanMs: blockOf(101).timestampSec * 1_000 + 300,
         progress: [],
       });
     });

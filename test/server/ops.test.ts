@@ -93,7 +93,7 @@ describe('Metrics and probes', () => {
     const values = await scrape(await start());
     expect(values.get('curvebook_ready{reason="stale_ledger"}')).to.equal('0');
     expect(values.get('curvebook_chain_lag_blocks')).to.equal('3');
-    expect(values.get('curvebook_generation_age_seconds')).to.equal('7.5');
+    expect(values.get('curvebook_scan_age_seconds')).to.equal('7.5');
     expect(values.get('curvebook_signer_balance_gwei{role="poster",signer="0xabc"}')).to.equal('500000000');
     expect(values.get('curvebook_signer_low_balance{role="poster",signer="0xabc"}')).to.equal('1');
     expect(values.get('curvebook_outbox_oldest_seconds{role="poster",signer="0xabc"}')).to.equal('3');

@@ -36,7 +36,7 @@ forEachDatabase((name, open) => {
       await migrate(db);
       state = {
         readiness: { ready: false, reason: 'missing_canonical_state' },
-        watcher: { targetBlock: null, head: null, nextBlock: DEPLOYMENT_BLOCK },
+        watcher: { targetBlock: null, head: null, nextBlock: DEPLOYMENT_BLOCK, lastScanMs: null },
       };
       const server = await startReadServer(db, markets, {
         readiness: () => state.readiness,
@@ -84,7 +84,8 @@ forEachDatabase((name, open) => {
       await funded(world);
       state = {
         readiness: { ready: true, reason: null },
-        watcher: { targetBlock: 107, head: 108, nextBlock: 104 },
+        // Later than the generation: a scan that found no new block is one, too.
+        watcher: { targetBlock: 107, head: 108, nextBlock: 104, lastScanMs: 1_700_000_123_456 },
       };
       const limits = limitsSchema.parse((await world.get(`/v0/makers/${alice}/limits`)).body);
       const block = blockOf(103);
@@ -101,7 +102,7 @@ forEachDatabase((name, open) => {
           scanned_block_hash: block.hash,
           observed_head: 103,
           observed_head_timestamp_ms: block.timestampSec * 1_000,
-          last_successful_scan_ms: block.timestampSec * 1_000 + 300,
+          last_successful_scan_ms: 1_700_000_123_456,
           fill_seqs: { 'WETH-USDC': 0, 'WETH-DAI': 0 },
           balances: [
             { token: 'WETH', balance: '10', reserved: '0', available: '10', net_capital: '10' },

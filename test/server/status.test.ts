@@ -62,6 +62,7 @@ forEachDatabase((name, open) =>
           targetBlock: null,
           head: watcher.status().observedHead,
           nextBlock: watcher.status().nextBlock,
+          lastScanMs: watcher.status().lastSuccessfulScanMs,
         }),
       });
       return { stack: keepers, server };
@@ -152,6 +153,16 @@ forEachDatabase((name, open) =>
       await chain.provider.send('evm_increaseTime', [60]);
       await land();
       expect((await status()).curves[0]).to.deep.include({ state: 'expired', curve_seq: 1 });
+    });
+
+    it('says when an executor last tried or ended an order', async () => {
+      const { stack } = await start();
+      expect(keeperOf(await status(), 'executor').last_act_ms).to.equal(null);
+      await stack.db.knex('swap_attempts').insert({ order_id: 'a', attempt_no: 1, time_ms: 7, result: 'sent' });
+      expect(keeperOf(await status(), 'executor').last_act_ms).to.equal(7);
+      const end = { order_id: 'a', status: 'expired', code: 'x', message: '', generation: 1, time_ms: 9 };
+      await stack.db.knex('swap_outcomes').insert(end);
+      expect(keeperOf(await status(), 'executor').last_act_ms).to.equal(9);
     });
 
     it('notices when another process lets go of a log', async function () {

@@ -48,7 +48,7 @@ export async function startReadServer(
     halt: () => null,
     ownLogs: () => new Set(),
     nowMs: () => 0,
-    watcher: () => ({ targetBlock: null, head: null, nextBlock: DEPLOYMENT_BLOCK }),
+    watcher: () => ({ targetBlock: null, head: null, nextBlock: DEPLOYMENT_BLOCK, lastScanMs: null }),
     inventoryRevision: () => 3,
     store: createReadStore(db),
     settlePace: { intervalMs: 0, smallIntervalMs: 0, smallBps: 0 },
