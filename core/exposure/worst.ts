@@ -21,8 +21,9 @@ export function payToken(market: Market, side: Side): Address {
 /**
  * The most that the maker can still be made to pay on this side, in units of `payToken`: takers may fill any part of any publication
  * that is executable, each may land or not, later ones lose by the carry rule what was taken earlier, and the new one is filled
- * whole. Exact for asks, and for bids as long as the search is small enough; otherwise `envelopePayment`, which is never less.
- * Quote units are rounded down once, which is not less than the sum of the legs, each rounded down.
+ * whole. What the contract raises as a publication lands is depth that nobody gets at: the fills of that curve are still booked to the
+ * best orders that are left, only fewer of them, so that it rules some of these fills out and adds none. But for that, exact for asks, and
+ * for bids as long as the search is small enough; otherwise `envelopePayment`, which is never less. Quote units are rounded down once, which is not less than the sum of the legs, each rounded down.
  */
 export function worstPayment(exposed: MakerSide): bigint {
   const { market, side, older, next } = exposed;

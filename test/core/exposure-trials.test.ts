@@ -13,11 +13,12 @@ import { drawer, type Draw } from '../support/random.js';
 const TRIALS = fcOptions(1).numRuns > 1 ? 200_000 : 1_500;
 const SIDES: readonly Side[] = ['ask', 'bid'];
 
-/** One maker's next quote on one side, somewhere, at sizes around what it owns. */
+/** One maker's next quote on one side, somewhere, at sizes around what it owns; now and then more levels than a curve has knots. */
 function requote(world: World, draw: Draw, marketCount: number): void {
-  const levels = Array.from({ length: 1 + draw(3) }, () => ({
-    away: BigInt(1 + draw(8)),
-    sizeLots: BigInt(1 + draw(40)),
+  const isLadder = draw(5) === 0;
+  const levels = Array.from({ length: isLadder ? 9 + draw(6) : 1 + draw(3) }, () => ({
+    away: BigInt(1 + draw(isLadder ? 90 : 8)),
+    sizeLots: BigInt(1 + draw(isLadder ? 6 : 40)),
   }));
   world.step({ kind: 'requote', maker: draw(2), market: draw(marketCount), side: SIDES[draw(2)]!, levels });
 }
@@ -59,7 +60,7 @@ describe('no maker pays more than it has', function () {
   for (const marketCount of [1, 2]) {
     it(`whatever takers do with ${marketCount === 1 ? 'the curves of one market' : 'those of two markets'}`, () => {
       const { seed } = fcOptions(1);
-      const seen = { late: 0, trimmed: 0, older: 0, fills: 0, withdrawn: 0 };
+      const seen = { late: 0, trimmed: 0, older: 0, fills: 0, withdrawn: 0, raised: 0 };
       for (let number = 0; number < TRIALS / 2; number++) {
         const trialSeed = seed + number * 2 + marketCount;
         const world = trial(trialSeed, marketCount, (what) => expect.fail(`trial ${number} of seed ${seed}: ${what}`));
@@ -68,12 +69,14 @@ describe('no maker pays more than it has', function () {
         seen.trimmed += world.seen.trimmed;
         seen.older = Math.max(seen.older, world.seen.older);
         seen.withdrawn += world.seen.withdrawn;
+        seen.raised += world.seen.raised;
         seen.fills += world.attributed.length;
       }
       // The trials are of no use unless what they are about happens in them.
       expect(seen.fills / TRIALS, 'fills per trial').to.be.above(0.5);
       expect(seen.trimmed / TRIALS, 'trimmed curves per trial').to.be.above(0.1);
       expect(seen.late / TRIALS, 'curves with late fills per trial').to.be.above(0.05);
+      expect(seen.raised / TRIALS, 'curves per trial that were raised').to.be.above(0.01);
       expect(seen.withdrawn).to.be.above(0);
       expect(seen.older).to.equal(3);
     });

@@ -3,7 +3,7 @@ import { Interface } from 'ethers';
 import { decodePost, type PostRecord, type WordChanges } from '../../core/curve/post.js';
 import { consumedUnits, trade, type TradeMode } from '../../core/curve/walk.js';
 import { decodeSide, wordsHash, wordsUsed } from '../../core/curve/words.js';
-import type { Address, Hex, Market } from '../../core/types.js';
+import type { Address, Hex, Market, Segment } from '../../core/types.js';
 import { CurveBook__factory, Custodian__factory, Entrypoint__factory } from '../../typechain-types/index.js';
 
 export interface DoubleWorld {
@@ -89,7 +89,6 @@ const TOKEN = new Interface([
   'event Transfer(address indexed from, address indexed to, uint256 value)',
 ]);
 const PPM = 1_000_000n;
-const SNAP_MODULUS = 2n ** 92n;
 
 /** A call reverts. */
 class Revert extends Error {}
@@ -253,7 +252,8 @@ function curveBook({ world, state, at, from, logs }: Machine, data: Hex): void {
   require(at.hashOf(block.number)?.slice(0, 26) === block.hash, 'OrphanedBlock');
   require(name === 'postBatch' || records.length === 1, 'MalformedPost');
   for (const record of records) {
-    const live = state.markets[world.markets.findIndex(({ id }) => id === record.marketId)]!;
+    const index = world.markets.findIndex(({ id }) => id === record.marketId);
+    const live = state.markets[index]!;
     const emit = (what: string, values: unknown[]) => logs.push(event(CURVE_BOOK, world.curveBook, what, values));
     const stale = record.seq <= live.seq || (record.kind !== 'full' && record.baseSeq !== live.seq);
     if (stale) {
@@ -264,11 +264,16 @@ function curveBook({ world, state, at, from, logs }: Machine, data: Hex): void {
     require(record.kind === 'full' || at.timestampSec < live.deadlineSec, 'CurveExpired');
     const ttlSec = record.deadlineSec - at.timestampSec;
     require(ttlSec >= 1 && ttlSec <= 60, 'DeadlineOutOfRange');
-    goLive(live, record, emit);
+    goLive(world.markets[index]!, live, record, emit);
   }
 }
 
-function goLive(live: MarketState, record: PostRecord, emit: (name: string, values: unknown[]) => void): void {
+function goLive(
+  market: Market,
+  live: MarketState,
+  record: PostRecord,
+  emit: (name: string, values: unknown[]) => void,
+): void {
   const { marketId, seq, deadlineSec } = record;
   if (record.kind === 'touch') {
     emit('CurveTouched', [marketId, seq, live.seq, deadlineSec]);
@@ -277,9 +282,21 @@ function goLive(live: MarketState, record: PostRecord, emit: (name: string, valu
   }
   const askWords = record.kind === 'full' ? [...record.askWords] : amended(live.askWords, record.askChanges);
   const bidWords = record.kind === 'full' ? [...record.bidWords] : amended(live.bidWords, record.bidChanges);
-  const [snapAsk, snapBid] = [record.snapAskUnits % SNAP_MODULUS, record.snapBidUnits % SNAP_MODULUS];
+  const asks = decodeSide(market, 'ask', askWords);
+  const snapAsk = entered(asks, record.exactAskKnots, live.cumAsk, record.snapAskUnits);
+  const bids = decodeSide(market, 'bid', bidWords);
+  const snapBid = entered(bids, record.exactBidKnots, live.cumBid, record.snapBidUnits);
   Object.assign(live, { seq, deadlineSec, snapAsk, snapBid, askWords, bidWords });
   emit('CurvePosted', [marketId, seq, deadlineSec, snapAsk, snapBid, wordsHash(askWords, bidWords)]);
+}
+
+/** The volume that consumption counts from: such that what was taken since the cut ends where a segment does, beyond the exact ones. */
+function entered(segments: readonly Segment[], exact: number, cum: bigint, named: bigint): bigint {
+  const taken = consumedUnits(cum, named);
+  let end = 0n;
+  const at = segments.findIndex(({ lengthUnits }) => (end += lengthUnits) >= taken);
+  const stays = taken === 0n || at === -1 || at < exact;
+  return BigInt.asUintN(92, stays ? named : cum - end);
 }
 
 function amended(before: readonly bigint[], changes: WordChanges): bigint[] {

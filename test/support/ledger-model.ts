@@ -54,6 +54,16 @@ export interface Standing {
   fills: Fill[];
   /** Filled base units, by order. */
   filled: Map<number, bigint>;
+  /** By book and side; a touch has the book of the curve that it prolongs. */
+  curves: Map<MarketSnapshot, Record<Side, CurveSide>>;
+}
+
+/** What the fills of one side of a curve and of its touches did together. */
+interface CurveSide {
+  gainUnits: bigint;
+  legs: bigint;
+  /** By how much the first fill found the side consumed beyond what had been taken since the cut. */
+  raisedUnits: bigint | null;
 }
 
 const SATURATED = 2n ** 128n - 1n;
@@ -131,6 +141,7 @@ export function standingAfter(world: ModelWorld, facts: readonly Fact[]): Standi
     claims: new Map(),
     fills: [],
     filled: new Map(),
+    curves: new Map(),
   };
   const explained = new Set(facts.filter(({ name }) => name !== 'Transfer').map(({ txHash }) => txHash));
   const requests: { key: string; units: bigint; block: number }[] = [];
@@ -191,6 +202,7 @@ function bookFill(world: ModelWorld, standing: Standing, args: Record<string, un
   const snapshot = world.snapshots.get(`${market.index}:${curveSeq}`);
   if (snapshot === undefined) throw new Error(`no curve ${market.index}:${curveSeq}`);
   const orders = leftBefore(standing, market, snapshot, side, curveSeq);
+  const curve = enter(standing, market, snapshot, side, args['consumedBefore'] as bigint);
   const sign = side === 'ask' ? 1n : -1n;
   const parts: Part[] = [];
   let [need, legsQuote] = [baseUnits, 0n];
@@ -201,6 +213,7 @@ function bookFill(world: ModelWorld, standing: Standing, args: Record<string, un
       const price = level[0]!.priceTicks;
       const quote = (price * market.tickLotUnits * units) / market.lotUnits;
       legsQuote += quote;
+      curve.legs += 1n;
       add(standing.balances, `${maker}:${market.base.address}`, -sign * units);
       add(standing.balances, `${maker}:${market.quote.address}`, sign * quote);
       let rest = units;
@@ -214,10 +227,36 @@ function bookFill(world: ModelWorld, standing: Standing, args: Record<string, un
   }
   if (need !== 0n) throw new Error(`no order explains ${need} units of fill ${fillSeq}`);
   add(standing.balances, `${world.operator}:${market.quote.address}`, sign * (quoteUnits - legsQuote));
+  curve.gainUnits += sign * (quoteUnits - legsQuote);
+  // Buyers never cost the operator anything over a curve, sellers less than a unit per leg.
+  if (curve.gainUnits < (side === 'ask' ? 0n : 1n - curve.legs)) {
+    throw new Error(`the ${curve.legs} legs up to fill ${fillSeq} cost the operator ${-curve.gainUnits} units`);
+  }
   const feeToken = side === 'ask' ? market.base.address : market.quote.address;
   add(standing.balances, `${String(args['taker'])}:${feeToken}`, fee);
   for (const { oid, units } of parts) standing.filled.set(oid, (standing.filled.get(oid) ?? 0n) + units);
   standing.fills.push({ market: market.index, side, curveSeq, fillSeq, parts });
+}
+
+/** A fill finds consumed what was taken since the cut, and the same raise as the fills of the curve before it. */
+function enter(
+  { fills, curves }: Standing,
+  market: Market,
+  snapshot: MarketSnapshot,
+  side: Side,
+  consumedBefore: bigint,
+): CurveSide {
+  const none = (): CurveSide => ({ gainUnits: 0n, legs: 0n, raisedUnits: null });
+  const sides = curves.get(snapshot) ?? { ask: none(), bid: none() };
+  curves.set(snapshot, sides);
+  const since = fills.filter(
+    (fill) => fill.market === market.index && fill.side === side && fill.fillSeq > snapshot.fillSeq,
+  );
+  const raised = consumedBefore - sumOf(since.flatMap(({ parts }) => parts));
+  const curve = sides[side];
+  if (raised < 0n || raised !== (curve.raisedUnits ?? raised)) throw new Error(`a curve is raised by ${raised} units`);
+  curve.raisedUnits = raised;
+  return curve;
 }
 
 interface Left {

@@ -231,6 +231,9 @@ export async function startHistory(db: Db, chain: HistoryChain): Promise<History
       const sum = [...model.balances].reduce((all, [key, units]) => (key.endsWith(token) ? all + units : all), 0n);
       expect(sum, `vault of ${token}`).to.equal(held);
     }
+    const sides = [...model.curves.values()].flatMap(({ ask, bid }) => [ask, bid]);
+    const raised = sides.filter(({ raisedUnits }) => (raisedUnits ?? 0n) > 0n).length;
+    history.seen.set('raised', Math.max(history.seen.get('raised') ?? 0, raised));
     history.seen.set('fills', Math.max(history.seen.get('fills') ?? 0, model.fills.length));
   }
 

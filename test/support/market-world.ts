@@ -1,12 +1,17 @@
 import {
   attributeFill,
   consumptionMismatchUnits,
+  NO_GAINS,
+  NOTHING_RAISED,
   openSide,
   orderFillsOf,
+  type RaisedUnits,
+  type SideGains,
   type SideState,
 } from '../../core/attribution.js';
 import { createBook, type Book } from '../../core/book.js';
 import { buildCurve } from '../../core/curve/build.js';
+import { raisedConsumption } from '../../core/curve/carry.js';
 import { consumedUnits, depthUnits, trade, type Consumed, type TradeMode } from '../../core/curve/walk.js';
 import { executablePublication, trimToInventory, worstPayments, type ExposureMarket } from '../../core/exposure.js';
 import { snapshotHash, snapshotOf, snapshotSide } from '../../core/snapshot.js';
@@ -36,6 +41,12 @@ export interface WorldPublication {
   snapshot: MarketSnapshot;
   asks: Segment[];
   bids: Segment[];
+  exactAskKnots: number;
+  exactBidKnots: number;
+  /** The post that a touch goes back to; its own number otherwise. */
+  postedSeq: number;
+  /** What its landing added to the consumption of each side; a touch has what its post raised. */
+  raised: RaisedUnits;
 }
 
 export interface WorldFill {
@@ -72,10 +83,14 @@ export type WorldStep =
   | { kind: 'cancel'; pick: number }
   | { kind: 'publish'; mask: number }
   | { kind: 'land'; market: number; pick: number }
+  /** Prolongs the live curve, so that what was prepared before and has not landed never will. */
+  | { kind: 'touch'; market: number }
   | { kind: 'expire'; market: number; pick: number }
   | { kind: 'swap'; market: number; mode: TradeMode; permille: bigint }
   /** Takes the live curve up to the end of its first `orders` orders, all of it if there are fewer. */
   | { kind: 'take'; market: number; side: Side; orders: number }
+  /** Takes so many base units of the live curve, or what is left of it. */
+  | { kind: 'takeUnits'; market: number; side: Side; units: bigint }
   | { kind: 'scan' }
   | { kind: 'withdraw'; maker: number; base: boolean; permille: bigint };
 
@@ -87,15 +102,41 @@ export interface World {
   attributed: AttributedWorldFill[];
   balances: Map<string, bigint>;
   /** How often each situation came up, so that a test can tell that it tested something. */
-  seen: { late: number; trimmed: number; older: number; withdrawn: number };
+  seen: { late: number; trimmed: number; older: number; withdrawn: number; raised: number };
+}
+
+export interface WorldOptions {
+  /** Whether landing curves follow the carry rule. */
+  raises?: boolean;
+  /** What each maker has of each token at the beginning. */
+  baseUnits?: bigint;
+  quoteUnits?: bigint;
 }
 
 const MID_TICKS = 100n;
+
+/** What the fills of each side of each curve, those of its touches included, brought the operator together. */
+export function gainsByCurve({ publications, attributed }: World): (SideGains & { side: Side; curve: string })[] {
+  const curves = new Map<string, SideGains & { side: Side; curve: string }>();
+  const posted = new Map(publications.map(({ market, seq, postedSeq }) => [`${market}:${seq}`, postedSeq]));
+  for (const { fill, decomposition } of attributed) {
+    const curve = `${fill.market}:${posted.get(`${fill.market}:${fill.curveSeq}`)}:${fill.side}`;
+    const { gainUnits, legs } = curves.get(curve) ?? NO_GAINS;
+    curves.set(curve, {
+      curve,
+      side: fill.side,
+      gainUnits: gainUnits + decomposition.operatorGainUnits,
+      legs: legs + decomposition.legs.length,
+    });
+  }
+  return [...curves.values()];
+}
 
 export const createWorld = (
   markets: readonly Market[],
   makers: readonly Address[],
   check: (ok: boolean, what: string) => void,
+  { raises = true, baseUnits = 400n, quoteUnits = 4_000n }: WorldOptions = {},
 ): World => {
   const book: Book = createBook(markets);
   const rows: OrderLogRow[] = [];
@@ -105,7 +146,7 @@ export const createWorld = (
   const balances = new Map<string, bigint>();
   const reserved = new Map<string, bigint>();
   const states = new Map<string, SideState>();
-  const seen = { late: 0, trimmed: 0, older: 0, withdrawn: 0 };
+  const seen = { late: 0, trimmed: 0, older: 0, withdrawn: 0, raised: 0 };
   let generation = 0;
   const chain = markets.map((): ChainMarket => {
     const zero = { askVolumeUnits: 0n, bidVolumeUnits: 0n, fillSeq: 0, liveSeq: 0 };
@@ -115,8 +156,8 @@ export const createWorld = (
   const balanceOf = (maker: Address, token: Address): bigint => balances.get(key(maker, token)) ?? 0n;
   for (const maker of makers) {
     for (const { base, quote } of markets) {
-      balances.set(key(maker, base.address), 400n);
-      balances.set(key(maker, quote.address), 4_000n);
+      balances.set(key(maker, base.address), baseUnits);
+      balances.set(key(maker, quote.address), quoteUnits);
     }
   }
 
@@ -198,7 +239,7 @@ export const createWorld = (
       const seq = publications.filter((one) => one.market === market.index).length + 1;
       const refolded = snapshotOf(book, market, chain[market.index]!.scanned, trims);
       check(snapshotHash(refolded) === snapshotHash(snapshot), 'trims reproduce the snapshot');
-      const { asks, bids } = buildCurve(market, snapshot, { maxKnots: 7 });
+      const { asks, bids, exactAskKnots, exactBidKnots } = buildCurve(market, snapshot, { maxKnots: 7 });
       publications.push({
         market: market.index,
         seq,
@@ -208,6 +249,10 @@ export const createWorld = (
         snapshot,
         asks,
         bids,
+        exactAskKnots,
+        exactBidKnots,
+        postedSeq: seq,
+        raised: NOTHING_RAISED,
       });
       if (trims.length > 0) seen.trimmed += 1;
       seen.older = Math.max(seen.older, exposures[market.index]!.older.length);
@@ -220,14 +265,40 @@ export const createWorld = (
     return ahead[pick % Math.max(1, ahead.length)];
   };
 
+  /** The contract raises what was taken since the cut to the end of a segment. */
+  const land = (publication: WorldPublication): void => {
+    const { market, snapshot, asks, bids, exactAskKnots, exactBidKnots } = publication;
+    const on = chain[market]!;
+    on.liveSeq = publication.seq;
+    if (!raises) return;
+    const raise = (segments: readonly Segment[], exact: number, taken: bigint): bigint =>
+      raisedConsumption(segments, exact, taken) - taken;
+    publication.raised = {
+      ask: raise(asks, exactAskKnots, consumedUnits(on.askVolumeUnits, snapshot.askVolumeUnits)),
+      bid: raise(bids, exactBidKnots, consumedUnits(on.bidVolumeUnits, snapshot.bidVolumeUnits)),
+    };
+    if (publication.raised.ask + publication.raised.bid > 0n) seen.raised += 1;
+  };
+
+  const touch = (index: number): void => {
+    const met = meet(index);
+    if (met === null) return;
+    const seq = publications.filter((one) => one.market === index).length + 1;
+    publications.push({ ...met.live, seq, cut: met.live.cut });
+    chain[index]!.liveSeq = seq;
+  };
+
   /** The curve that a taker meets now, and what of it is taken already. */
   const meet = (index: number): { live: WorldPublication; consumed: Consumed } | null => {
     const on = chain[index]!;
     const live = publications.find((one) => one.market === index && one.seq === on.liveSeq);
     if (live === undefined || on.expired.has(live.seq)) return null;
-    const { askVolumeUnits, bidVolumeUnits } = live.snapshot;
-    const askUnits = consumedUnits(on.askVolumeUnits, askVolumeUnits);
-    return { live, consumed: { askUnits, bidUnits: consumedUnits(on.bidVolumeUnits, bidVolumeUnits) } };
+    const { snapshot, raised } = live;
+    const askUnits = consumedUnits(on.askVolumeUnits, snapshot.askVolumeUnits - raised.ask);
+    return {
+      live,
+      consumed: { askUnits, bidUnits: consumedUnits(on.bidVolumeUnits, snapshot.bidVolumeUnits - raised.bid) },
+    };
   };
 
   const take = ({ market: index, side, orders }: Extract<WorldStep, { kind: 'take' }>): void => {
@@ -239,6 +310,16 @@ export const createWorld = (
     const units = first.reduce((sum, { sizeLots }) => sum + sizeLots * markets[index]!.lotUnits, -before);
     const depth = depthUnits(side === 'ask' ? live.asks : live.bids) - before;
     fill(index, side === 'ask' ? 'buyExactOut' : 'sellExactIn', units < depth ? units : depth);
+  };
+
+  const takeUnits = ({ market: index, side, units }: Extract<WorldStep, { kind: 'takeUnits' }>): void => {
+    const met = meet(index);
+    if (met === null) return;
+    const left =
+      side === 'ask'
+        ? depthUnits(met.live.asks) - met.consumed.askUnits
+        : depthUnits(met.live.bids) - met.consumed.bidUnits;
+    fill(index, side === 'ask' ? 'buyExactOut' : 'sellExactIn', units < left ? units : left);
   };
 
   const swap = ({ market: index, mode, permille }: Extract<WorldStep, { kind: 'swap' }>): void => {
@@ -282,7 +363,7 @@ export const createWorld = (
     const name = `${fill.market}:${fill.curveSeq}:${fill.side}`;
     const known = states.get(name);
     if (known !== undefined) return known;
-    const { snapshot } = publications.find((one) => one.market === fill.market && one.seq === fill.curveSeq)!;
+    const { snapshot, raised } = publications.find((one) => one.market === fill.market && one.seq === fill.curveSeq)!;
     const late = attributed.filter(
       (one) =>
         one.fill.market === fill.market && one.fill.fillSeq > snapshot.fillSeq && one.fill.curveSeq < fill.curveSeq,
@@ -293,6 +374,7 @@ export const createWorld = (
       snapshot,
       fill.side,
       late.flatMap((one) => one.orderFills),
+      raised[fill.side],
     );
   };
 
@@ -362,8 +444,10 @@ export const createWorld = (
     } else if (one.kind === 'publish') publish(one.mask);
     else if (one.kind === 'land') {
       const publication = pickPublication(one.market, one.pick);
-      if (publication !== undefined) chain[one.market]!.liveSeq = publication.seq;
-    } else if (one.kind === 'expire') {
+      if (publication !== undefined) land(publication);
+    } else if (one.kind === 'touch') touch(one.market);
+    else if (one.kind === 'takeUnits') takeUnits(one);
+    else if (one.kind === 'expire') {
       const mine = publications.filter(({ market }) => market === one.market);
       const publication = mine[one.pick % Math.max(1, mine.length)];
       if (publication !== undefined) chain[one.market]!.expired.add(publication.seq);
