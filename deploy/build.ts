@@ -22,6 +22,8 @@ export interface BuiltContract {
   abi: InterfaceAbi;
   interface: Interface;
   bytecode: string;
+  /** Runtime code, with zeros where immutables go. */
+  runtime: string;
   immutables: Immutable[];
 }
 
@@ -54,6 +56,7 @@ interface Artifact {
   sourceName: string;
   abi: InterfaceAbi;
   bytecode: string;
+  deployedBytecode: string;
   immutableReferences?: Record<string, { start: number; length: number }[]>;
   buildInfoId: string;
   inputSourceName: string;
@@ -101,14 +104,23 @@ export function readBuild({ artifacts, cache, sources }: BuildPlace = PROJECT): 
   };
   return {
     contract: memo((name) => {
-      const { contractName, sourceName, abi, bytecode, immutableReferences = {}, buildInfoId } = artifact(name);
+      const { contractName, sourceName, abi, bytecode, deployedBytecode, buildInfoId, ...rest } = artifact(name);
+      const { immutableReferences = {} } = rest;
       const ids = Object.keys(immutableReferences);
       const names = ids.length === 0 ? new Map<string, string>() : variableNames(astOf(buildInfoId), new Set(ids));
       const immutables = ids.map((id) => ({
         name: names.get(id) ?? `#${id}`,
         offsets: (immutableReferences[id] ?? []).map(({ start }) => start),
       }));
-      return { name: contractName, source: sourceName, abi, interface: new Interface(abi), bytecode, immutables };
+      return {
+        name: contractName,
+        source: sourceName,
+        abi,
+        interface: new Interface(abi),
+        bytecode,
+        runtime: deployedBytecode,
+        immutables,
+      };
     }),
     compilation: (name) => {
       const { buildInfoId, inputSourceName } = artifact(name);

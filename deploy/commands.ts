@@ -103,7 +103,9 @@ export async function statusCommand(context: Context): Promise<DeploymentRecord>
     log(`${name} runs ${contract} of ${commit} at ${address}, code hash ${codeHash}`);
   }
   for (const [name, proposed] of Object.entries(record.proposed)) {
-    log(`${name}: ${proposed.address} is proposed and waits for the owner`);
+    for (const { address, commit, codeHash } of proposed) {
+      log(`${name}: ${address} of ${commit}, code hash ${codeHash}, is proposed and waits for the owner`);
+    }
   }
   for (const line of stateLines(await readState(provider, addressesOf(record), record.deploymentBlock), record))
     log(line);

@@ -82,7 +82,8 @@ async function assertCode(
 async function adoptProposed({ provider, log }: Context, record: DeploymentRecord, name: ProxyName): Promise<boolean> {
   const live = await implementationOf(provider, record.contracts[name]);
   const earlier = record.previous[name] ?? [];
-  const known = [record.implementations[name], record.proposed[name], ...earlier].find((one) => one?.address === live);
+  const proposed = record.proposed[name] ?? [];
+  const known = [record.implementations[name], ...proposed, ...earlier].find((one) => one.address === live);
   if (known === undefined) {
     throw new DeployError('CODE_MISMATCH', `${name} runs ${live}, which is not in the record of the deployment`);
   }
@@ -90,7 +91,10 @@ async function adoptProposed({ provider, log }: Context, record: DeploymentRecor
   if (known === record.implementations[name]) return false;
   (record.previous[name] ??= []).push(record.implementations[name]);
   record.implementations[name] = known;
-  if (record.proposed[name]?.address === live) delete record.proposed[name];
+  // The others stay: the owner may still carry them out.
+  const waiting = proposed.filter(({ address }) => address !== live);
+  if (waiting.length === 0) delete record.proposed[name];
+  else record.proposed[name] = waiting;
   log(`${name} runs ${known.contract} ${live} now`);
   return true;
 }

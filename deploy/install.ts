@@ -21,10 +21,16 @@ export async function deployDryRun(context: Context, config: DeployConfig): Prom
   const deployer = getAddress(await signer.getAddress());
   const firstNonce = await provider.getTransactionCount(deployer);
   const { permit2, withdrawDelaySec } = config;
-  const plan = planDeployment(files.readPending() ?? { deployer, firstNonce, permit2, withdrawDelaySec });
+  const earlier = files.readPending();
+  const goesOn = earlier !== null && (await anythingDeployed(context, earlier));
+  const plan = planDeployment(goesOn ? earlier : { deployer, firstNonce, permit2, withdrawDelaySec });
+  log(`deployed by ${plan.deployer}, from nonce ${plan.steps[0]?.nonce} on`);
   for (const { name, source, address, nonce, initCode } of plan.steps) {
     const done = (await provider.getCode(address)) !== '0x';
-    const what = `${name} ${address}: ${source}, nonce ${nonce}, ${(initCode.length - 2) / 2} bytes`;
+    const { immutables, runtime } = context.build.contract(source);
+    // A proxy's constructor calls its implementation, which is not there yet; without immutables its code is known all the same.
+    const code = immutables.length === 0 ? runtime : await codeOf(context, source, initCode, address);
+    const what = `${name} ${address}: ${source}, nonce ${nonce}, code hash ${keccak256(code)}, ${(code.length - 2) / 2} bytes`;
     log(done ? `${what} (there already)` : what);
   }
   return plan;

@@ -9,9 +9,21 @@ import { DeployError } from './errors.js';
  * keystore asks its password. Throws `NO_KEY` when there is neither, or when it is no key.
  */
 export async function keySigner(provider: Provider, fromEnvironment: string | null): Promise<Signer> {
-  const key = fromEnvironment ?? (await fromKeystore(KEY_VARIABLE));
-  if (!/^(0x)?[0-9a-fA-F]{64}$/.test(key)) throw new DeployError('NO_KEY', `${KEY_VARIABLE} is no 32-byte hex key`);
-  return new Wallet(key.startsWith('0x') ? key : `0x${key}`, provider);
+  return walletOf(fromEnvironment ?? (await fromKeystore(KEY_VARIABLE))).connect(provider);
+}
+
+/** The account that a key signs for. Throws `NO_KEY` when it is no key. */
+export function accountOfKey(key: string): string {
+  return walletOf(key).address;
+}
+
+function walletOf(key: string): Wallet {
+  try {
+    if (/^(0x)?[0-9a-fA-F]{64}$/.test(key)) return new Wallet(key.startsWith('0x') ? key : `0x${key}`);
+  } catch {
+    // Zero, or beyond the order of the curve. The error of the library would show it.
+  }
+  throw new DeployError('NO_KEY', `${KEY_VARIABLE} is no private key: 32 bytes in hex`);
 }
 
 /** Stands for an account whose key is not at hand; it can look but not send. */

@@ -2,6 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { ZeroAddress, getAddress, isAddress } from 'ethers';
+import type { Signer } from 'ethers';
 import { proposalOf } from './actions.js';
 import type { Action } from './actions.js';
 import { readBuild } from './build.js';
@@ -12,14 +13,16 @@ import { createContext, currentRecord } from './context.js';
 import type { Context } from './context.js';
 import { PROXY_NAMES, ownershipOf } from './contracts.js';
 import type { ProxyName } from './contracts.js';
-import { RPC_VARIABLE, readEnvironment } from './environment.js';
+import { KEY_VARIABLE, RPC_VARIABLE, readEnvironment } from './environment.js';
+import type { DeployEnvironment } from './environment.js';
 import { DeployError } from './errors.js';
 import { deployCommand, deployDryRun } from './install.js';
-import { explorerKey, keySigner, onlooker } from './keys.js';
+import { accountOfKey, explorerKey, keySigner, onlooker } from './keys.js';
 import { COMMANDS, HELP, readDeployLine } from './options.js';
 import type { DeployLine } from './options.js';
 import { reasonOf } from './reasons.js';
 import { deploymentFiles, writeJson } from './record.js';
+import type { DeploymentRecord } from './record.js';
 import { rollbackCommand } from './rollback.js';
 import { connect } from './transactions.js';
 import { upgradeCommand } from './upgrade.js';
@@ -45,11 +48,40 @@ async function run(line: DeployLine): Promise<void> {
     const recorded = deploymentFiles(folder, Number(chainId)).read();
     const signer = needsKey(line)
       ? await keySigner(provider, environment.privateKey)
-      : onlooker(provider, line.options.from ?? recorded?.deployer ?? ZeroAddress);
+      : onlooker(provider, viewpoint(line, environment, recorded));
+    await assertFrom(line, signer);
     const options = { provider, signer, build: readBuild(), folder, commit: sourceCommit(), log: print };
     await runOn(await createContext(options), line, rpcUrl);
   } finally {
     provider.destroy();
+  }
+}
+
+/**
+ * Whose view a command takes that needs no key. Addresses and code hashes follow from the account that deploys, so a dry run of what deploys
+ * must know it. Throws `BAD_ARGUMENT`.
+ */
+function viewpoint(
+  { command, options }: DeployLine,
+  { privateKey }: DeployEnvironment,
+  recorded: DeploymentRecord | null,
+): string {
+  if (options.from !== undefined) return addressOf(options.from, '--from');
+  if (command !== 'deploy' && command !== 'upgrade') return recorded?.deployer ?? ZeroAddress;
+  if (privateKey !== null) return accountOfKey(privateKey);
+  throw new DeployError(
+    'BAD_ARGUMENT',
+    `name the account that will deploy with --from, or its key with ${KEY_VARIABLE}: addresses and code hashes follow from it`,
+  );
+}
+
+/** Throws `BAD_ARGUMENT` when a key is at hand and --from names another account than the key's. */
+async function assertFrom(line: DeployLine, signer: Signer): Promise<void> {
+  const { from } = line.options;
+  if (from === undefined || !needsKey(line)) return;
+  const account = await signer.getAddress();
+  if (addressOf(from, '--from') !== account) {
+    throw new DeployError('BAD_ARGUMENT', `--from ${from} is not the account of the key, which is ${account}`);
   }
 }
 

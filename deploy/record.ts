@@ -57,12 +57,27 @@ const recordSchema = z.strictObject({
   codeHashes: z.record(z.string(), z.string()),
   /** Of the same, ABI-encoded. */
   constructorArgs: z.record(z.string(), z.string()),
-  /** Deployed, and proposed to the owner, who has not upgraded yet. */
-  proposed: z.partialRecord(z.enum(['custodian', 'curveBook', 'entrypoint']), implementationSchema).default({}),
+  /** Deployed, and proposed to the owner, who may still upgrade to any of them; oldest first. A record may hold a single one instead. */
+  proposed: z
+    .partialRecord(
+      z.enum(['custodian', 'curveBook', 'entrypoint']),
+      z.union([z.array(implementationSchema), implementationSchema.transform((one) => [one])]),
+    )
+    .default({}),
 });
 
 export type ImplementationRecord = z.output<typeof implementationSchema>;
 export type DeploymentRecord = z.output<typeof recordSchema>;
+
+/** Notes that the owner was asked to upgrade to `implementation`; what it was asked before stays. */
+export function addProposal(
+  record: DeploymentRecord,
+  name: keyof DeploymentRecord['implementations'],
+  implementation: ImplementationRecord,
+): void {
+  const others = (record.proposed[name] ?? []).filter(({ address }) => address !== implementation.address);
+  record.proposed[name] = [...others, implementation];
+}
 
 const pendingSchema = z.strictObject({
   deployer: z.string(),

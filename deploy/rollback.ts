@@ -6,6 +6,7 @@ import { currentRecord } from './context.js';
 import type { Context, Mode } from './context.js';
 import type { ProxyName } from './contracts.js';
 import { DeployError } from './errors.js';
+import { addProposal } from './record.js';
 import { assertLayoutSafe, rehearse, upgradeAction } from './upgrade.js';
 
 /**
@@ -39,7 +40,7 @@ export async function rollbackCommand(context: Context, only: readonly ProxyName
     log(`${name}: back to ${target.contract} of ${target.commit}`);
     log(`  ${action.summary}`);
     actions.push(action);
-    record.proposed[name] = target;
+    addProposal(record, name, target);
   }
   if (mode === 'dry-run') return actions;
   if (mode === 'send') await assertOwner(actions, signer);

@@ -15,6 +15,7 @@ import type { Addresses, ProxyName } from './contracts.js';
 import { DeployError } from './errors.js';
 import { upgradesCore } from './upgrades-core.js';
 import { reasonOf } from './reasons.js';
+import { addProposal } from './record.js';
 import type { DeploymentRecord, ImplementationRecord } from './record.js';
 import { mined } from './transactions.js';
 
@@ -72,7 +73,7 @@ export async function upgradeCommand(
   if (mode === 'send') await assertOwner(actions, signer);
   for (const plan of plans) {
     plan.deployed ??= await deployImplementation(context, plan);
-    record.proposed[plan.name] = plan.deployed;
+    addProposal(record, plan.name, plan.deployed);
     files.writeLayouts({ ...files.readLayouts(), [plan.address]: context.build.layout(plan.contract) });
     files.write(record);
     await rehearse(context, await upgradeAction(context, record, plan));
@@ -104,8 +105,8 @@ async function planUpgrade(
   build.assertUpgradeSafe(contract);
   // What was deployed for an earlier proposal, or is an earlier version, serves as it is.
   let deployed: ImplementationRecord | null = null;
-  for (const one of [...(record.previous[name] ?? []), record.proposed[name]]) {
-    if (one !== undefined && keccak256(await codeIf(one.address)) === one.codeHash) deployed = one;
+  for (const one of [...(record.previous[name] ?? []), ...(record.proposed[name] ?? [])]) {
+    if (keccak256(await codeIf(one.address)) === one.codeHash) deployed = one;
   }
   const address = deployed?.address ?? getCreateAddress({ from: await signer.getAddress(), nonce });
   const code = await codeIf(address);

@@ -11,10 +11,11 @@ import * as Contracts from "./index.js";
 declare module "@nomicfoundation/hardhat-ethers/types" {
   interface HardhatEthersHelpers extends HardhatEthersHelpersBase {
   getContractFactory(name: 'CurveBook', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.CurveBook__factory>
+getContractFactory(name: 'Custodian', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.Custodian__factory>
 getContractFactory(name: 'Entrypoint', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.Entrypoint__factory>
 getContractFactory(name: 'OrderSettler', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.OrderSettler__factory>
 getContractFactory(name: 'PlatformProxy', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.PlatformProxy__factory>
-getContractFactory(name: 'Custodian', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.Custodian__factory>
+getContractFactory(name: 'ICurveBook', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.ICurveBook__factory>
 getContractFactory(name: 'ICurveLens', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.ICurveLens__factory>
 getContractFactory(name: 'ICustodian', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.ICustodian__factory>
 getContractFactory(name: 'IEntrypoint', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.IEntrypoint__factory>
@@ -33,13 +34,13 @@ getContractFactory(name: 'SandboxUsdcProxy', signerOrOptions?: ethers.Signer | F
 getContractFactory(name: 'SmartAccount', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.SmartAccount__factory>
 getContractFactory(name: 'CurveLens', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.CurveLens__factory>
 getContractFactory(name: 'PropAmmAdapter', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.PropAmmAdapter__factory>
-getContractFactory(name: 'ICurveBook', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.ICurveBook__factory>
 
   getContractAt(name: 'CurveBook', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.CurveBook>
+getContractAt(name: 'Custodian', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.Custodian>
 getContractAt(name: 'Entrypoint', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.Entrypoint>
 getContractAt(name: 'OrderSettler', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.OrderSettler>
 getContractAt(name: 'PlatformProxy', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.PlatformProxy>
-getContractAt(name: 'Custodian', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.Custodian>
+getContractAt(name: 'ICurveBook', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.ICurveBook>
 getContractAt(name: 'ICurveLens', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.ICurveLens>
 getContractAt(name: 'ICustodian', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.ICustodian>
 getContractAt(name: 'IEntrypoint', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.IEntrypoint>
@@ -58,13 +59,13 @@ getContractAt(name: 'SandboxUsdcProxy', address: string | ethers.Addressable, si
 getContractAt(name: 'SmartAccount', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.SmartAccount>
 getContractAt(name: 'CurveLens', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.CurveLens>
 getContractAt(name: 'PropAmmAdapter', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.PropAmmAdapter>
-getContractAt(name: 'ICurveBook', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.ICurveBook>
 
   deployContract(name: 'CurveBook', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveBook>
+deployContract(name: 'Custodian', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Custodian>
 deployContract(name: 'Entrypoint', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Entrypoint>
 deployContract(name: 'OrderSettler', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.OrderSettler>
 deployContract(name: 'PlatformProxy', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.PlatformProxy>
-deployContract(name: 'Custodian', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Custodian>
+deployContract(name: 'ICurveBook', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICurveBook>
 deployContract(name: 'ICurveLens', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICurveLens>
 deployContract(name: 'ICustodian', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICustodian>
 deployContract(name: 'IEntrypoint', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IEntrypoint>
@@ -83,13 +84,13 @@ deployContract(name: 'SandboxUsdcProxy', signerOrOptions?: ethers.Signer | Deplo
 deployContract(name: 'SmartAccount', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.SmartAccount>
 deployContract(name: 'CurveLens', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveLens>
 deployContract(name: 'PropAmmAdapter', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.PropAmmAdapter>
-deployContract(name: 'ICurveBook', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICurveBook>
 
   deployContract(name: 'CurveBook', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveBook>
+deployContract(name: 'Custodian', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Custodian>
 deployContract(name: 'Entrypoint', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Entrypoint>
 deployContract(name: 'OrderSettler', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.OrderSettler>
 deployContract(name: 'PlatformProxy', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.PlatformProxy>
-deployContract(name: 'Custodian', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Custodian>
+deployContract(name: 'ICurveBook', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICurveBook>
 deployContract(name: 'ICurveLens', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICurveLens>
 deployContract(name: 'ICustodian', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICustodian>
 deployContract(name: 'IEntrypoint', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IEntrypoint>
@@ -108,7 +109,6 @@ deployContract(name: 'SandboxUsdcProxy', args: any[], signerOrOptions?: ethers.S
 deployContract(name: 'SmartAccount', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.SmartAccount>
 deployContract(name: 'CurveLens', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveLens>
 deployContract(name: 'PropAmmAdapter', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.PropAmmAdapter>
-deployContract(name: 'ICurveBook', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICurveBook>
 
     // default types
     getContractFactory(

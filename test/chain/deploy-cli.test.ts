@@ -88,13 +88,23 @@ describe('npm run deploy', function () {
   it('wants a key only for what it sends, and finds none that is not there', async () => {
     const dry = await deploy('deploy', ['--dry-run', '--from', owner!.address], '');
     expect(dry).to.include({ code: 0, err: '' });
-    expect(dry.out).to.match(/adapter 0x\w{40}: PropAmmAdapter, nonce \d+, \d+ bytes/);
+    expect(dry.out).to.match(/adapter 0x\w{40}: PropAmmAdapter, nonce \d+, code hash 0x\w{64}, \d+ bytes/);
+    expect(await deploy('deploy', ['--dry-run'])).to.deep.equal(dry);
+    expect((await deploy('deploy', ['--dry-run'], '')).err).to.match(/^BAD_ARGUMENT: .*--from.*DEPLOY_PRIVATE_KEY/);
+    expect((await deploy('deploy', ['--from', maker!.address])).err).to.match(
+      /^BAD_ARGUMENT: --from .* is not the account/,
+    );
     const sent = await deploy('deploy', [], '');
     expect(sent.code).to.equal(1);
     expect(sent.err)
       .to.match(/^NO_KEY: /)
       .and.to.contain('npx hardhat keystore set DEPLOY_PRIVATE_KEY');
-    expect((await deploy('deploy', [], '0x12')).err).to.match(/^NO_KEY: /);
+    for (const key of ['0x12', `0x${'0'.repeat(64)}`, `0x${'f'.repeat(64)}`]) {
+      const refused = await deploy('deploy', [], key);
+      expect(refused.err)
+        .to.match(/^NO_KEY: DEPLOY_PRIVATE_KEY is no private key/)
+        .and.not.to.contain(key);
+    }
     expect(existsSync(join(folder, '8453.json'))).to.equal(false);
   });
 

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { ContractFactory } from 'ethers';
+import { ContractFactory, keccak256 } from 'ethers';
 import type { Signer } from 'ethers';
 import { proposalOf } from '../../deploy/actions.js';
 import type { Action } from '../../deploy/actions.js';
@@ -35,8 +35,13 @@ describe('deployment commands', function () {
     expect(existsSync(join(world.folder, '8453.json'))).to.equal(false);
     expect(existsSync(join(world.folder, '8453.pending.json'))).to.equal(false);
 
+    const foretold = world.printed();
     const record = await deployCommand(await world.context(), world.config());
     expect(record.contracts).to.include({ ...plan!.addresses, ...plan!.periphery });
+    for (const { name, address } of plan!.steps) {
+      const codeHash = keccak256(await world.chain.provider.getCode(address));
+      expect(foretold.find((line) => line.startsWith(`${name} ${address}: `))).to.contain(`code hash ${codeHash}`);
+    }
     expect(record.implementations.curveBook.address).to.equal(plan!.implementations.curveBook);
     expect(record.deploymentId).to.match(/^[0-9a-f]{16}$/);
     expect(record.commit).to.equal('test');

@@ -4,10 +4,12 @@ import type { Signer } from 'ethers';
 import type { Action } from '../../deploy/actions.js';
 import { readBuild } from '../../deploy/build.js';
 import type { Build } from '../../deploy/build.js';
-import { acceptCommand, configureCommand, transferCommand } from '../../deploy/commands.js';
+import { acceptCommand, configureCommand, statusCommand, transferCommand } from '../../deploy/commands.js';
+import { currentRecord } from '../../deploy/context.js';
 import { PROXIES, PROXY_NAMES, connectContracts, implementationOf } from '../../deploy/contracts.js';
 import type { Contracts, ProxyName } from '../../deploy/contracts.js';
 import { deployCommand } from '../../deploy/install.js';
+import { deploymentFiles } from '../../deploy/record.js';
 import { rollbackCommand } from '../../deploy/rollback.js';
 import { addressesOf, upgradeCommand } from '../../deploy/upgrade.js';
 import type { UpgradeOptions } from '../../deploy/upgrade.js';
@@ -220,6 +222,58 @@ describe('upgrades', function () {
     const { implementations } = world.record();
     const expected = [implementations.custodian.address, first[1], implementations.entrypoint.address];
     expect(await running(), 'only one of them went back').to.deep.equal(expected);
+  });
+
+  it('proposed one after the other may be carried out in any order', async () => {
+    const only: ProxyName[] = ['custodian'];
+    const propose = (custodian: string) => upgrade({ mode: 'propose', only, sources: { custodian }, calls: {} });
+    const carryOut = async ([action]: Action[]): Promise<void> =>
+      void (await (await signer(0).sendTransaction({ to: action!.to, data: action!.data })).wait());
+    const proposedNow = () => (world.record().proposed.custodian ?? []).map(({ address }) => address);
+    const [second, third] = [await propose('CustodianV2'), await propose('CustodianV3')];
+    const both = proposedNow();
+    expect(both).to.have.length(2);
+    await carryOut(second);
+    world.printed();
+    await statusCommand(await world.context());
+    expect(world.record().implementations.custodian.address).to.equal(both[0]);
+    expect(proposedNow(), 'the other one waits').to.deep.equal([both[1]]);
+    expect(world.printed().join('\n')).to.contain(`custodian: ${both[1]} of test, code hash 0x`);
+    await carryOut(third);
+    await statusCommand(await world.context());
+    expect(world.record().implementations.custodian).to.include({ contract: 'CustodianV3', address: both[1] });
+    expect(proposedNow()).to.deep.equal([]);
+  });
+
+  it('of a record from before with a single proposal are read', async () => {
+    await upgrade({ mode: 'propose', only: ['custodian'] });
+    const record = world.record();
+    const [one] = record.proposed.custodian!;
+    world.restoreFiles(
+      new Map([...world.saveFiles(), ['8453.json', JSON.stringify({ ...record, proposed: { custodian: one } })]]),
+    );
+    await currentRecord(await world.context());
+    expect(deploymentFiles(world.folder, 8453).read()!.proposed.custodian).to.deep.equal([one]);
+  });
+
+  it('say in a dry run of the account that signs just what it then deploys', async () => {
+    const by = 6;
+    world.printed();
+    await upgrade({ mode: 'dry-run' }, by);
+    const foretold = world.printed().filter((line) => /^ {2}(implementation|code hash) /.test(line));
+    await upgrade({ mode: 'propose' }, by);
+    const { proposed } = world.record();
+    for (const name of PROXY_NAMES) {
+      const { address, codeHash } = proposed[name]![0]!;
+      expect(
+        foretold.some((line) => line.endsWith(`-> ${address}`)),
+        name,
+      ).to.equal(true);
+      expect(
+        foretold.some((line) => line.endsWith(`-> ${codeHash}`)),
+        name,
+      ).to.equal(true);
+    }
   });
 
   for (const [contract, problem] of [
