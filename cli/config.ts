@@ -4,6 +4,7 @@ import type { SettlePace } from '../core/claims.js';
 import type { Address, Hex } from '../core/types.js';
 import { address, coin, integer, privateKey } from './fields.js';
 import { tokenListSchema } from '../server/swap/tokens.js';
+import { DEFAULT_MIN_ORDER_VALUES, OTHER_MIN_ORDER_VALUE } from '../core/min-order.js';
 import { readSwapConfig, swapManifest, swapSettings, type SwapConfig } from './swap-settings.js';
 
 /** What one process may do. On SQLite one process plays all of them. */
@@ -147,6 +148,26 @@ export const settingsSchema = z.object({
     .pipe(z.array(z.string().regex(/^[^=]+-[^=]+=\d+(\.\d{1,8})?$/, 'must be <BASE>-<QUOTE>=<price>')))
     .transform((items) => Object.fromEntries(items.map((item) => item.split('=') as [string, string])))
     .describe('mark prices of markets without a book and without a trade, as <BASE>-<QUOTE>=<price>,…'),
+  MIN_ORDER_VALUES: z
+    .string()
+    .default('')
+    .transform((list) => list.split(',').flatMap((item) => (item.trim() === '' ? [] : [item.trim()])))
+    .pipe(
+      z.array(
+        z.string().regex(/^[^=\s]+=\d{1,60}(\.\d{1,36})?$/, 'must be <BASE>-<QUOTE>=<amount> or <TOKEN>=<amount>'),
+      ),
+    )
+    .transform((items) => items.map((item) => item.split('=') as [string, string]))
+    .transform((values) => values.map(([name, value]) => [tokenName(name), value] as const))
+    .refine((values) => new Set(values.map(([name]) => name)).size === values.length, 'names one twice')
+    .transform((values) => Object.fromEntries(values))
+    .describe(
+      `least that an order must be worth, in its quote token, as <BASE>-<QUOTE>=<amount>,… or by quote token as <SYMBOL or address>=<amount>,…; 0 for none; others: ${Object.entries(
+        DEFAULT_MIN_ORDER_VALUES,
+      )
+        .map(([token, value]) => `${value} ${token}`)
+        .join(', ')}, ${OTHER_MIN_ORDER_VALUE} of any other token`,
+    ),
   FEE_CEILING_GWEI: coin(9, '50').describe('most that a keeper pays per gas, in gwei'),
   LOW_BALANCE_ETHER: coin(18, '0.01').describe('a signer below this balance is reported'),
   ...swapSettings,
@@ -211,6 +232,7 @@ export const NO_OPERATOR = 'OPERATOR_ADDRESS: required, the manifest names no ow
 export interface CommandConfig {
   DATABASE_URL: string;
   OPERATOR_FLOORS: Settings['OPERATOR_FLOORS'];
+  MIN_ORDER_VALUES: Settings['MIN_ORDER_VALUES'];
   manifest: Manifest;
   /** Empty when neither the settings nor the manifest name one. */
   rpcUrls: readonly string[];
@@ -224,6 +246,7 @@ const commandSchema = settingsSchema.pick({
   RPC_URL: true,
   OPERATOR_ADDRESS: true,
   OPERATOR_FLOORS: true,
+  MIN_ORDER_VALUES: true,
 });
 
 /** Reads what operator commands need, and judges nothing else. Throws `ConfigError` with all problems at once. */
@@ -232,8 +255,8 @@ export function loadCommandConfig(
   env: Readonly<Record<string, string | undefined>> = process.env,
 ): CommandConfig {
   const { settings, manifest } = readSettings(commandSchema, overrides, env);
-  const { DATABASE_URL, OPERATOR_FLOORS } = settings;
-  return { DATABASE_URL, OPERATOR_FLOORS, manifest, ...placesOf(settings, manifest) };
+  const { DATABASE_URL, OPERATOR_FLOORS, MIN_ORDER_VALUES } = settings;
+  return { DATABASE_URL, OPERATOR_FLOORS, MIN_ORDER_VALUES, manifest, ...placesOf(settings, manifest) };
 }
 
 /** Settings of `schema`, and the manifest that they name. Throws `ConfigError` with all problems at once. */

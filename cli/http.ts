@@ -60,6 +60,7 @@ export async function startHttp(
     failuresPerMinute: config.ORDER_FAILURES_PER_MINUTE,
     pollMs: FOLLOW_INTERVAL_MS,
     referencePrices: config.REFERENCE_PRICES,
+    minOrderUnits: shared.minOrderUnits,
   };
   const untimed = await createGateway({
     db,
@@ -155,6 +156,7 @@ function readDeps(
     capitalFlowStartBlock: config.manifest.deploymentBlock,
     markets: gateway.markets,
     book: gateway.book,
+    minOrderUnits: shared.minOrderUnits,
     feed: createFeed({
       book: gateway.book,
       lastActionMs: gateway.lastActionMs,

@@ -1,3 +1,4 @@
+import { createMinOrderUnits } from '../core/min-order.js';
 import type { Market } from '../core/types.js';
 import type { Loop } from '../keepers/loop.js';
 import { createRemoteStatus } from '../keepers/watcher/remote-status.js';
@@ -109,6 +110,7 @@ export async function startRoles(
       db,
       logger,
       markets,
+      minOrderUnits: createMinOrderUnits(config.MIN_ORDER_VALUES),
       writers,
       keepers: { signers: [], poster: null },
       watcherStatus,

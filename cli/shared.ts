@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import type { MinOrderUnits } from '../core/min-order.js';
 import type { Hex, Market } from '../core/types.js';
 import { createOutbox, type Outbox, type OutboxStatus } from '../keepers/chain/outbox.js';
 import { createRpcPool, type RpcPool } from '../keepers/chain/pool.js';
@@ -19,6 +20,7 @@ export interface Shared {
   db: Db;
   logger: Logger;
   markets: Market[];
+  minOrderUnits: MinOrderUnits;
   writers: Map<LogName, Writer>;
   keepers: KeeperFacts;
   watcherStatus(): WatcherStatus;

@@ -19,11 +19,22 @@ export interface Book {
   orderByCloid(maker: Address, cloid: string): OpenOrder | undefined;
   /** Oldest first. */
   openOrders(maker: Address): OpenOrder[];
-  /** All open orders of one side: best price first, then lower maker address, then lower oid. */
+  /** All open orders of one side, those that cross included: best price first, then lower maker address, then lower oid. */
   sideOrders(market: number, side: Side): OpenOrder[];
-  /** Best price first, at most `limit` levels. */
+  /** The orders that a crossing does not leave out: best price first, at most `limit` levels. The two sides never cross. */
   levels(market: number, side: Side, limit?: number): BookLevel[];
+  /** Best price of the same. */
   bestTicks(market: number, side: Side): bigint | null;
+  /**
+   * Best price at which an open order rests whose whole lots are worth at least `quoteUnits` at it, and that `counts`, if given. Whether it
+   * crosses does not matter.
+   */
+  bestTicksWorth(
+    market: number,
+    side: Side,
+    quoteUnits: bigint,
+    counts?: ((order: OpenOrder) => boolean) | null,
+  ): bigint | null;
   /**
    * What the maker's open orders could pay, per token address, over all markets: base units of its asks' remaining sizes and
    * quote units of its bids' remaining sizes at their prices, floored per order.

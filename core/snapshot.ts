@@ -1,5 +1,6 @@
 /** The exact book behind a curve: made from the open orders at a cut, written in one canonical text, hashed and compared. */
 import type { Book } from './book.js';
+import { crossingOf, type Crossing } from './book/crossing.js';
 import { remainingLots } from './book/side-book.js';
 import { keccak256 } from './hash.js';
 import type { Address, Hex, Market, MarketSnapshot, Side, SnapshotOrder, Trim } from './types.js';
@@ -13,7 +14,8 @@ export interface SnapshotProgress {
 
 /**
  * The snapshot of one market. `book` must include exactly the fills up to `progress`. Remaining sizes are floored to whole lots, then
- * lowered by the trims, never below zero; orders without a lot left, and those of excluded makers, are left out.
+ * lowered by the trims, never below zero; orders without a lot left, those of excluded makers, and those that a crossing leaves out, are
+ * not in it. It never crosses.
  */
 export function snapshotOf(
   book: Book,
@@ -22,14 +24,23 @@ export function snapshotOf(
   trims: readonly Trim[] = [],
   exclude: ReadonlySet<Address> = new Set(),
 ): MarketSnapshot {
-  const trimmedLots = trimsByOid(trims);
+  return uncrossSnapshot(trimSnapshot(candidateOf(book, market, progress, exclude), trims)).snapshot;
+}
+
+/** The same before trims and without a look at crossings. */
+export function candidateOf(
+  book: Book,
+  market: Market,
+  progress: SnapshotProgress,
+  exclude: ReadonlySet<Address> = new Set(),
+): MarketSnapshot {
   const side = (name: Side): SnapshotOrder[] =>
     book
       .sideOrders(market.index, name)
       .filter((order) => !exclude.has(order.maker))
       .map((order) => {
         const { oid, maker, priceTicks, cloid } = order;
-        const sizeLots = remainingLots(order, market.lotUnits) - (trimmedLots.get(oid) ?? 0n);
+        const sizeLots = remainingLots(order, market.lotUnits);
         return cloid === null ? { oid, maker, priceTicks, sizeLots } : { oid, maker, priceTicks, sizeLots, cloid };
       })
       .filter((order) => order.sizeLots > 0n);
@@ -37,19 +48,26 @@ export function snapshotOf(
   return { market: market.index, fillSeq, askVolumeUnits, bidVolumeUnits, asks: side('ask'), bids: side('bid') };
 }
 
-/** The snapshot with trims taken off, by the same rule as `snapshotOf`. */
-export function trimSnapshot(snapshot: MarketSnapshot, trims: readonly Trim[]): MarketSnapshot {
-  if (trims.length === 0) return snapshot;
-  const trimmedLots = trimsByOid(trims);
+/** A candidate with trims taken off, by the same rule as `snapshotOf`. */
+export function trimSnapshot(candidate: MarketSnapshot, trims: readonly Trim[]): MarketSnapshot {
+  if (trims.length === 0) return candidate;
+  const trimmedLots = new Map(trims.map((trim) => [trim.oid, trim.lots]));
   const trimmed = (orders: readonly SnapshotOrder[]): SnapshotOrder[] =>
     orders
       .map((order) => ({ ...order, sizeLots: order.sizeLots - (trimmedLots.get(order.oid) ?? 0n) }))
       .filter((order) => order.sizeLots > 0n);
-  return { ...snapshot, asks: trimmed(snapshot.asks), bids: trimmed(snapshot.bids) };
+  return { ...candidate, asks: trimmed(candidate.asks), bids: trimmed(candidate.bids) };
 }
 
-function trimsByOid(trims: readonly Trim[]): Map<number, bigint> {
-  return new Map(trims.map((trim) => [trim.oid, trim.lots]));
+/**
+ * The snapshot of a trimmed candidate, and what a crossing leaves out of it. It comes after the trims, so that what is not offered displaces
+ * nothing, and needs no further ones: leaving orders out only lowers what their makers can be made to pay.
+ */
+export function uncrossSnapshot(candidate: MarketSnapshot): { snapshot: MarketSnapshot; crossing: Crossing } {
+  const crossing = crossingOf(candidate.asks, candidate.bids);
+  const { asks, bids } = crossing;
+  if (asks === 0 && bids === 0) return { snapshot: candidate, crossing };
+  return { snapshot: { ...candidate, asks: candidate.asks.slice(asks), bids: candidate.bids.slice(bids) }, crossing };
 }
 
 /** The orders of one side. */

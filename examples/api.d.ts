@@ -824,6 +824,7 @@ export interface operations {
                         quote_token: string;
                         tick_size: string;
                         lot_size: string;
+                        min_order_value: string;
                     }[];
                 };
             };

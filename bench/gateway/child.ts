@@ -94,6 +94,7 @@ async function startGateway() {
     failuresPerMinute: 120,
     pollMs: 60_000,
     referencePrices: {},
+    minOrderUnits: () => 0n,
   };
   const gateway = await createGateway({
     db,

@@ -49,6 +49,7 @@ async function curvebookApp(): Promise<Koa> {
     failuresPerMinute: 1,
     pollMs: 60_000,
     referencePrices: {},
+    minOrderUnits: () => 0n,
   };
   const readiness = () => ({ ready: true, reason: null });
   const writer = await acquireWriter(db, 'order');
@@ -76,6 +77,7 @@ async function curvebookApp(): Promise<Koa> {
     capitalFlowStartBlock: 1,
     markets: gateway.markets,
     book: gateway.book,
+    minOrderUnits: () => 0n,
     feed: createFeed({ book: gateway.book, lastActionMs: gateway.lastActionMs, sessions, startedMs: clock() }),
     readiness,
     halt: () => null,

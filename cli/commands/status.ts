@@ -1,4 +1,5 @@
 import { formatUnits } from '../../core/amounts.js';
+import { unusedMinOrderValues } from '../../core/min-order.js';
 import { servedTokens, unusedFloors, type OperatorStanding } from '../../core/operator-row.js';
 import { judgeReadiness, CATCH_UP_BLOCKS } from '../../keepers/watcher/status.js';
 import { readHead } from '../../keepers/watcher/headers.js';
@@ -99,6 +100,7 @@ async function readStatus(q: Queryable, config: CommandConfig) {
         ? null
         : { address: operator, tokens: await readOperatorStandings(q, { operator, markets, floors }) },
     unusedFloors: unusedFloors(servedTokens(markets), floors),
+    unusedMinOrderValues: unusedMinOrderValues(markets, config.MIN_ORDER_VALUES),
     makers: { approved: approved.size, suspended: suspended.size },
     pendingWithdrawals: await countPendingClaims(q),
     unminedTransactions: unmined.length,
@@ -127,6 +129,9 @@ function describe(status: Awaited<ReturnType<typeof readStatus>>): string[] {
       ? ['operator: OPERATOR_ADDRESS names none']
       : status.operator.tokens.map(describeStanding)),
     ...status.unusedFloors.map((name) => `OPERATOR_FLOORS names ${name}, which no listed pair trades`),
+    ...status.unusedMinOrderValues.map(
+      (name) => `MIN_ORDER_VALUES names ${name}, which is no listed pair or quote token`,
+    ),
     `${status.makers.approved} makers approved, ${status.makers.suspended} suspended`,
     `${status.pendingWithdrawals} withdrawals wait, ${status.unminedTransactions} transactions unmined`,
     ...(lastReversal === null

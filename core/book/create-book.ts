@@ -1,5 +1,7 @@
 import type { Book } from '../book.js';
 import type { Address, Market, OpenOrder, OrderEffect, OrderFill, OrderLogRow, Side } from '../types.js';
+import { ceilDiv } from '../amounts.js';
+import { crossingOf, UNCROSSED, type Crossing, type RestingLots } from './crossing.js';
 import { createMakerOrders, type MakerOrders } from './maker-orders.js';
 import { createNonceSet, type NonceSet } from './nonces.js';
 import { createQuoting } from './quoting.js';
@@ -76,11 +78,18 @@ export function openedOrder(
   return { oid, maker, market, side, priceTicks, sizeLots, filledUnits: 0n, tif, cloid, placedMs: timeMs };
 }
 
+function* restingLots(orders: Iterable<OpenOrder>, lotUnits: bigint): Iterable<RestingLots> {
+  for (const order of orders) {
+    yield { oid: order.oid, priceTicks: order.priceTicks, sizeLots: remainingLots(order, lotUnits) };
+  }
+}
+
 function createFrom(markets: readonly Market[], seed: Seed): Book {
   const orders = new Map<number, OpenOrder>();
   const makers = new Map<Address, MakerOrders>();
   const sides = new Map<number, SideBook>();
   const quoting = createQuoting();
+  const crossings = new Map<number, { version: number; crossing: Crossing }>();
   const early = new Map(seed.early);
   const { nonces, schedules } = seed;
   const strays = { ...seed.strays };
@@ -93,6 +102,21 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
     return market;
   };
   const sideOf = (market: number, side: Side): SideBook | undefined => sides.get(sideKey(market, side));
+
+  /** A crossing stands for long, as a rule, and is found anew only when the book has changed. */
+  const crossingIn = (index: number): Crossing => {
+    const [asks, bids] = [sideOf(index, 'ask'), sideOf(index, 'bid')];
+    const [ask, bid] = [asks?.bestTicks(0) ?? null, bids?.bestTicks(0) ?? null];
+    if (ask === null || bid === null || ask > bid) return UNCROSSED;
+    const version = quoting.version(index);
+    const known = crossings.get(index);
+    if (known?.version === version) return known.crossing;
+    const { lotUnits } = marketOf(index);
+    const crossing = crossingOf(restingLots(asks!.inOrder(), lotUnits), restingLots(bids!.inOrder(), lotUnits));
+    crossings.set(index, { version, crossing });
+    return crossing;
+  };
+  const leftOut = (market: number, side: Side): number => crossingIn(market)[side === 'ask' ? 'asks' : 'bids'];
 
   const insert = (order: OpenOrder): void => {
     const market = marketOf(order.market);
@@ -193,8 +217,11 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
     orderByCloid: (maker, cloid) => makers.get(maker)?.byCloid(cloid),
     openOrders: (maker) => makers.get(maker)?.orders() ?? [],
     sideOrders: (market, side) => sideOf(market, side)?.orders() ?? [],
-    levels: (market, side, limit = Number.MAX_SAFE_INTEGER) => sideOf(market, side)?.levels(limit) ?? [],
-    bestTicks: (market, side) => sideOf(market, side)?.bestTicks() ?? null,
+    levels: (market, side, limit = Number.MAX_SAFE_INTEGER) =>
+      sideOf(market, side)?.levels(limit, leftOut(market, side)) ?? [],
+    bestTicks: (market, side) => sideOf(market, side)?.bestTicks(leftOut(market, side)) ?? null,
+    bestTicksWorth: (market, side, quoteUnits, counts = null) =>
+      sideOf(market, side)?.bestTicksWorth(ceilDiv(quoteUnits, marketOf(market).tickLotUnits), counts) ?? null,
     exposureUnits: (maker) => makers.get(maker)?.exposureUnits() ?? new Map<Address, bigint>(),
     exposureOf: (maker, token) => makers.get(maker)?.exposureOf(token) ?? 0n,
     openCount: (maker) => makers.get(maker)?.count() ?? 0,

@@ -1,3 +1,4 @@
+import { maxBig } from '../amounts.js';
 import type { BookLevel } from '../book.js';
 import type { OpenOrder, Side } from '../types.js';
 
@@ -9,8 +10,14 @@ export interface SideBook {
   remove(order: OpenOrder): void;
   /** Best price first, then lower maker address, then lower oid. */
   orders(): OpenOrder[];
-  levels(limit: number): BookLevel[];
-  bestTicks(): bigint | null;
+  /** The same, one by one. */
+  inOrder(): Iterable<OpenOrder>;
+  /** At most `limit` levels of what the best `skippedOrders` leave. */
+  levels(limit: number, skippedOrders: number): BookLevel[];
+  /** Best price of what the best `skippedOrders` leave. */
+  bestTicks(skippedOrders: number): bigint | null;
+  /** Best price at which an order rests that is worth at least so many ticks times lots, and that `counts`. */
+  bestTicksWorth(tickLots: bigint, counts: ((order: OpenOrder) => boolean) | null): bigint | null;
 }
 
 interface Level {
@@ -18,6 +25,8 @@ interface Level {
   lots: bigint;
   /** By maker address, then oid. */
   orders: OpenOrder[];
+  /** Lots of the largest order; null when it must be looked for. */
+  largestLots: bigint | null;
 }
 
 /** Lots of the remaining size, floored. */
@@ -68,23 +77,29 @@ export const createSideBook = (side: Side, lotUnits: bigint): SideBook => {
     const at = levelIndex(order.priceTicks);
     let level = levels[at];
     if (level?.priceTicks !== order.priceTicks) {
-      level = { priceTicks: order.priceTicks, lots: 0n, orders: [] };
+      level = { priceTicks: order.priceTicks, lots: 0n, orders: [], largestLots: 0n };
       levels.splice(at, 0, level);
     }
+    const lots = remainingLots(order, lotUnits);
     level.orders.splice(orderIndex(level, order), 0, order);
-    level.lots += remainingLots(order, lotUnits);
+    level.lots += lots;
+    if (level.largestLots !== null && lots > level.largestLots) level.largestLots = lots;
   };
 
   const replace = (order: OpenOrder, next: OpenOrder): void => {
     const { level, index } = locate(order);
     level.orders[index] = next;
-    level.lots += remainingLots(next, lotUnits) - remainingLots(order, lotUnits);
+    const lots = remainingLots(order, lotUnits);
+    level.lots += remainingLots(next, lotUnits) - lots;
+    if (lots === level.largestLots) level.largestLots = null;
   };
 
   const remove = (order: OpenOrder): void => {
     const { at, level, index } = locate(order);
+    const lots = remainingLots(order, lotUnits);
     level.orders.splice(index, 1);
-    level.lots -= remainingLots(order, lotUnits);
+    level.lots -= lots;
+    if (lots === level.largestLots) level.largestLots = null;
     if (level.orders.length === 0) levels.splice(at, 1);
   };
 
@@ -94,14 +109,51 @@ export const createSideBook = (side: Side, lotUnits: bigint): SideBook => {
     return result;
   };
 
-  const topLevels = (limit: number): BookLevel[] => {
+  function* inOrder(): Iterable<OpenOrder> {
+    for (let at = levels.length - 1; at >= 0; at--) yield* levels[at]!.orders;
+  }
+
+  const topLevels = (limit: number, skippedOrders: number): BookLevel[] => {
     const result: BookLevel[] = [];
+    let skip = skippedOrders;
     for (let at = levels.length - 1; at >= 0 && result.length < limit; at--) {
-      const level = levels[at]!;
-      result.push({ priceTicks: level.priceTicks, lots: level.lots, orders: level.orders.length });
+      const { priceTicks, lots, orders: own } = levels[at]!;
+      if (skip >= own.length) skip -= own.length;
+      else if (skip === 0) result.push({ priceTicks, lots, orders: own.length });
+      else {
+        const left = own.slice(skip);
+        const leftLots = left.reduce((sum, order) => sum + remainingLots(order, lotUnits), 0n);
+        result.push({ priceTicks, lots: leftLots, orders: left.length });
+        skip = 0;
+      }
     }
     return result;
   };
 
-  return { add, replace, remove, orders, levels: topLevels, bestTicks: () => levels.at(-1)?.priceTicks ?? null };
+  const bestTicks = (skippedOrders: number): bigint | null => {
+    let skip = skippedOrders;
+    for (let at = levels.length - 1; at >= 0; at--) {
+      const level = levels[at]!;
+      if (level.orders.length > skip) return level.priceTicks;
+      skip -= level.orders.length;
+    }
+    return null;
+  };
+
+  const largestLots = (level: Level): bigint =>
+    (level.largestLots ??= level.orders.reduce((most, order) => maxBig(most, remainingLots(order, lotUnits)), 0n));
+
+  const bestTicksWorth = (tickLots: bigint, counts: ((order: OpenOrder) => boolean) | null): bigint | null => {
+    for (let at = levels.length - 1; at >= 0; at--) {
+      const level = levels[at]!;
+      const { priceTicks } = level;
+      if (priceTicks * largestLots(level) < tickLots) continue;
+      const found = (order: OpenOrder): boolean =>
+        priceTicks * remainingLots(order, lotUnits) >= tickLots && counts!(order);
+      if (counts === null || level.orders.some(found)) return priceTicks;
+    }
+    return null;
+  };
+
+  return { add, replace, remove, orders, inOrder, levels: topLevels, bestTicks, bestTicksWorth };
 };

@@ -19,7 +19,7 @@ import { createBlockClock } from './clock.js';
 import { createCosts, HOUR_MS, type Costs } from './costs.js';
 import { gasLimitOf } from './gas.js';
 import { createMeter, type PosterMetrics } from './metrics.js';
-import { prepareDue, type Due } from './prepare.js';
+import { prepareDue, type Due, type Prepared } from './prepare.js';
 import { readPosterView, type PosterView } from './view.js';
 
 export interface PosterDeps {
@@ -58,6 +58,8 @@ export interface PosterStatus extends PosterMetrics {
   generation: number;
   /** Why nothing was published in the last round, null when something was or nothing was due. */
   blockedBy: string | null;
+  /** Orders that the newest cut left out because they cross larger ones. */
+  crossing: { pair: string; orders: number }[];
   fees: { spentLastHourWei: bigint; budgetWei: bigint | null; lastGasUsed: number | null };
 }
 
@@ -98,6 +100,8 @@ export function createPoster(deps: PosterDeps): Poster {
   let tookMs: number[] = [];
   let blockedBy: string | null = null;
   let reportedMs = deps.nowMs();
+  /** Of the newest cut, by market. */
+  const crossingOrders = new Map<number, number>();
 
   function newFollower(): Follower {
     return createFollower(markets, (row) => {
@@ -165,12 +169,24 @@ export function createPoster(deps: PosterDeps): Poster {
       ({ market, last }) => last !== null && last.signed && !last.landed && !delisted.has(market.index),
     );
     if (waiting && view.head.generation > cutGeneration) meter.counters.missedBlocks += 1;
-    const { due, skipped } = prepareDue(view, follower, { ...deps, preparedMs: deps.nowMs() });
+    const { due, skipped, crossing } = prepareDue(view, follower, { ...deps, preparedMs: deps.nowMs() });
     for (const { reason } of skipped) meter.counters.skipped[reason] = (meter.counters.skipped[reason] ?? 0) + 1;
+    noteCrossing(crossing);
     cutGeneration = view.head.generation;
     if (due.length > 0) return publish(view, due);
     block(null);
     return null;
+  }
+
+  /** Says so when something begins to cross; how much does, the status says. */
+  function noteCrossing(found: Prepared['crossing']): void {
+    for (const { market, orders } of found) {
+      const before = crossingOrders.get(market.index) ?? 0;
+      crossingOrders.set(market.index, orders);
+      if (before === 0 && orders > 0) {
+        logger.info({ pair: market.pair, orders }, 'left out orders that cross larger ones');
+      }
+    }
   }
 
   /** A follower that failed half-way is not at any cut; the next round folds anew. */
@@ -264,6 +280,7 @@ export function createPoster(deps: PosterDeps): Poster {
       ...meter.read((market) => markets[market]?.pair ?? String(market)),
       generation: cutGeneration,
       blockedBy,
+      crossing: [...crossingOrders].map(([market, orders]) => ({ pair: markets[market]?.pair ?? `${market}`, orders })),
       fees: { spentLastHourWei: costs?.spentWei() ?? 0n, budgetWei: deps.budgetWei, lastGasUsed },
     };
   }

@@ -3,7 +3,7 @@ import { COMPRESSION, type KnotPolicy } from '../../core/curve/compress.js';
 import type { BlockRef, FullPost, PostRecord } from '../../core/curve/post.js';
 import { cutDeadlineSec } from '../../core/cut.js';
 import { trimToInventory } from '../../core/exposure.js';
-import { snapshotHash, snapshotOf } from '../../core/snapshot.js';
+import { candidateOf, snapshotHash, uncrossSnapshot } from '../../core/snapshot.js';
 import type { Address, Market, MarketSnapshot, Trim } from '../../core/types.js';
 import type { Follower } from '../../ledger/follower.js';
 import type { Publication } from '../../ledger/types.js';
@@ -32,11 +32,13 @@ export interface PrepareOptions {
 export interface Prepared {
   due: Due[];
   skipped: { market: Market; reason: string }[];
+  /** How many orders of each market were left out because they cross larger ones. */
+  crossing: { market: Market; orders: number }[];
 }
 
 /**
- * Everything to publish at a cut: each market's book less the makers left out, trimmed to what they can pay over all markets, compared
- * with its newest publication, compressed and checked. Pure but for the follower, which must stand at the view's cut. Throws
+ * Everything to publish at a cut: each market's book less the makers left out, trimmed to what they can pay over all markets, less what
+ * crosses, compared with its newest publication, compressed and checked. Pure but for the follower, which must stand at the view's cut. Throws
  * CurveCheckError rather than return a curve that fails its check.
  */
 export function prepareDue(view: PosterView, follower: Follower, options: PrepareOptions): Prepared {
@@ -44,16 +46,18 @@ export function prepareDue(view: PosterView, follower: Follower, options: Prepar
   const candidates = view.markets.map(({ market }) =>
     view.operator.delisted.has(market.index)
       ? null
-      : snapshotOf(follower.book, market, follower.progress(market.index), [], view.excluded),
+      : candidateOf(follower.book, market, follower.progress(market.index), view.excluded),
   );
   const limited = trimToInventory(
     view.markets.map(({ market, older }, i) => ({ market, older, candidate: candidates[i] ?? null })),
     view.availableUnits,
   );
-  const prepared: Prepared = { due: [], skipped: [] };
+  const prepared: Prepared = { due: [], skipped: [], crossing: [] };
   for (const [i, marketView] of view.markets.entries()) {
-    const { snapshot, trims } = limited[i] ?? { snapshot: null, trims: [] };
-    if (snapshot === null) continue;
+    const { snapshot: limitedTo, trims } = limited[i] ?? { snapshot: null, trims: [] };
+    if (limitedTo === null) continue;
+    const { snapshot, crossing } = uncrossSnapshot(limitedTo);
+    prepared.crossing.push({ market: marketView.market, orders: crossing.asks + crossing.bids });
     const excluded = excludedHere(follower, marketView.market, view.excluded);
     const one = prepareMarket({ view, marketView, snapshot, trims, excluded }, options);
     if (typeof one === 'string') prepared.skipped.push({ market: marketView.market, reason: one });

@@ -31,6 +31,8 @@ export interface PosterFacts {
   fees: { spentLastHourWei: bigint; budgetWei: bigint | null; lastGasUsed: number | null };
   /** Why nothing is posted; null while something may be. */
   blockedBy: string | null;
+  /** Orders that the newest cut left out because they cross larger ones. */
+  crossing: readonly { pair: string; orders: number }[];
 }
 
 export interface GatewayFacts {
@@ -213,6 +215,11 @@ function posterGauges(registry: Registry, { poster }: MetricSources): void {
     const facts = poster();
     return facts === null ? [] : [[{ reason: facts.blockedBy ?? '' }, facts.blockedBy === null ? 0 : 1]];
   });
+  gauge(
+    registry,
+    ['post_crossing_orders', 'orders that the newest cut left out because they cross larger ones', 'pair'],
+    () => (poster()?.crossing ?? []).map(({ pair, orders }) => [{ pair }, orders]),
+  );
   gauge(registry, ['post_missed_blocks', 'blocks that went by while a post waited to be mined'], () =>
     one(poster()?.missedBlocks),
   );

@@ -1,6 +1,6 @@
 import { openedOrder } from '../../core/book.js';
-import type { Book } from '../../core/book.js';
 import { orderPayment } from '../../core/book/maker-orders.js';
+import { isArmedWithin } from '../../core/cut.js';
 import type { Address, CloseReason, Market, OpenOrder, OrderEffect, Side } from '../../core/types.js';
 import type { AdmissionView } from './types.js';
 
@@ -22,31 +22,28 @@ export interface Draft {
   order: (oid: number) => OpenOrder | undefined;
   orderByCloid: (cloid: string) => OpenOrder | undefined;
   openCount: () => number;
-  /** Best price over the orders of all makers, null on an empty side. */
-  bestTicks: (market: number, side: Side) => bigint | null;
+  /**
+   * Best price that the other side may not meet, over the orders of all makers; null when there is none. An order that is left with less
+   * than the market's minimum defends nothing, nor do those of a maker that cuts leave out because its scheduled cancel is near: neither
+   * may keep others away at no risk to its maker.
+   */
+  defendedTicks: (market: number, side: Side) => bigint | null;
   /** What all open orders of the maker could pay in this token, in its units. */
   exposureUnits: (token: Address) => bigint;
 }
 
-/** What the draft did to one side of one market. */
-interface SideChange {
-  /** Orders of the book that the draft closed, by price. */
-  closedAt: Map<bigint, number>;
-  closedCount: number;
-  /** Orders that the draft opened and that are still open, by price. */
-  openedAt: Map<bigint, number>;
-}
+type DraftView = Pick<AdmissionView, 'book' | 'markets' | 'minOrderUnits' | 'nowMs'>;
 
 /** What a draft holds. Its functions are not closures: making a dozen of them for every action takes longer than most drafts. */
 interface Held {
-  readonly view: Pick<AdmissionView, 'book' | 'markets'>;
+  readonly view: DraftView;
   readonly maker: Address;
   readonly effects: OrderEffect[];
   readonly opened: Map<number, OpenOrder>;
   readonly openedCloids: Map<string, number>;
   readonly closed: Set<number>;
-  /** By market and side. */
-  readonly sides: Map<number, SideChange>;
+  /** How many orders the draft opened that are still open, by price, by market and side. */
+  readonly openedAt: Map<number, Map<bigint, number>>;
   /** Difference to the book, by token. */
   readonly exposure: Map<Address, bigint>;
   count: number;
@@ -54,7 +51,7 @@ interface Held {
 }
 
 /** An empty draft of an action of `maker`. */
-export function createDraft(view: Pick<AdmissionView, 'book' | 'markets'>, maker: Address): Draft {
+export function createDraft(view: DraftView, maker: Address): Draft {
   const { book } = view;
   const held: Held = {
     view,
@@ -63,7 +60,7 @@ export function createDraft(view: Pick<AdmissionView, 'book' | 'markets'>, maker
     opened: new Map(),
     openedCloids: new Map(),
     closed: new Set(),
-    sides: new Map(),
+    openedAt: new Map(),
     exposure: new Map(),
     count: book.openCount(maker),
     lastOid: book.lastOid(),
@@ -87,8 +84,8 @@ export function createDraft(view: Pick<AdmissionView, 'book' | 'markets'>, maker
     openCount() {
       return held.count;
     },
-    bestTicks(market, side) {
-      return bestTicks(held, market, side);
+    defendedTicks(market, side) {
+      return defendedTicks(held, market, side);
     },
     exposureUnits(token) {
       return book.exposureOf(maker, token) + (held.exposure.get(token) ?? 0n);
@@ -104,14 +101,14 @@ function bump(counts: Map<bigint, number>, priceTicks: bigint, change: 1 | -1): 
   else counts.set(priceTicks, count);
 }
 
-function sideOf({ sides }: Held, market: number, side: Side): SideChange {
+function openedAtOf({ openedAt }: Held, market: number, side: Side): Map<bigint, number> {
   const key = sideKey(market, side);
-  let change = sides.get(key);
-  if (change === undefined) {
-    change = { closedAt: new Map(), closedCount: 0, openedAt: new Map() };
-    sides.set(key, change);
+  let counts = openedAt.get(key);
+  if (counts === undefined) {
+    counts = new Map();
+    openedAt.set(key, counts);
   }
-  return change;
+  return counts;
 }
 
 /** Books an order in or out of what the draft holds. */
@@ -123,7 +120,7 @@ function weigh(held: Held, order: OpenOrder, sign: 1 | -1): void {
 }
 
 function setOpened(held: Held, order: OpenOrder, isOpen: boolean): void {
-  bump(sideOf(held, order.market, order.side).openedAt, order.priceTicks, isOpen ? 1 : -1);
+  bump(openedAtOf(held, order.market, order.side), order.priceTicks, isOpen ? 1 : -1);
   if (isOpen) held.opened.set(order.oid, order);
   else held.opened.delete(order.oid);
   if (order.cloid !== null && isOpen) held.openedCloids.set(order.cloid, order.oid);
@@ -131,9 +128,6 @@ function setOpened(held: Held, order: OpenOrder, isOpen: boolean): void {
 }
 
 function setClosed(held: Held, order: OpenOrder, isClosed: boolean): void {
-  const change = sideOf(held, order.market, order.side);
-  bump(change.closedAt, order.priceTicks, isClosed ? 1 : -1);
-  change.closedCount += isClosed ? 1 : -1;
   if (isClosed) held.closed.add(order.oid);
   else held.closed.delete(order.oid);
 }
@@ -174,24 +168,20 @@ function setOpen(held: Held, order: OpenOrder, ofDraft: boolean, isOpen: boolean
   weigh(held, order, isOpen ? 1 : -1);
 }
 
-function bestTicks(held: Held, market: number, side: Side): bigint | null {
-  const change = held.sides.get(sideKey(market, side));
-  const { book } = held.view;
-  if (change === undefined) return book.bestTicks(market, side);
-  let best = bookBest(book, change, market, side);
-  for (const priceTicks of change.openedAt.keys()) {
+function defendedTicks(held: Held, market: number, side: Side): bigint | null {
+  const { book, markets, minOrderUnits } = held.view;
+  let best = book.bestTicksWorth(market, side, minOrderUnits(marketIn(markets, market)), counts(held));
+  for (const priceTicks of held.openedAt.get(sideKey(market, side))?.keys() ?? []) {
     if (best === null || (side === 'ask' ? priceTicks < best : priceTicks > best)) best = priceTicks;
   }
   return best;
 }
 
-/** Best price of the book without what the draft closed: a level goes only when all its orders do. */
-function bookBest(book: Book, change: SideChange, market: number, side: Side): bigint | null {
-  const best = book.bestTicks(market, side);
-  if (best === null || !change.closedAt.has(best)) return best;
-  // Among one level more than there are closed orders, one has an order left, if any has.
-  const levels = book.levels(market, side, change.closedCount + 1);
-  return levels.find((level) => level.orders > (change.closedAt.get(level.priceTicks) ?? 0))?.priceTicks ?? null;
+/** Which orders of the book defend their price; null for all that are large enough. */
+function counts({ closed, view: { book, nowMs } }: Held): ((order: OpenOrder) => boolean) | null {
+  const armed = book.armed();
+  if (closed.size === 0 && armed.size === 0) return null;
+  return ({ oid, maker }) => !closed.has(oid) && !isArmedWithin(armed.get(maker) ?? null, nowMs);
 }
 
 /** The listed market of an order. Throws RangeError, because an order's market is always listed. */

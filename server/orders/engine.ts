@@ -99,7 +99,13 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
 
   const steps: GroupSteps<Entry, ExchangeReply> = {
     begin: readOperator,
-    plan: createPlanner({ state, operator: () => operator, readiness: deps.readiness, clock }),
+    plan: createPlanner({
+      state,
+      operator: () => operator,
+      readiness: deps.readiness,
+      minOrderUnits: config.minOrderUnits,
+      clock,
+    }),
     append: appendOrderRows,
     readBack: (tx) => readOrderRows(tx, { after: state.committed().book.lastOrderSeq(), limit: 10_000 }),
     commit: (rows) => {

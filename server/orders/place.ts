@@ -1,3 +1,4 @@
+import { formatUnits } from '../../core/amounts.js';
 import { MAX_PRICE_TICKS, priceToTicks, sizeToLots, ticksToPrice } from '../../core/market.js';
 import type { Address, Market } from '../../core/types.js';
 import type { WireOrder } from '../../core/wire/types.js';
@@ -60,6 +61,11 @@ function refuseOrder(
   draft: Draft,
   view: AdmissionView,
 ): string | null {
+  const minUnits = view.minOrderUnits(market);
+  // Whole lots at whole ticks: nothing to round.
+  if (order.priceTicks * order.sizeLots * market.tickLotUnits < minUnits) {
+    return REFUSALS.belowMinValue(formatUnits(minUnits, market.quote.decimals), market.quote.symbol, asset);
+  }
   if (draft.openCount() >= MAX_OPEN_ORDERS) return REFUSALS.tooManyOpenOrders(asset);
   if (order.cloid !== null && draft.orderByCloid(order.cloid) !== undefined) return REFUSALS.duplicateCloid(asset);
   if (crosses(order, draft)) return REFUSALS.postOnly(bboText(market, draft), asset);
@@ -68,15 +74,15 @@ function refuseOrder(
   return exceeds ? REFUSALS.inventory(asset) : null;
 }
 
-/** An order crosses when it meets the other side's best price, whoever's that is; an equal price crosses. */
+/** An order crosses when it meets the best price that the other side defends, whoever's that is; an equal price crosses. */
 function crosses(order: NewOrder, draft: Draft): boolean {
-  const opposite = draft.bestTicks(order.market, order.side === 'ask' ? 'bid' : 'ask');
+  const opposite = draft.defendedTicks(order.market, order.side === 'ask' ? 'bid' : 'ask');
   if (opposite === null) return false;
   return order.side === 'ask' ? order.priceTicks <= opposite : order.priceTicks >= opposite;
 }
 
-/** `<bid>@<ask>`, 0 for an empty side. */
+/** `<bid>@<ask>` that are defended, 0 for an empty side. */
 function bboText(market: Market, draft: Draft): string {
-  const bid = ticksToPrice(market, draft.bestTicks(market.index, 'bid') ?? 0n);
-  return `${bid}@${ticksToPrice(market, draft.bestTicks(market.index, 'ask') ?? 0n)}`;
+  const bid = ticksToPrice(market, draft.defendedTicks(market.index, 'bid') ?? 0n);
+  return `${bid}@${ticksToPrice(market, draft.defendedTicks(market.index, 'ask') ?? 0n)}`;
 }

@@ -1,5 +1,6 @@
 import type { Book } from '../../core/book.js';
 import type { Address, CloseReason, OpenOrder, OrderEffect, OrderLogRow } from '../../core/types.js';
+import type { MinOrderUnits } from '../../core/min-order.js';
 import type { SignedRequest } from '../../core/wire/types.js';
 import { judgeAction } from './actions/registry.js';
 import type { AdmittedAction } from './actions/registry.js';
@@ -25,6 +26,7 @@ export interface PlannerDeps {
   state: GatewayState;
   operator: () => OperatorView;
   readiness: () => Readiness;
+  minOrderUnits: MinOrderUnits;
   /** Unix milliseconds. */
   clock: () => number;
 }
@@ -120,6 +122,7 @@ export function createPlanner(deps: PlannerDeps): (entry: Entry) => Plan<Exchang
       ...state.planned(),
       markets: state.markets,
       available: state.inventory.available,
+      minOrderUnits: deps.minOrderUnits,
       readiness: deps.readiness(),
       delisted: operator.delisted,
       isAccount(address) {

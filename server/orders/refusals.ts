@@ -61,6 +61,11 @@ export const REFUSALS = {
   badPrice: refusal('bad_price', () => 'Order has invalid price.'),
   offLot: refusal('off_lot', () => 'Order has invalid size.'),
   zeroSize: refusal('zero_size', () => 'Order has zero size.'),
+  belowMinValue: refusal(
+    'below_min_value',
+    (amount: string, token: string, asset: number) =>
+      `Order must have minimum value of ${amount} ${token}. asset=${asset}`,
+  ),
   postOnly: refusal(
     'post_only',
     (bbo: string, asset: number) => `Post only order would have immediately matched, bbo was ${bbo}. asset=${asset}`,

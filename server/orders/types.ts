@@ -1,6 +1,7 @@
 import type { Knex } from 'knex';
 import type { Book } from '../../core/book.js';
 import type { Agents } from '../../core/book/agents.js';
+import type { MinOrderUnits } from '../../core/min-order.js';
 import type { Address, Market } from '../../core/types.js';
 import type { SourceLetter } from '../../core/wire/types.js';
 import type { OrderEffect } from '../../core/types.js';
@@ -18,6 +19,8 @@ export interface GatewayConfig {
   pollMs: number;
   /** Mark price by pair, a plain decimal, for a market without a book and without a trade. */
   referencePrices: Readonly<Record<string, string>>;
+  /** Least value of an order by market. */
+  minOrderUnits: MinOrderUnits;
 }
 
 /** Whether inventory is safe to quote against; the reason is a stable code, null when ready. */
@@ -57,6 +60,7 @@ export interface AdmissionView {
   markets: readonly Market[];
   /** Unreserved balance after the last durable generation, in units of the token. */
   available: (maker: Address, token: Address) => bigint;
+  minOrderUnits: MinOrderUnits;
   readiness: Readiness;
   /** Indexes of markets that take no orders. */
   delisted: ReadonlySet<number>;

@@ -1,5 +1,6 @@
 import type { SettlePace } from '../../core/claims.js';
 import type { Book } from '../../core/book.js';
+import type { MinOrderUnits } from '../../core/min-order.js';
 import type { Address, ChainFill, Decomposition, Market, MarketSnapshot } from '../../core/types.js';
 import type { TakerFee } from '../../ledger/claims.js';
 import type {
@@ -110,6 +111,7 @@ export interface ReadDeps {
   markets(): readonly Market[];
   /** Acknowledged orders only. A function, because a gateway that takes over starts with a new book. */
   book(): Pick<Book, 'levels' | 'version'>;
+  minOrderUnits: MinOrderUnits;
   feed(market: number): FeedStatus;
   readiness(): Readiness;
   /** The halt that stands now, null for none. */

@@ -119,14 +119,42 @@ const sorted = (orders: readonly OpenOrder[], side: Side): OpenOrder[] =>
     return a.maker === b.maker ? a.oid - b.oid : a.maker < b.maker ? -1 : 1;
   });
 
+/** The obvious way: the worse of the two best orders goes, again and again. */
+const uncrossed = (
+  asks: readonly OpenOrder[],
+  bids: readonly OpenOrder[],
+  lotUnits: bigint,
+): Record<Side, OpenOrder[]> => {
+  const [[ask, ...otherAsks], [bid, ...otherBids]] = [asks, bids];
+  if (ask === undefined || bid === undefined || ask.priceTicks > bid.priceTicks)
+    return { ask: [...asks], bid: [...bids] };
+  const worth = (order: OpenOrder): bigint =>
+    order.priceTicks * ((order.sizeLots * lotUnits - order.filledUnits) / lotUnits);
+  const askGoes = worth(ask) < worth(bid) || (worth(ask) === worth(bid) && ask.oid > bid.oid);
+  return askGoes ? uncrossed(otherAsks, bids, lotUnits) : uncrossed(asks, otherBids, lotUnits);
+};
+
 const expectSame = (book: Book, markets: readonly Market[], open: readonly OpenOrder[]): void => {
-  for (const { index, lotUnits } of markets) {
-    for (const side of SIDES) {
-      const orders = sorted(
+  for (const { index, lotUnits, tickLotUnits } of markets) {
+    const all = (side: Side): OpenOrder[] =>
+      sorted(
         open.filter((order) => order.market === index && order.side === side),
         side,
       );
-      expect(book.sideOrders(index, side)).to.deep.equal(orders);
+    const shown = uncrossed(all('ask'), all('bid'), lotUnits);
+    for (const side of SIDES) {
+      expect(book.sideOrders(index, side)).to.deep.equal(all(side));
+      for (const quoteUnits of [0n, 10n, 30n]) {
+        const worth = (order: OpenOrder): boolean => {
+          const lots = (order.sizeLots * lotUnits - order.filledUnits) / lotUnits;
+          return order.priceTicks * lots * tickLotUnits >= quoteUnits;
+        };
+        expect(book.bestTicksWorth(index, side, quoteUnits)).to.equal(all(side).find(worth)?.priceTicks ?? null);
+        const odd = (order: OpenOrder): boolean => order.oid % 2 === 1;
+        const first = all(side).find((order) => worth(order) && odd(order));
+        expect(book.bestTicksWorth(index, side, quoteUnits, odd)).to.equal(first?.priceTicks ?? null);
+      }
+      const orders = shown[side];
       expect(book.bestTicks(index, side)).to.equal(orders[0]?.priceTicks ?? null);
       const prices = [...new Set(orders.map((order) => order.priceTicks))];
       const levels = prices.map((priceTicks) => {

@@ -13,7 +13,7 @@ import {
   type ExposureMarket,
 } from '../../core/exposure.js';
 import { createMarket } from '../../core/market.js';
-import { snapshotSide } from '../../core/snapshot.js';
+import { snapshotSide, uncrossSnapshot } from '../../core/snapshot.js';
 import type { Address, MarketSnapshot, Side, SnapshotOrder, Trim } from '../../core/types.js';
 import { fcOptions } from '../support/fc.js';
 import { coarseMarkets, MAKERS, USDC, WETH, WETH_USDC } from '../support/markets.js';
@@ -287,6 +287,27 @@ describe('trim to inventory', () => {
       }),
       fcOptions(300),
     );
+  });
+
+  it('stays within the limit when what crosses is left out', () => {
+    let crossed = 0;
+    fc.assert(
+      fc.property(scene, fc.bigInt(0n, 200n), (markets, scale) => {
+        const trimmed = trimToInventory(markets, limitOf(scale)).map(({ snapshot }) => snapshot!);
+        const left = trimmed.map((snapshot) => uncrossSnapshot(snapshot).snapshot);
+        const before = worstPayments(withCandidates(markets, trimmed));
+        for (const [maker, tokens] of worstPayments(withCandidates(markets, left))) {
+          for (const [token, units] of tokens) expect(units <= before.get(maker)!.get(token)!).to.equal(true);
+        }
+        for (const [index, { asks, bids }] of left.entries()) {
+          const gap = (asks[0]?.priceTicks ?? 2n ** 40n) - (bids[0]?.priceTicks ?? 0n);
+          expect(gap > 0n).to.equal(true);
+          if (asks.length + bids.length < trimmed[index]!.asks.length + trimmed[index]!.bids.length) crossed += 1;
+        }
+      }),
+      fcOptions(200),
+    );
+    expect(crossed).to.be.greaterThan(20);
   });
 
   it('leaves out no lot that would have cost nothing', () => {

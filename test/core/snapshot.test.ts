@@ -2,7 +2,14 @@ import { expect } from 'chai';
 import { keccak256 as ethersKeccak, toUtf8Bytes } from 'ethers';
 import fc from 'fast-check';
 import { createBook } from '../../core/book.js';
-import { canonicalSnapshot, snapshotChanged, snapshotHash, snapshotOf, trimSnapshot } from '../../core/snapshot.js';
+import {
+  candidateOf,
+  canonicalSnapshot,
+  snapshotChanged,
+  snapshotHash,
+  snapshotOf,
+  trimSnapshot,
+} from '../../core/snapshot.js';
 import type { MarketSnapshot, OrderEffect } from '../../core/types.js';
 import { fcOptions } from '../support/fc.js';
 import { coarseMarkets, MAKERS } from '../support/markets.js';
@@ -57,8 +64,29 @@ describe('snapshot', () => {
       ],
       bids: [{ oid: 6, maker: MAKERS[0]!, priceTicks: 8n, sizeLots: 1n }],
     });
-    const untrimmed = snapshotOf(book, market, progress, [], new Set([MAKERS[2]!]));
-    expect(trimSnapshot(untrimmed, trims)).to.deep.equal(snapshot);
+    const candidate = candidateOf(book, market, progress, new Set([MAKERS[2]!]));
+    expect(trimSnapshot(candidate, trims)).to.deep.equal(snapshot);
+  });
+
+  it('never crosses: order by order the smaller one goes, of equal ones the newer, and nothing that trims took displaces', () => {
+    const crossed = (lots: bigint, trimmedLots = 0n): MarketSnapshot => {
+      const book = bookWith([
+        [1, 0, 'ask', 20n, 55n],
+        [2, 0, 'bid', 10n, 100n],
+        [3, 1, 'bid', 22n, lots],
+        [4, 1, 'bid', 21n, lots],
+        [5, 2, 'ask', 9n, 10n],
+      ]);
+      return snapshotOf(book, market, progress, trimmedLots === 0n ? [] : [{ oid: 3, lots: trimmedLots }]);
+    };
+    const oids = ({ asks, bids }: MarketSnapshot) => [asks, bids].map((side) => side.map(({ oid }) => oid));
+    // Many small ones add up to nothing: each bid is worth less than the ask at 20, and both together more.
+    expect(oids(crossed(45n))).to.deep.equal([[1], [2]]);
+    // 50 lots at 22 and 55 at 20 are worth the same: the older one stays.
+    expect(oids(crossed(50n))).to.deep.equal([[1], [2]]);
+    expect(oids(crossed(51n))).to.deep.equal([[], [3, 4, 2]]);
+    expect(oids(crossed(51n, 2n))).to.deep.equal([[1], [2]]);
+    expect(oids(crossed(51n, 51n))).to.deep.equal([[1], [2]]);
   });
 
   it('has one text and one hash, fixed for ever', () => {

@@ -329,6 +329,7 @@ forEachDatabase((name, open) =>
         .to.equal(status.generation * scans!.bytesEach)
         .and.greaterThan(0);
       process.env.OPERATOR_FLOORS = 'USDC=12.5,WHET=1';
+      process.env.MIN_ORDER_VALUES = 'WETH-USDC=25,WHET=1';
       try {
         const { output } = await run(['status']);
         expect(output).to.include('operator: 0 WETH\n');
@@ -340,8 +341,10 @@ forEachDatabase((name, open) =>
         );
         expect(output).to.include('operator: 0 USDC, below its floor of 12.5: deposit USDC\n');
         expect(output).to.include('OPERATOR_FLOORS names WHET, which no listed pair trades\n');
+        expect(output).to.include('MIN_ORDER_VALUES names WHET, which is no listed pair or quote token\n');
       } finally {
         delete process.env.OPERATOR_FLOORS;
+        delete process.env.MIN_ORDER_VALUES;
       }
     });
 

@@ -209,7 +209,14 @@ forEachDatabaseUrl((name, open) => {
       const health = healthSchema.parse((await read(stack, '/health')).body);
       expect([health.chain_id, health.deployment_id]).to.deep.equal([8453, stack.manifest.deploymentId]);
       expect(pairsSchema.parse((await read(stack, '/v0/pairs')).body)).to.deep.equal([
-        { pair: PAIR, base_token: 'WETH', quote_token: 'USDC', tick_size: '0.01', lot_size: '0.0001' },
+        {
+          pair: PAIR,
+          base_token: 'WETH',
+          quote_token: 'USDC',
+          tick_size: '0.01',
+          lot_size: '0.0001',
+          min_order_value: '10',
+        },
       ]);
       const fills = await fillsNow(stack);
       expect(fills.map((fill) => fill.fill_seq)).to.deep.equal([1, 2, 3]);

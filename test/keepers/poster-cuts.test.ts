@@ -3,6 +3,7 @@ import { pino } from 'pino';
 import type { Address } from '../../core/types.js';
 import { appendOperatorRow } from '../../ledger/operator-log.js';
 import { readHalt } from '../../ledger/halts.js';
+import { createSnapshotStore } from '../../ledger/snapshots.js';
 import { forEachDatabase } from '../support/db.js';
 import { startKeepers, startManualChain, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';
 import { chainCurve, expectRecordsHold, publicationsOf } from '../support/publications.js';
@@ -69,6 +70,29 @@ forEachDatabase((name, open) =>
       expect(await round()).to.deep.equal([]);
       await stack.order(maker1, [ask(300_100n, 1)]);
       expect(await round()).to.deep.equal([`${stack.markets[1]!.pair} 2 full`]);
+    });
+
+    it('leaves out what crosses, the smaller of two orders each time, and the logs alone give the same book again', async () => {
+      const [large] = await stack.order(maker1, [ask(300_000n), bid(299_000n)]);
+      // Below the others' asks when it was placed, and nearly all of it filled since: folding judges no row again.
+      const small = { ...bid(303_000n), sizeLots: 1n };
+      const [left] = await stack.order(maker2, [small, { ...small, priceTicks: 302_000n }]);
+      expect(await round()).to.deep.equal([`${stack.markets[0]!.pair} 1 full`]);
+      expect(stack.poster.status().crossing).to.deep.include({ pair: stack.markets[0]!.pair, orders: 2 });
+      const published = async (): Promise<number[][]> => {
+        const publication = (await publicationsOf(stack)).at(-1)!;
+        const { asks, bids } = await createSnapshotStore(stack.markets, { foldAlways: true }).get(
+          stack.db.knex,
+          publication,
+        );
+        return [asks, bids].map((side) => side.map(({ oid }) => oid));
+      };
+      expect(await published()).to.deep.equal([[large], [large! + 1]]);
+      // Without the order that displaced them they are offered again.
+      await stack.order(maker1, [], [large!]);
+      expect(await round()).to.have.length(1);
+      expect(await published()).to.deep.equal([[], [left, left! + 1, large! + 1]]);
+      expect(stack.poster.status().crossing).to.deep.include({ pair: stack.markets[0]!.pair, orders: 0 });
     });
 
     it('caps the deadline by the armed times of the makers in the cut', async () => {

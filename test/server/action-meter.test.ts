@@ -17,6 +17,7 @@ withGateway('the meter of actions', (suite) => {
       failuresPerMinute: 50,
       pollMs: 20,
       referencePrices: {},
+      minOrderUnits: () => 0n,
     };
     const registry = new Registry();
     const writer = await acquireWriter(suite.db, 'order');

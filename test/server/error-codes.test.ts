@@ -49,7 +49,8 @@ withGateway('every documented code', (suite) => {
   const placed = (change: object): Promise<string> => acted(orderAction({ ...good, ...change }));
 
   it('is produced, and no other exists', async () => {
-    await suite.start({ sources: ['a'], signatureChainIds: [8453n], failuresPerMinute: 1_000 });
+    const minOrderUnits = (): bigint => 2n;
+    await suite.start({ sources: ['a'], signatureChainIds: [8453n], failuresPerMinute: 1_000, minOrderUnits });
     const { time, ready } = suite.running;
     const nowMs = Date.now();
     const answers: Record<string, () => Promise<string>> = {
@@ -114,6 +115,7 @@ withGateway('every documented code', (suite) => {
       bad_price: () => placed({ p: '0' }),
       off_lot: () => placed({ s: '0.00001' }),
       zero_size: () => placed({ s: '0' }),
+      below_min_value: () => placed({ p: '0.01', s: '0.0001' }),
       post_only: async () => {
         await placed({ b: false, p: '2600' });
         return placed({ p: '2600' });

@@ -29,6 +29,7 @@ describe('modify', () => {
       book,
       markets,
       available,
+      minOrderUnits: () => 10_000_000n,
       readiness: { ready, reason: ready ? null : 'stale' },
       delisted: new Set(),
       agents: createAgents(),

@@ -93,7 +93,9 @@ describe('The OpenAPI document', () => {
   });
 
   it('refuses what it does not describe', () => {
-    const pairs = [{ pair: 'A-B', base_token: 'A', quote_token: 'B', tick_size: '0.01', lot_size: '1' }];
+    const pairs = [
+      { pair: 'A-B', base_token: 'A', quote_token: 'B', tick_size: '0.01', lot_size: '1', min_order_value: '0' },
+    ];
     conform('GET', '/v0/pairs', 200, pairs);
     expect(() => conform('GET', '/v0/pairs', 200, [{ ...pairs[0], extra: 1 }])).to.throw(/differs/);
     expect(() => conform('GET', '/v0/pairs', 418, [])).to.throw(/status 418/);

@@ -19,6 +19,9 @@ interface Venue {
   book: Book;
   available: Map<string, bigint>;
   reason: string | null;
+  /** Least value of an order, in quote units. */
+  minUnits: bigint;
+  nowMs: number;
   /** Judges an action and applies what it does. */
   act(maker: Address, action: object): ActionOutcome;
 }
@@ -32,16 +35,19 @@ function createVenue(): Venue {
       [USDC.address, 30_000n * 10n ** 6n],
     ]),
     reason: null,
+    minUnits: 0n,
+    nowMs: 1,
     act: (maker, action) => {
       const outcome = judgeAction(readAction(action), maker, {
         book,
         markets,
         available: (_maker, token) => venue.available.get(token) ?? 0n,
+        minOrderUnits: () => venue.minUnits,
         readiness: { ready: venue.reason === null, reason: venue.reason },
         delisted: new Set(),
         agents: createAgents(),
         isAccount: () => false,
-        nowMs: 1,
+        nowMs: venue.nowMs,
       });
       const row = { timeMs: 1, maker, signer: maker, nonce: book.lastOrderSeq(), kind: 'x', effects: outcome.effects };
       book.apply({ ...row, orderSeq: book.lastOrderSeq() + 1 });
@@ -140,6 +146,52 @@ describe('order actions: one entry', () => {
     expect(errorOf(venue, { p: '2600' })).to.equal(text('2499.5@2501'));
     expect(errorOf(venue, { b: false, p: '2499.5', t: { limit: { tif: 'Alo' } } })).to.equal(text('2499.5@2501'));
     expect(errorOf(venue, { p: '2600', a: 10001, s: '0' }, BOB)).to.match(/^zero_size/);
+  });
+
+  it('refuses what is worth less than the least of its market, in the words of the wire, and leaves what rests alone', () => {
+    const venue = createVenue();
+    expect(errorOf(venue, { s: '0.0001' })).to.equal(null);
+    venue.minUnits = 10_500_000n;
+    const text = 'below_min_value: Order must have minimum value of 10.5 USDC. asset=10000';
+    expect(errorOf(venue, { s: '0.0041' })).to.equal(text);
+    expect(errorOf(venue, { s: '0.0042' })).to.equal(null);
+    expect(errorOf(venue, { b: false, p: '2625', s: '0.0039' })).to.equal(text);
+    expect(errorOf(venue, { b: false, p: '2625', s: '0.0040' })).to.equal(null);
+    // A replacement is an order like any other, also one that only makes the original smaller.
+    const modify = (oid: number, s: string) => venue.act(ALICE, { type: 'modify', oid, order: entry({ s }) }).reply;
+    expect(modify(2, '0.0041')).to.deep.equal({ status: 'err', response: text });
+    expect(venue.book.openOrders(ALICE).map(({ oid }) => oid)).to.deep.equal([1, 2, 3]);
+    expect(modify(1, '0.005').status).to.equal('ok');
+    const [small, large] = statusesOf(venue.act(ALICE, orders({ s: '0.004' }, { s: '0.1' })));
+    expect([small, large]).to.deep.equal([{ error: text }, { resting: { oid: 5 } }]);
+  });
+
+  it('lets nobody keep others away with what is too small to be worth a fill, or is in no curve', () => {
+    const venue = createVenue();
+    venue.minUnits = 10_000_000n;
+    const taken = (oid: number, maker: Address, lots: bigint): void =>
+      venue.book.applyFills([
+        { oid, maker, market: 0, side: 'bid', priceTicks: 252_500n, baseUnits: lots * WETH_USDC.lotUnits },
+      ]);
+    // A bid at 1 % above the others' price, of which a fill leaves one lot.
+    expect(errorOf(venue, { p: '2525', s: '0.01' })).to.equal(null);
+    expect(errorOf(venue, { b: false, p: '2500' }, BOB)).to.match(/^post_only: .*bbo was 2525@0\. /);
+    taken(1, ALICE, 99n);
+    expect(errorOf(venue, { b: false, p: '2500' }, BOB)).to.equal(null);
+    expect(errorOf(venue, { p: '2499' }, BOB)).to.equal(null);
+    // What crosses is in no book that anybody sees, and the others are held apart as ever.
+    expect(venue.book.openOrders(ALICE)).to.have.length(1);
+    expect(venue.book.levels(0, 'bid')).to.deep.equal([{ priceTicks: 249_900n, lots: 10_000n, orders: 1 }]);
+    expect([venue.book.bestTicks(0, 'bid'), venue.book.bestTicks(0, 'ask')]).to.deep.equal([249_900n, 250_000n]);
+    expect(errorOf(venue, { p: '2525', s: '0.01' })).to.match(/^post_only: .*bbo was 2499@2500\. /);
+    // A maker whose scheduled cancel is so near that no cut offers its orders defends nothing with them either.
+    venue.act(BOB, { type: 'cancel', cancels: [2, 3].map((o) => ({ a: 10000, o })) });
+    expect(errorOf(venue, { p: '2525', s: '0.01' })).to.equal(null);
+    venue.act(ALICE, { type: 'scheduleCancel', time: 10_000 });
+    venue.nowMs = 6_000;
+    expect(errorOf(venue, { b: false, p: '2500' }, BOB)).to.match(/^post_only/);
+    venue.nowMs = 6_001;
+    expect(errorOf(venue, { b: false, p: '2500' }, BOB)).to.equal(null);
   });
 
   it('refuses a client order id that an open order has, until that one is gone', () => {

@@ -214,6 +214,7 @@ export async function startGateway(
     failuresPerMinute: 50,
     pollMs: 20,
     referencePrices: { 'WETH-DAI': '2400.5' },
+    minOrderUnits: () => 0n,
     ...change,
   };
   const readiness = () => ({ ready: ready.reason === null, reason: ready.reason });

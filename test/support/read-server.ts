@@ -3,6 +3,7 @@ import type Router from '@koa/router';
 import { expect } from 'chai';
 import { createBook } from '../../core/book.js';
 import type { Book } from '../../core/book.js';
+import { createMinOrderUnits } from '../../core/min-order.js';
 import type { Market } from '../../core/types.js';
 import { commitGeneration } from '../../ledger/ledger-log.js';
 import type { Db, GenerationWrite } from '../../ledger/types.js';
@@ -43,6 +44,7 @@ export async function startReadServer(
     capitalFlowStartBlock: DEPLOYMENT_BLOCK,
     markets: () => markets,
     book: () => book,
+    minOrderUnits: createMinOrderUnits({}),
     feed: () => ({ isLive: true, heardMs: -42 }),
     readiness: () => ({ ready: false, reason: 'missing_canonical_state' }),
     halt: () => null,
