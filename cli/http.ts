@@ -155,6 +155,7 @@ function readDeps(
     deploymentId: config.manifest.deploymentId,
     capitalFlowStartBlock: config.manifest.deploymentBlock,
     markets: gateway.markets,
+    delisted: gateway.delisted,
     book: gateway.book,
     minOrderUnits: shared.minOrderUnits,
     feed: createFeed({

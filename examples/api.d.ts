@@ -51,7 +51,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Listed markets and their grids */
+        /**
+         * Listed markets and their grids
+         * @description Every market that was ever listed; asset ids on the wire are 10000 plus the place in this list. A delisted one takes no orders.
+         */
         get: operations["getV0Pairs"];
         put?: never;
         post?: never;
@@ -825,6 +828,7 @@ export interface operations {
                         tick_size: string;
                         lot_size: string;
                         min_order_value: string;
+                        delisted: boolean;
                     }[];
                 };
             };
@@ -1156,6 +1160,11 @@ export interface operations {
                  * @example WETH-USDC
                  */
                 pair?: string;
+                /**
+                 * @description how many, from 1 to 256, and all of them when it is left out
+                 * @example 2
+                 */
+                limit?: number;
             };
             header?: never;
             path?: never;

@@ -7,7 +7,9 @@ import { ApiError, notFound } from './errors.js';
 import { fixedRoutes } from './fixed-routes.js';
 
 /** Where exchange clients talk: they parse the body of a 4xx as text only, a JSON object there breaks some of them. */
-const PLAIN_TEXT_PATHS = new Set(['/exchange', '/info']);
+const PLAIN_TEXT_PATH = /^\/(?:exchange|info)(?:\/|$)/i;
+/** Where errors are JSON, also on paths that nobody serves; anywhere else it may be one of those clients that has a path wrong. */
+const JSON_PATH = /^\/(?:v0|api\/v1)(?:\/|$)/i;
 
 /** Response headers that browser code may read from another origin. */
 const EXPOSED_HEADERS = [
@@ -105,7 +107,7 @@ function answers(logger: AppLogger): Koa.Middleware {
 
 function answerError(ctx: Koa.Context, error: ApiError): void {
   ctx.status = error.status;
-  if (PLAIN_TEXT_PATHS.has(ctx.path)) {
+  if (isPlain(ctx)) {
     ctx.type = 'text/plain';
     ctx.body = error.message;
     return;
@@ -113,6 +115,12 @@ function answerError(ctx: Koa.Context, error: ApiError): void {
   const body: ErrorBody = { error: { code: error.code, message: error.message } };
   ctx.type = 'application/json';
   ctx.body = stringify(body);
+}
+
+function isPlain(ctx: Koa.Context): boolean {
+  if (PLAIN_TEXT_PATH.test(ctx.path)) return true;
+  const { _matchedRoute } = ctx as { _matchedRoute?: unknown };
+  return _matchedRoute === undefined && !JSON_PATH.test(ctx.path);
 }
 
 /** Koa's own errors (an exposed 4xx of `ctx.throw`) keep their status and message. */

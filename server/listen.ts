@@ -2,6 +2,12 @@ import { createServer } from 'node:http';
 import type { Server } from 'node:http';
 import type Koa from 'koa';
 
+/**
+ * How long an idle connection stays open: longer than balancers and clients keep theirs, usually 60 s. Whoever reuses a connection just as the
+ * server gives it up sees a reset.
+ */
+const KEEP_ALIVE_MS = 65_000;
+
 /** How long a closing server waits for requests in flight before it cuts them off. */
 const CLOSE_GRACE_MS = 3_000;
 
@@ -34,6 +40,7 @@ export interface Listening {
 export async function listen(app: Koa, port: number, host: string, portSetting = 'PORT'): Promise<Listening> {
   const handle = app.callback();
   const server = createServer((request, response) => void handle(request, response));
+  server.keepAliveTimeout = KEEP_ALIVE_MS;
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) => reject(listenError(error, port, host, portSetting)));
     server.listen(port, host, resolve);

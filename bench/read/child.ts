@@ -76,6 +76,7 @@ async function curvebookApp(): Promise<Koa> {
     deploymentId: 'bench',
     capitalFlowStartBlock: 1,
     markets: gateway.markets,
+    delisted: () => new Set(),
     book: gateway.book,
     minOrderUnits: () => 0n,
     feed: createFeed({ book: gateway.book, lastActionMs: gateway.lastActionMs, sessions, startedMs: clock() }),

@@ -43,6 +43,8 @@ export interface Gateway {
   book: () => Book;
   /** Listed markets, in listing order. */
   markets: () => readonly Market[];
+  /** Indexes of markets that take no orders, as far as the operator log was read. */
+  delisted: () => ReadonlySet<number>;
   order: (oid: number) => KnownOrder | undefined;
   orderByCloid: (maker: Address, cloid: string) => KnownOrder | undefined;
   /** Every order of the maker that is open, and its latest closed ones, in no fixed order. */
@@ -201,6 +203,7 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
     run,
     book: () => state.committed().book,
     markets: () => state.markets,
+    delisted: () => operator.delisted,
     order: state.history.order,
     orderByCloid: state.history.orderByCloid,
     ordersOf: state.history.ofMaker,

@@ -109,6 +109,8 @@ export interface ReadDeps {
   capitalFlowStartBlock: number;
   /** Listed markets, in listing order. */
   markets(): readonly Market[];
+  /** Indexes of markets that take no orders. */
+  delisted(): ReadonlySet<number>;
   /** Acknowledged orders only. A function, because a gateway that takes over starts with a new book. */
   book(): Pick<Book, 'levels' | 'version'>;
   minOrderUnits: MinOrderUnits;

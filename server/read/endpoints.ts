@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import type { Endpoint, Parameter } from '../openapi/endpoint.js';
 import { bookSchema } from './book.js';
 import { checkpointSchema, proofSchema } from './checkpoint.js';
@@ -20,6 +21,8 @@ const optionalPair: Parameter = { ...pair, description: 'base and quote symbol; 
 const maker: Parameter = { schema: addressParameter, description: 'an address, in any letter case' };
 
 const UNKNOWN_PAIR = 'NOT_FOUND: no such pair';
+const limitParameter = z.int().min(1).max(FILLS_LIMIT);
+
 const MALFORMED = 'BAD_REQUEST: a parameter is missing or malformed';
 const NO_CHECKPOINT = 'NOT_READY: no checkpoint has been published yet';
 const RATE_LIMITED = 'RATE_LIMITED: come back after retry-after seconds';
@@ -50,6 +53,8 @@ export const READ_ENDPOINTS: readonly Endpoint[] = [
     path: '/v0/pairs',
     group: 'Markets',
     summary: 'Listed markets and their grids',
+    description:
+      'Every market that was ever listed; asset ids on the wire are 10000 plus the place in this list. A delisted one takes no orders.',
     answer: pairsSchema,
     tagged: true,
     refusals: { 429: RATE_LIMITED },
@@ -98,7 +103,14 @@ export const READ_ENDPOINTS: readonly Endpoint[] = [
     path: '/v0/fills',
     group: 'Fills',
     summary: `The ${FILLS_LIMIT} newest fills of a market, newest last`,
-    query: { pair: optionalPair },
+    query: {
+      pair: optionalPair,
+      limit: {
+        schema: limitParameter,
+        description: `how many, from 1 to ${FILLS_LIMIT}, and all of them when it is left out`,
+        example: 2,
+      },
+    },
     answer: fillsSchema,
     tagged: true,
     refusals: { 400: MALFORMED, 404: UNKNOWN_PAIR, 429: RATE_LIMITED },

@@ -16,27 +16,28 @@ export const pairsSchema = z.array(
     lot_size: decimalSchema,
     /** Least value of an order, in the quote token. */
     min_order_value: decimalSchema,
+    /** The operator took it off the market: no orders are taken, and its curve expires. Its place in the list stays. */
+    delisted: z.boolean(),
   }),
 );
 
-/** GET /v0/pairs: the listed markets in listing order, written once per listing. */
+/** GET /v0/pairs: every market that was ever listed, in listing order, written once per change. */
 export function pairsHandler(deps: ReadDeps): RouterMiddleware {
-  let written: { markets: readonly Market[]; count: number; answer: Rendered } | null = null;
+  let written: { markets: readonly Market[]; name: string; answer: Rendered } | null = null;
   return (ctx) => {
     const markets = deps.markets();
+    const delisted = deps.delisted();
     // The array grows in place; what is in it never changes.
-    if (written?.markets !== markets || written.count !== markets.length) {
-      written = {
-        markets,
-        count: markets.length,
-        answer: render(markets.map((market) => pairRow(market, deps.minOrderUnits(market)))),
-      };
+    const name = `${markets.length}:${[...delisted].sort((a, b) => a - b).join()}`;
+    if (written?.markets !== markets || written.name !== name) {
+      const rows = markets.map((market) => pairRow(market, deps.minOrderUnits(market), delisted.has(market.index)));
+      written = { markets, name, answer: render(rows) };
     }
     sendRendered(ctx, written.answer);
   };
 }
 
-function pairRow(market: Market, minOrderUnits: bigint): z.infer<typeof pairsSchema>[number] {
+function pairRow(market: Market, minOrderUnits: bigint, delisted: boolean): z.infer<typeof pairsSchema>[number] {
   return {
     pair: market.pair,
     base_token: market.base.symbol,
@@ -44,5 +45,6 @@ function pairRow(market: Market, minOrderUnits: bigint): z.infer<typeof pairsSch
     tick_size: market.tickSize,
     lot_size: market.lotSize,
     min_order_value: formatUnits(minOrderUnits, market.quote.decimals),
+    delisted,
   };
 }

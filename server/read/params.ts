@@ -22,6 +22,16 @@ export function queryMarket(ctx: Context, markets: readonly Market[]): Market {
   return only;
 }
 
+/** The query's `limit`, from 1 to `most`; `most` when it is left out. Throws 400 BAD_REQUEST. */
+export function queryLimit(ctx: Context, most: number): number {
+  const { limit } = ctx.query;
+  if (limit === undefined || limit === '') return most;
+  if (Array.isArray(limit)) throw badRequest('limit is given more than once');
+  const value = sequenceOf(limit, 'limit');
+  if (value < 1 || value > most) throw badRequest(`limit must be from 1 to ${most}`);
+  return value;
+}
+
 /** An address in any letter case, answered in lower case. Throws 400 BAD_REQUEST. */
 export function addressOf(text: string): Address {
   if (!addressParameter.safeParse(text).success) throw badRequest('Not an address: 0x and 40 hex digits are expected');

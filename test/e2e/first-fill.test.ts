@@ -216,6 +216,7 @@ forEachDatabaseUrl((name, open) => {
           tick_size: '0.01',
           lot_size: '0.0001',
           min_order_value: '10',
+          delisted: false,
         },
       ]);
       const fills = await fillsNow(stack);

@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import type { Socket } from 'node:net';
 import Router from '@koa/router';
 import { expect } from 'chai';
 import { createApp } from '../../server/app.js';
@@ -66,6 +69,23 @@ describe('HTTP application', () => {
     expect((logged[0]?.fields as { err: Error }).err.message).to.equal('secret detail');
   });
 
+  it('keeps an idle connection open for longer than balancers and clients do', async () => {
+    const socket = connect(listening.port, '127.0.0.1');
+    const [accepted] = (await once(listening.server, 'connection')) as [Socket];
+    socket.setEncoding('latin1');
+    const ask = async (): Promise<string> => {
+      socket.write('GET /text HTTP/1.1\r\nHost: x\r\n\r\n');
+      const [answer] = (await once(socket, 'data')) as [string];
+      return answer;
+    };
+    const first = await ask();
+    expect(first).to.match(/^HTTP\/1\.1 200 [\s\S]*\r\nKeep-Alive: timeout=65\r\n/);
+    // What the server's timer was set to when the connection became idle.
+    expect(accepted.timeout).to.be.within(65_000, 70_000);
+    expect(await ask(), 'reused').to.match(/^HTTP\/1\.1 200 /);
+    socket.destroy();
+  });
+
   it('answers the order interface in plain text', async () => {
     const boom = await get('/exchange', { method: 'POST' });
     expect([boom.status, await boom.text()]).to.deep.equal([500, 'Internal error']);
@@ -77,11 +97,22 @@ describe('HTTP application', () => {
   it('tells an unknown path from a wrong method', async () => {
     const unknown = await get('/nowhere');
     expect(unknown.status).to.equal(404);
-    expect(((await unknown.json()) as { error: { code: string } }).error.code).to.equal('NOT_FOUND');
+    expect([unknown.headers.get('content-type'), await unknown.text()]).to.deep.equal([
+      'text/plain; charset=utf-8',
+      'No such resource: /nowhere',
+    ]);
+    for (const path of ['/v0/nowhere', '/api/v1/nowhere', '/v0']) {
+      const json = (await (await get(path)).json()) as { error: { code: string } };
+      expect(json.error.code, path).to.equal('NOT_FOUND');
+    }
+    for (const path of ['/exchange/', '/INFO', '/exchange/more', '/v00', '/']) {
+      const response = await get(path, { method: 'DELETE' });
+      expect(response.headers.get('content-type'), path).to.match(/^text\/plain/);
+    }
     const wrong = await get('/big', { method: 'POST' });
     expect(wrong.status).to.equal(405);
     expect(wrong.headers.get('allow')).to.equal('HEAD, GET');
-    expect(((await wrong.json()) as { error: { code: string } }).error.code).to.equal('METHOD_NOT_ALLOWED');
+    expect(await wrong.text()).to.equal('POST is not allowed here');
   });
 
   it('lets other origins read answers, errors included, with the rate limit headers', async () => {

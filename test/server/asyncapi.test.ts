@@ -56,8 +56,13 @@ describe('The AsyncAPI document', () => {
       '127.0.0.1',
     );
     try {
-      const served = (await (await fetch(`${server.url}/asyncapi.json`)).json()) as { info: { version: string } };
+      const served = (await (await fetch(`${server.url}/asyncapi.json`)).json()) as {
+        info: { version: string };
+        servers: object;
+      };
       expect(served.info.version).to.equal('7');
+      const host = new URL(server.url).host;
+      expect(served.servers).to.deep.equal({ server: { host, protocol: 'ws' } });
       expect(await (await fetch(`${server.url}/docs`)).text()).to.include('href="/asyncapi.json"');
     } finally {
       await server.close();

@@ -28,6 +28,7 @@ forEachGateway('delisting', (suite) => {
     const refused = await suite.act(1, orderAction(limit(true, '2500', '0.1'), elsewhere(limit(false, '2700', '1'))));
     expect(refused.response.data.statuses).to.deep.equal([delisted, { resting: { oid: 5 } }]);
     await until(() => open(1).length === 2 && open(2).length === 0);
+    expect([...gateway.delisted()]).to.deep.equal([0]);
     expect(open(1)).to.deep.equal([2, 5]);
     const rows = await readOrderRows(suite.db.knex, { after: 0, limit: 100 });
     const closed = rows.filter(({ kind }) => kind === 'close').flatMap(({ effects }) => effects);

@@ -94,7 +94,15 @@ describe('The OpenAPI document', () => {
 
   it('refuses what it does not describe', () => {
     const pairs = [
-      { pair: 'A-B', base_token: 'A', quote_token: 'B', tick_size: '0.01', lot_size: '1', min_order_value: '0' },
+      {
+        pair: 'A-B',
+        base_token: 'A',
+        quote_token: 'B',
+        tick_size: '0.01',
+        lot_size: '1',
+        min_order_value: '0',
+        delisted: false,
+      },
     ];
     conform('GET', '/v0/pairs', 200, pairs);
     expect(() => conform('GET', '/v0/pairs', 200, [{ ...pairs[0], extra: 1 }])).to.throw(/differs/);

@@ -118,6 +118,13 @@ forEachDatabase((name, open) =>
       expect((await server.get('/v0/pairs')).body).to.have.length(2);
     });
 
+    it('pairs, until one is delisted', async () => {
+      const tag = await tagOf('/v0/pairs');
+      server.deps.delisted = () => new Set([0]);
+      await expectNew('/v0/pairs', tag);
+      expect((await server.get('/v0/pairs')).body).to.have.deep.nested.property('[0].delisted', true);
+    });
+
     it('a book, until its levels, its sessions or the last word of its makers change', async () => {
       quote(alice, 250_000n);
       let tag = await tagOf(BOOK);

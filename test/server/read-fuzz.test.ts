@@ -324,7 +324,9 @@ forEachDatabase((name, open) =>
           const { status, type, text } = await get(server.url, target);
           expect(status, `${target}: ${text.slice(0, 200)}`).to.be.oneOf([200, 400, 404, 405]);
           if (type.startsWith('application/json')) expect(() => JSON.parse(text) as unknown).to.not.throw();
-          if (status >= 400) expect(isError(text), target).to.equal(true);
+          const isApi = /^\/(v0|api\/v1)(\/|$)/i.test(target.split('?')[0]!);
+          if (status >= 400 && isApi) expect(isError(text), target).to.equal(true);
+          else if (status >= 400) expect(type, target).to.match(/^(text\/plain|application\/json)/);
         }),
         fcOptions(REQUESTS / 5),
       );

@@ -174,6 +174,11 @@ forEachDatabase((name, open) => {
         token_out: 'WETH',
         amount_out: '0.999',
       });
+      expect((await world.get('/v0/fills?pair=WETH-USDC&limit=1')).body).to.deep.equal(fills.slice(-1));
+      expect((await world.get('/v0/fills?pair=WETH-USDC&limit=256')).body).to.deep.equal(fills);
+      for (const limit of ['0', '257', '-1', '1.5', 'x', '2&limit=3']) {
+        expect((await world.get(`/v0/fills?pair=WETH-USDC&limit=${limit}`)).status, limit).to.equal(400);
+      }
       expect(fills[1]?.fee).to.deep.equal({ taker: TAKER, token: 'WETH', amount: '0.001' });
 
       const explained = decompositionSchema.parse((await world.get('/v0/fills/1/decomposition?pair=WETH-USDC')).body);

@@ -43,6 +43,7 @@ export async function startReadServer(
     deploymentId: '0123456789abcdef',
     capitalFlowStartBlock: DEPLOYMENT_BLOCK,
     markets: () => markets,
+    delisted: () => new Set(),
     book: () => book,
     minOrderUnits: createMinOrderUnits({}),
     feed: () => ({ isLive: true, heardMs: -42 }),
