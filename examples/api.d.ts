@@ -456,6 +456,8 @@ export interface components {
             block_timestamp_sec: number;
             tx_hash: string;
             words_hash: string;
+            raised_ask: string;
+            raised_bid: string;
             prepared: {
                 /** @enum {string} */
                 kind: "full" | "touch" | "partial";
@@ -468,6 +470,8 @@ export interface components {
                 snapshot_hash: string;
                 ask_words: string[];
                 bid_words: string[];
+                exact_ask_knots: number;
+                exact_bid_knots: number;
                 asks: components["schemas"]["CurveSegment"][];
                 bids: components["schemas"]["CurveSegment"][];
             } | null;
@@ -545,6 +549,7 @@ export interface components {
             status: "pending" | "final";
             curve_seq: number | null;
             direction: ("buy" | "sell") | null;
+            consumed_before: string | null;
             legs: components["schemas"]["Leg"][];
             rounding: string;
             compression_residual: string;

@@ -42,6 +42,12 @@ export const curveSchema = z
     block_timestamp_sec: integerSchema,
     tx_hash: hashSchema,
     words_hash: hashSchema,
+    /**
+     * Base by which each side was consumed beyond what had been taken since the snapshot, when the curve landed. A touch has what the
+     * curve raised that it prolongs.
+     */
+    raised_ask: decimalSchema,
+    raised_bid: decimalSchema,
     /** What was prepared before it was signed; null for a curve that this platform never prepared, which halts the ledger. */
     prepared: z
       .strictObject({
@@ -52,6 +58,9 @@ export const curveSchema = z
         snapshot_hash: hashSchema,
         ask_words: z.array(wordSchema),
         bid_words: z.array(wordSchema),
+        /** Leading pieces of each side that equal the book: what was taken since the snapshot is not raised within them. */
+        exact_ask_knots: integerSchema,
+        exact_bid_knots: integerSchema,
         /** The words read as a walk reads them, best price first. */
         asks: z.array(segmentSchema),
         bids: z.array(segmentSchema),
@@ -75,7 +84,7 @@ export function curveHandler(deps: ReadDeps): RouterMiddleware {
   };
 }
 
-function curveBody(market: Market, { post, publication, snapshot, landedSeq, headSec }: PostedCurve): object {
+function curveBody(market: Market, { post, publication, raised, snapshot, landedSeq, headSec }: PostedCurve): object {
   const state = publicationState(post, { signed: true, landedSeq, headSec });
   return {
     pair: market.pair,
@@ -87,6 +96,8 @@ function curveBody(market: Market, { post, publication, snapshot, landedSeq, hea
     block_timestamp_sec: post.blockTimestampSec,
     tx_hash: post.txHash,
     words_hash: post.wordsHash,
+    raised_ask: unitsToSize(market, raised.ask),
+    raised_bid: unitsToSize(market, raised.bid),
     prepared: publication === null ? null : preparedBody(market, publication),
     snapshot: snapshot === null || state === 'landed' ? null : snapshotBody(market, snapshot),
   };
@@ -108,6 +119,8 @@ function preparedBody(market: Market, publication: Publication): CurveBody['prep
     snapshot_hash: publication.snapshotHash,
     ask_words: askWords.map(wordHex),
     bid_words: bidWords.map(wordHex),
+    exact_ask_knots: publication.exactAskKnots,
+    exact_bid_knots: publication.exactBidKnots,
     asks: segments('ask', askWords),
     bids: segments('bid', bidWords),
   };

@@ -1,3 +1,4 @@
+import type { RaisedUnits } from '../../core/attribution.js';
 import type { SettlePace } from '../../core/claims.js';
 import type { Book } from '../../core/book.js';
 import type { MinOrderUnits } from '../../core/min-order.js';
@@ -60,6 +61,8 @@ export interface PostedCurve {
   post: PostSeen;
   /** Null when this database never prepared it, which halts the ledger. */
   publication: Publication | null;
+  /** By how much its landing raised the consumption of each side; of a touch, the landing of the post that it goes back to. */
+  raised: RaisedUnits;
   /** The book that it was cut from, kept only if a fill hit it. */
   snapshot: MarketSnapshot | null;
   /** Highest seq of the market that landed, and the time of the last scanned block. */

@@ -1,3 +1,4 @@
+import { NOTHING_RAISED } from '../../core/attribution.js';
 import { readCapitalOrigin } from '../../ledger/capital-origin.js';
 import { custodyEventsOf, readClaimsOf, readTakerFees } from '../../ledger/claims.js';
 import { readTx } from '../../ledger/db.js';
@@ -5,6 +6,7 @@ import { fillSeqs, fillWithLegs, lastGeneration, makerBalances, newestFill, rece
 import { readSnapshot } from '../../ledger/ledger-log.js';
 import { readLogHolders } from '../../ledger/log-holders.js';
 import { readPlatform } from '../../ledger/platform.js';
+import { readPosted, raisedBy } from '../../ledger/raises.js';
 import { landedSeq, readPostSeen, readPublication } from '../../ledger/publication-log.js';
 import { lastSettlements } from '../../ledger/settlement-log.js';
 import type { Db, LogName, Queryable } from '../../ledger/types.js';
@@ -50,9 +52,12 @@ async function postedCurve(q: Queryable, market: number, seq: number): Promise<P
   const post = await readPostSeen(q, market, seq);
   if (post === null) return null;
   const head = await lastGeneration(q);
+  const publication = await readPublication(q, market, seq);
+  const posted = await readPosted(q, market, seq);
   return {
     post,
-    publication: await readPublication(q, market, seq),
+    publication,
+    raised: publication === null || posted === null ? NOTHING_RAISED : raisedBy(publication, posted),
     snapshot: await readSnapshot(q, market, seq),
     landedSeq: await landedSeq(q, market),
     headSec: Math.floor((head?.blockTimestampMs ?? 0) / 1_000),

@@ -8,6 +8,8 @@ import { createAttributor } from '../../keepers/watcher/attributor.js';
 import { createProgress } from '../../keepers/watcher/progress.js';
 import { readBalances } from '../../ledger/balances.js';
 import { readHalt } from '../../ledger/halts.js';
+import { readPublication } from '../../ledger/publication-log.js';
+import { dueRaise } from '../../ledger/raises.js';
 import { createSnapshotStore } from '../../ledger/snapshots.js';
 import { UNATTRIBUTED } from '../../ledger/types.js';
 import { GAS, type Custody } from '../support/custody.js';
@@ -133,6 +135,56 @@ describe('halts', function () {
       expect(decomposition.missingBaseUnits, 'no maker pays for it').to.equal(7n);
       expect(decomposition.legs.reduce((sum, leg) => sum + leg.baseUnits, 0n)).to.equal(10n ** 18n);
       expect((await faultsOf({ curveSeq: 9 })).codes).to.deep.equal(['unexplained_curve']);
+    });
+
+    it('a raise that the carry rule does not give, and a curve that costs the operator more than rounding', async () => {
+      await start();
+      const maker = chain.address('maker1');
+      const order = { side: 'ask' as const, priceTicks: 300_000n, sizeLots: 10_000n };
+      const oids = await stack.order(maker, [order]);
+      await stack.poster.round();
+      await custody.mined();
+      const ladder = Array.from({ length: 40 }, (_, i) => ({
+        ...order,
+        priceTicks: 300_000n + 100n * BigInt(i * i),
+        sizeLots: 250n,
+      }));
+      await stack.order(maker, ladder, oids);
+      await stack.poster.round();
+      const market = stack.markets[0]!;
+      const publication = (await readPublication(stack.db.knex, 0, 2))!;
+      const taker = chain.address('taker1');
+      const late: ChainFill = {
+        ...{ market: 0, fillSeq: 1, curveSeq: 1, side: 'ask', baseUnits: 7n * 10n ** 16n, quoteUnits: 210_000_000n },
+        ...{ feeUnits: 0n, inputFeeUnits: 0n, consumedBeforeUnits: 0n, taker, recipient: taker },
+        ...{ blockNumber: 1, blockHash: HASH, txHash: HASH, logIndex: 0, timestampMs: 0 },
+      };
+      const dueUnits = dueRaise(market, publication, 'ask', late.baseUnits);
+      expect(dueUnits > 0n).to.equal(true);
+      /** A late fill, a landing with such a raise, and a fill for so many quote units. */
+      const faultsOf = async (raisedUnits: bigint, quoteUnits: bigint) => {
+        const attributor = createAttributor(chain.manifest.deploymentId, createSnapshotStore(stack.markets));
+        const run = attributor.begin(stack.db.knex);
+        await run.attribute(market, late);
+        await run.land(market, {
+          ...{ market: 0, seq: 2, baseSeq: 2, deadlineSec: publication.deadlineSec, wordsHash: publication.wordsHash },
+          ...{ snapAskUnits: BigInt.asUintN(92, -raisedUnits), snapBidUnits: 0n },
+          ...{ blockNumber: 1, blockTimestampSec: 1, txHash: HASH },
+        });
+        const { decomposition } = await run.attribute(market, {
+          ...{ ...late, fillSeq: 2, curveSeq: 2, baseUnits: 10n ** 16n, quoteUnits },
+          consumedBeforeUnits: late.baseUnits + raisedUnits,
+        });
+        return { codes: run.faults().map(({ code }) => code), gainUnits: decomposition.operatorGainUnits };
+      };
+      const legsUnits = -(await faultsOf(dueUnits, 0n)).gainUnits;
+      expect((await faultsOf(dueUnits, legsUnits)).codes).to.deep.equal([]);
+      expect((await faultsOf(dueUnits, legsUnits - 1n)).codes).to.deep.equal(['operator_loss']);
+      // As contracts without the rule leave it, which nothing bounds.
+      expect((await faultsOf(0n, legsUnits - 1n)).codes).to.deep.equal([]);
+      for (const other of [dueUnits - 1n, dueUnits + 1n]) {
+        expect((await faultsOf(other, legsUnits)).codes).to.deep.equal(['unexplained_raise']);
+      }
     });
 
     /** Endpoints of the chain, of which the first `liars` tell another hash of the block at `height`. */

@@ -188,6 +188,7 @@ forEachDatabase((name, open) => {
         status: 'final',
         curve_seq: 1,
         direction: 'sell',
+        consumed_before: '0',
         legs: [
           {
             maker: bob,

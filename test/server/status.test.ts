@@ -14,6 +14,7 @@ import { planReconcile } from '../../keepers/watcher/reconcile.js';
 import { migrate } from '../../ledger/db.js';
 import { requestReconcile } from '../../ledger/reconcile-requests.js';
 import { acquireWriter } from '../../ledger/writers.js';
+import { decompositionSchema } from '../../server/read/decomposition.js';
 import { curveSchema } from '../../server/read/curve.js';
 import { statusSchema, STATUS_MAX_AGE_MS } from '../../server/read/status.js';
 import { forEachDatabase } from '../support/db.js';
@@ -179,7 +180,7 @@ forEachDatabase((name, open) =>
       const { stack, server } = await start();
       await land();
       const maker = chain.address('maker1');
-      await stack.order(maker, [
+      const oids = await stack.order(maker, [
         { side: 'ask', priceTicks: 300_000n, sizeLots: 5n * LOTS },
         { side: 'ask', priceTicks: 300_007n, sizeLots: 3n },
         { side: 'bid', priceTicks: 299_000n, sizeLots: LOTS },
@@ -192,12 +193,28 @@ forEachDatabase((name, open) =>
       const live = await curve(1);
       expect([live.state, live.snapshot, live.prepared?.kind]).to.deep.equal(['landed', null, 'full']);
 
-      await stack.order(maker, [{ side: 'ask', priceTicks: 300_500n, sizeLots: LOTS }]);
+      // More levels than knots, and a fill of the old curve just before the new one lands.
+      const rungs = Array.from({ length: 40 }, (_, i) => ({
+        side: 'ask' as const,
+        priceTicks: 300_100n + 100n * BigInt(i * i),
+        sizeLots: LOTS / 10n,
+      }));
+      await stack.order(maker, rungs, oids.slice(0, 2));
+      await buy(35n * 10n ** 16n);
       await stack.poster.round();
       await land();
       const dead = await curve(1);
-      expect(dead.state).to.equal('superseded');
-      expect((await curve(2)).state).to.equal('landed');
+      expect([dead.state, dead.raised_ask, dead.prepared?.exact_ask_knots]).to.deep.equal(['superseded', '0', 2]);
+      const raised = await curve(2);
+      expect([raised.state, raised.raised_bid]).to.deep.equal(['landed', '0']);
+      const ends = raised.prepared!.asks.map(({ size }) => parseUnits(size, 18));
+      const end = ends.reduce((sum, size) => (sum < 35n * 10n ** 16n ? sum + size : sum), 0n);
+      expect(parseUnits(raised.raised_ask, 18)).to.equal(end - 35n * 10n ** 16n);
+      expect(end).to.be.above(35n * 10n ** 16n);
+      await buy(10n ** 16n);
+      await land();
+      const explained = await server.get('/v0/fills/3/decomposition');
+      expect(parseUnits(decompositionSchema.parse(explained.body).consumed_before!, 18)).to.equal(end);
       const market = stack.markets[0] as Market;
       const words = (list: readonly string[] = []) => list.map(BigInt);
       const { ask_words, bid_words, asks, bids, snapshot_hash } = dead.prepared!;
