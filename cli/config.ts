@@ -101,6 +101,12 @@ export const settingsSchema = z.object({
   WORD_GAIN_MILLI_BPS: integer(0, 1_000_000, 10).describe(
     'what a further word of a side must take off its mean error, in 1/1000 bps',
   ),
+  SMALL_CHANGE_ORDERS: integer(0, 1_000_000, 10).describe(
+    'a change of a book is small when less than this many least orders of its market came and less went; 0: none is',
+  ),
+  SMALL_CHANGE_INTERVAL_MS: integer(0, 60_000, 6_000).describe(
+    'how long after the newest cut of a curve small changes of its book wait at most',
+  ),
   CUT_BEFORE_BLOCK_MS: integer(0, 60_000, 500).describe(
     'how long before the next block is expected a post is out; it is cut earlier by as long as posting took lately',
   ),

@@ -29,6 +29,10 @@ export function startPoster(shared: Shared, signal: AbortSignal): Loop {
     readiness: shared.readiness,
     curveTtlSec: config.CURVE_TTL_SEC,
     touchBeforeSec: config.TOUCH_BEFORE_SEC,
+    small: {
+      quoteUnits: (market) => shared.minOrderUnits(market) * BigInt(config.SMALL_CHANGE_ORDERS),
+      intervalMs: config.SMALL_CHANGE_INTERVAL_MS,
+    },
     knots: {
       maxKnots: config.MAX_KNOTS,
       enoughMilliBps: config.CURVE_ERROR_MILLI_BPS,

@@ -20,6 +20,7 @@ import { createCosts, HOUR_MS, type Costs } from './costs.js';
 import { gasLimitOf } from './gas.js';
 import { createMeter, type PosterMetrics } from './metrics.js';
 import { prepareDue, type Due, type Prepared } from './prepare.js';
+import type { SmallChanges } from './small.js';
 import { readPosterView, type PosterView } from './view.js';
 
 export interface PosterDeps {
@@ -37,6 +38,7 @@ export interface PosterDeps {
   readiness(): { ready: boolean; reason: string | null };
   curveTtlSec: number;
   touchBeforeSec: number;
+  small: SmallChanges;
   knots: KnotPolicy;
   /** How long before the next block is expected a post is out; the book is cut earlier by as long as that took lately. */
   cutBeforeBlockMs: number;
@@ -89,6 +91,8 @@ export function createPoster(deps: PosterDeps): Poster {
   const startedMs = deps.nowMs();
   const meter = createMeter();
   const clock = createBlockClock();
+  /** Newest order row that carried out a scheduled cancel, by maker. */
+  const triggered = new Map<Address, number>();
   let follower = newFollower();
   let operator: OperatorState | undefined;
   let costs: Costs | null = null;
@@ -105,6 +109,7 @@ export function createPoster(deps: PosterDeps): Poster {
 
   function newFollower(): Follower {
     return createFollower(markets, (row) => {
+      for (const { type } of row.effects) if (type === 'trigger') triggered.set(row.maker, row.orderSeq);
       // Rows from before this process started say nothing about its speed.
       if (row.timeMs < startedMs) return;
       const opened = row.effects.flatMap((effect) => (effect.type === 'open' ? [effect.market] : []));
@@ -192,7 +197,7 @@ export function createPoster(deps: PosterDeps): Poster {
   /** A follower that failed half-way is not at any cut; the next round folds anew. */
   async function readView(): Promise<PosterView | null> {
     try {
-      return await readPosterView({ db, markets, snapshots, follower, operator }, deps.nowMs());
+      return await readPosterView({ db, markets, snapshots, follower, operator, triggered }, deps.nowMs());
     } catch (error) {
       follower = newFollower();
       // What the follower held was taken back by a reorganisation, or the rows after it were folded; a new one starts from what stands.

@@ -9,6 +9,7 @@ import type { Follower } from '../../ledger/follower.js';
 import type { Publication } from '../../ledger/types.js';
 import { cheaperPost } from './gas.js';
 import { planStep, type Step } from './plan.js';
+import { mayWait, type SmallChanges } from './small.js';
 import type { MarketView, PosterView } from './view.js';
 
 /** A publication that is due, and the record that carries it. */
@@ -24,6 +25,7 @@ export interface Due {
 export interface PrepareOptions {
   curveTtlSec: number;
   touchBeforeSec: number;
+  small: SmallChanges;
   knots: KnotPolicy;
   preparedMs: number;
 }
@@ -86,13 +88,22 @@ function prepareMarket(candidate: Candidate, options: PrepareOptions): Due | str
   const { market, last } = marketView;
   const headSec = Math.floor(view.head.blockTimestampMs / 1_000);
   const ttlSec = Math.min(options.curveTtlSec, market.maxTtlSec);
-  const deadlineSec = cutDeadlineSec(snapshot, headSec, ttlSec, view.armed);
+  const deadlineOf = (offered: MarketSnapshot): number => cutDeadlineSec(offered, headSec, ttlSec, view.armed);
+  const deadlineSec = deadlineOf(snapshot);
+  const waits = mayWait(view, marketView, snapshot, options.small);
+  const kept = last !== null && last.snapshot !== null && waits ? { ...last, snapshot: last.snapshot } : null;
   const step = planStep(last, snapshot, {
     head: { timestampSec: headSec, blockNumber: view.head.toBlock },
     deadlineSec,
     touchBeforeSec: options.touchBeforeSec,
+    waiting: kept === null ? null : { deadlineSec: deadlineOf(kept.snapshot) },
   });
-  return step.kind === 'none' ? step.reason : dueOf(candidate, step, deadlineSec, options);
+  if (step.kind === 'none') return step.reason;
+  if (step.kind === 'post' || kept === null) return dueOf(candidate, step, deadlineSec, options);
+  // What is prolonged is the book that was cut before, not the one that waits.
+  const { cut, trims, excluded } = kept.publication;
+  const before = { ...candidate, view: { ...view, cut }, snapshot: kept.snapshot, trims, excluded };
+  return dueOf(before, step, deadlineOf(kept.snapshot), options);
 }
 
 interface Curve {

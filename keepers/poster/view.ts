@@ -32,6 +32,8 @@ export interface PosterView {
   /** Makers that the cut leaves out: suspended ones, and those whose scheduled cancel is near or due. */
   excluded: ReadonlySet<Address>;
   armed: ArmedMs;
+  /** Newest order row that carried out a scheduled cancel of the maker and that this process read; 0 when there was none. */
+  triggeredSeq(maker: Address): number;
   markets: MarketView[];
   /** Balance less reservation of a maker with open orders, never below zero; 0 for anybody else. */
   availableUnits(maker: Address, token: Address): bigint;
@@ -42,6 +44,8 @@ export interface ViewDeps {
   markets: readonly Market[];
   snapshots: SnapshotStore;
   follower: Follower;
+  /** Filled as the follower advances. */
+  triggered: ReadonlyMap<Address, number>;
   /** As it was last read, so that only what came after is. */
   operator: OperatorState | undefined;
 }
@@ -70,6 +74,7 @@ export async function readPosterView(deps: ViewDeps, timeMs: number): Promise<Po
       operator,
       excluded: new Set([...operator.suspended, ...near]),
       armed: (maker) => armed.get(maker) ?? null,
+      triggeredSeq: (maker) => deps.triggered.get(maker) ?? 0,
       markets,
       availableUnits: (maker, token) => available.get(`${maker}:${token}`) ?? 0n,
     };
