@@ -36,7 +36,7 @@ export type Step =
   /** `amend`: words of the live curve may stay. */
   | { kind: 'post'; amend: boolean };
 
-/** A touch or a partial post that lands on a dead curve reverts, with all that shares its transaction. */
+/** A touch or a partial post that lands on a dead curve comes to nothing. */
 const BUILD_ON_MARGIN_SEC = 3;
 /** An unchanged publication that did not land is sent again as a new one from the second block on that went by without it. */
 const PATIENCE_BLOCKS = 2;

@@ -122,8 +122,9 @@ function dueOf(
   options: PrepareOptions,
 ): Due {
   const { view, marketView, snapshot, trims, excluded } = candidate;
-  const { market, last } = marketView;
-  const seq = (last?.seq ?? 0) + 1;
+  const { market, last, landedSeq } = marketView;
+  // A number that somebody else's curve took is never given away again.
+  const seq = Math.max(last?.seq ?? 0, landedSeq) + 1;
   const head = { marketId: market.id, seq, deadlineSec };
   const block: BlockRef = { number: view.head.toBlock, hash: view.head.blockHash };
   const { record, words, leftOutLots } =

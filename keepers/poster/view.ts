@@ -88,8 +88,8 @@ async function readMarketView(
   head: GenerationRow,
 ): Promise<MarketView> {
   const last = await readPublication(q, market.index, await lastPublicationSeq(q, market.index));
-  if (last === null) return { market, last: null, landedSeq: 0, older: [] };
   const landed = await landedSeq(q, market.index);
+  if (last === null) return { market, last: null, landedSeq: landed, older: [] };
   snapshots.forget(market.index, landed);
   const older = await readExecutable(q, snapshots, market, head);
   return {
