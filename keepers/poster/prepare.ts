@@ -24,6 +24,8 @@ export interface Due {
 
 export interface PrepareOptions {
   curveTtlSec: number;
+  /** As the owner has set it, by index of the market; that of its listing where it is missing. */
+  maxTtlSec: ReadonlyMap<number, number>;
   touchBeforeSec: number;
   small: SmallChanges;
   knots: KnotPolicy;
@@ -87,7 +89,7 @@ function prepareMarket(candidate: Candidate, options: PrepareOptions): Due | str
   const { view, marketView, snapshot } = candidate;
   const { market, last } = marketView;
   const headSec = Math.floor(view.head.blockTimestampMs / 1_000);
-  const ttlSec = Math.min(options.curveTtlSec, market.maxTtlSec);
+  const ttlSec = Math.min(options.curveTtlSec, options.maxTtlSec.get(market.index) ?? market.maxTtlSec);
   const deadlineOf = (offered: MarketSnapshot): number => cutDeadlineSec(offered, headSec, ttlSec, view.armed);
   const deadlineSec = deadlineOf(snapshot);
   const waits = mayWait(view, marketView, snapshot, options.small);
