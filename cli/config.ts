@@ -68,6 +68,13 @@ export const settingsSchema = z.object({
     .describe(
       "least that the operator's row should have, as <SYMBOL or address>=<amount>,…; an amount may be negative; others may owe 1000 of their smallest units, the dust of rounding",
     ),
+  STOP_BELOW_FLOOR: z
+    .enum(['true', 'false'])
+    .default('true')
+    .transform((value) => value === 'true')
+    .describe(
+      "post nothing for pairs with a token of which the operator's row is below its floor, or, where none is set, owes more than 0.01 tokens and 1000000 smallest units",
+    ),
   POSTER_PRIVATE_KEY: privateKey.optional().describe("signs posts; default: the manifest's poster account"),
   SETTLER_PRIVATE_KEY: privateKey.optional().describe("signs settlements; default: the manifest's settler account"),
   SETTLE_INTERVAL_MS: integer(20, 60_000, 1_000).describe('pause between two rounds of settling withdrawals'),

@@ -40,7 +40,12 @@ async function ledgerWith(database: Database, strangers: number) {
   };
   return {
     cut: () =>
-      timed(() => readPosterView({ db, markets, snapshots, follower, operator: undefined, triggered: new Map() }, 1)),
+      timed(() =>
+        readPosterView(
+          { db, markets, snapshots, follower, operator: undefined, triggered: new Map(), operatorFloors: null },
+          1,
+        ),
+      ),
     async follow() {
       await feed.run(1, 1);
       return timed(() => gateway.follow(db));

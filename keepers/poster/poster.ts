@@ -21,10 +21,10 @@ import { createCosts, HOUR_MS, type Costs } from './costs.js';
 import { gasLimitOf, splitByGas } from './gas.js';
 import { createMeter, type PosterMetrics } from './metrics.js';
 import { createOwnerWatch, type OwnerState } from './owner-state.js';
-import { prepareDue, type Due, type Prepared } from './prepare.js';
+import { BELOW_FLOOR, prepareDue, type Due, type Prepared } from './prepare.js';
 import { revertReason, wouldRevert } from './reverts.js';
 import type { SmallChanges } from './small.js';
-import { readPosterView, type PosterView } from './view.js';
+import { readPosterView, type PosterView, type ViewDeps } from './view.js';
 
 export interface PosterDeps {
   db: Db;
@@ -47,6 +47,8 @@ export interface PosterDeps {
   cutBeforeBlockMs: number;
   /** Most gas of one transaction. Default: the chain's limit. */
   maxTxGas?: bigint;
+  /** Posting stops for markets with a token of which the operator's row is too far below its floor; null to go on all the same. */
+  operatorFloors: ViewDeps['operatorFloors'];
   /** Most that posting may cost in an hour; null for no limit. Beyond it nothing is posted, and curves expire. */
   budgetWei: bigint | null;
   pollIntervalMs: number;
@@ -67,6 +69,8 @@ export interface PosterStatus extends PosterMetrics {
   generation: number;
   /** Why nothing was published in the last round, null when something was or nothing was due. */
   blockedBy: string | null;
+  /** Pairs for which nothing is posted because the operator's row has too little of one of their tokens. */
+  stopped: readonly string[];
   /** Orders that the newest cut left out because they cross larger ones. */
   crossing: { pair: string; orders: number }[];
   /** Why the newest post that was mined and reverted did, in the contract's words; null before the first. */
@@ -129,6 +133,7 @@ export function createPoster(deps: PosterDeps): Poster {
   let isCareful = false;
   let revertedMs = Number.NEGATIVE_INFINITY;
   let lastRevert: string | null = null;
+  let stopped: string[] = [];
   let reportedMs = deps.nowMs();
   /** Of the newest cut, by market. */
   const crossingOrders = new Map<number, number>();
@@ -218,12 +223,23 @@ export function createPoster(deps: PosterDeps): Poster {
     });
     for (const { reason } of skipped) meter.counters.skipped[reason] = (meter.counters.skipped[reason] ?? 0) + 1;
     noteCrossing(crossing);
+    noteStopped(skipped);
     cutGeneration = view.head.generation;
     const landing = isCareful ? await withoutReverts(view, due) : due;
     if (landing.length > 0) return publish(view, landing);
     if (due.length > 0) return null;
     block(null);
     return null;
+  }
+
+  /** Says so when posting stops for a market, and when it goes on. */
+  function noteStopped(skipped: Prepared['skipped']): void {
+    const now = skipped.filter(({ reason }) => reason === BELOW_FLOOR).map(({ market }) => market.pair);
+    for (const pair of now) {
+      if (!stopped.includes(pair)) logger.error({ pair, reason: BELOW_FLOOR }, 'posting stops for a pair');
+    }
+    for (const pair of stopped) if (!now.includes(pair)) logger.info({ pair }, 'posting for a pair again');
+    stopped = now;
   }
 
   /** Says so when something begins to cross; how much does, the status says. */
@@ -240,7 +256,11 @@ export function createPoster(deps: PosterDeps): Poster {
   /** A follower that failed half-way is not at any cut; the next round folds anew. */
   async function readView(): Promise<PosterView | null> {
     try {
-      return await readPosterView({ db, markets, snapshots, follower, operator, triggered }, deps.nowMs());
+      const { operatorFloors } = deps;
+      return await readPosterView(
+        { db, markets, snapshots, follower, operator, triggered, operatorFloors },
+        deps.nowMs(),
+      );
     } catch (error) {
       follower = newFollower();
       // What the follower held was taken back by a reorganisation, or the rows after it were folded; a new one starts from what stands.
@@ -363,6 +383,7 @@ export function createPoster(deps: PosterDeps): Poster {
       ...meter.read((market) => markets[market]?.pair ?? String(market)),
       generation: cutGeneration,
       blockedBy,
+      stopped,
       crossing: [...crossingOrders].map(([market, orders]) => ({ pair: markets[market]?.pair ?? `${market}`, orders })),
       lastRevert,
       fees: { spentLastHourWei: costs?.spentWei() ?? 0n, budgetWei: deps.budgetWei, lastGasUsed },

@@ -40,15 +40,21 @@ export interface Prepared {
   crossing: { market: Market; orders: number }[];
 }
 
+/** Why nothing is posted for a market that trades a token of which the operator's row has too little. */
+export const BELOW_FLOOR = 'operator_below_floor';
+
 /**
  * Everything to publish at a cut: each market's book less the makers left out, trimmed to what they can pay over all markets, less what
  * crosses, compared with its newest publication, compressed and checked. Pure but for the follower, which must stand at the view's cut. Throws
  * CurveCheckError rather than return a curve that fails its check.
  */
 export function prepareDue(view: PosterView, follower: Follower, options: PrepareOptions): Prepared {
-  // Nothing is published for a delisted market: its curve expires, and counts as long as it may be executed.
+  const shortIn = ({ base, quote }: Market): boolean =>
+    view.shortTokens.has(base.address) || view.shortTokens.has(quote.address);
+  // Nothing is published for a delisted market, or where the operator's row has too little: the curve expires, and counts as long as it
+  // may be executed.
   const candidates = view.markets.map(({ market }) =>
-    view.operator.delisted.has(market.index)
+    view.operator.delisted.has(market.index) || shortIn(market)
       ? null
       : candidateOf(follower.book, market, follower.progress(market.index), view.excluded),
   );
@@ -59,7 +65,11 @@ export function prepareDue(view: PosterView, follower: Follower, options: Prepar
   const prepared: Prepared = { due: [], skipped: [], crossing: [] };
   for (const [i, marketView] of view.markets.entries()) {
     const { snapshot: limitedTo, trims } = limited[i] ?? { snapshot: null, trims: [] };
-    if (limitedTo === null) continue;
+    if (limitedTo === null) {
+      const { market } = marketView;
+      if (!view.operator.delisted.has(market.index)) prepared.skipped.push({ market, reason: BELOW_FLOOR });
+      continue;
+    }
     const { snapshot, crossing } = uncrossSnapshot(limitedTo);
     prepared.crossing.push({ market: marketView.market, orders: crossing.asks + crossing.bids });
     const excluded = excludedHere(follower, marketView.market, view.excluded);

@@ -238,6 +238,7 @@ export async function startKeepers(db: Db, chain: KeeperChain, options: KeeperOp
     touchBeforeSec: 6,
     knots: { maxKnots: 15, enoughMilliBps: 0, wordGainMilliBps: 0 },
     cutBeforeBlockMs: 500,
+    operatorFloors: null,
     budgetWei: null,
     pollIntervalMs: 100,
     nowMs: options.nowMs ?? nowMs,
