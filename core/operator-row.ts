@@ -52,7 +52,8 @@ export function operatorStandings(
 ): OperatorStanding[] {
   return tokens.map((token) => {
     const balance = balanceUnits(token.address);
-    const text = floors[token.address] ?? floors[token.symbol];
+    const name = [token.address, token.symbol].find((one) => Object.hasOwn(floors, one));
+    const text = name === undefined ? undefined : floors[name];
     const floor = text === undefined ? -DUST_UNITS : floorUnits(text, token.decimals);
     const isBelow = balance < floor;
     const stopsPosting = text === undefined ? balance < -stopUnits(token) : isBelow;
