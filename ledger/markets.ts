@@ -1,5 +1,4 @@
 import type { Knex } from 'knex';
-import { nameMarkets } from '../core/token-names.js';
 import type { Address, Hex, Market } from '../core/types.js';
 import { fromColumn, insertAll, toColumn } from './columns.js';
 import { sendForRows } from './dialects.js';
@@ -23,10 +22,10 @@ interface MarketRow {
   generation: number;
 }
 
-/** All markets that were ever listed, by index, with names that are unique, whatever was stored. */
+/** All markets that were ever listed, by index. */
 export async function readMarkets(q: Queryable): Promise<Market[]> {
   const rows = await sendForRows<MarketRow>(q, 'select * from markets order by market');
-  const stored = rows.map((row): Market => ({
+  return rows.map((row) => ({
     index: row.market,
     id: row.id as Hex,
     pair: row.pair,
@@ -38,7 +37,6 @@ export async function readMarkets(q: Queryable): Promise<Market[]> {
     tickSize: row.tick_size,
     lotSize: row.lot_size,
   }));
-  return nameMarkets(stored);
 }
 
 /** Stores the markets that a generation listed. */

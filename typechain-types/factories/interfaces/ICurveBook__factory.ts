@@ -205,32 +205,6 @@
         "type": "bytes32"
       },
       {
-        "internalType": "uint256",
-        "name": "seq",
-        "type": "uint256"
-      },
-      {
-        "internalType": "uint256",
-        "name": "lowest",
-        "type": "uint256"
-      },
-      {
-        "internalType": "uint256",
-        "name": "highest",
-        "type": "uint256"
-      }
-    ],
-    "name": "SeqOutOfRange",
-    "type": "error"
-  },
-  {
-    "inputs": [
-      {
-        "internalType": "bytes32",
-        "name": "market",
-        "type": "bytes32"
-      },
-      {
         "internalType": "uint32",
         "name": "seq",
         "type": "uint32"
@@ -471,25 +445,6 @@
       }
     ],
     "name": "PosterSet",
-    "type": "event"
-  },
-  {
-    "anonymous": false,
-    "inputs": [
-      {
-        "indexed": true,
-        "internalType": "bytes32",
-        "name": "market",
-        "type": "bytes32"
-      },
-      {
-        "indexed": false,
-        "internalType": "uint32",
-        "name": "seq",
-        "type": "uint32"
-      }
-    ],
-    "name": "SeqSet",
     "type": "event"
   },
   {
@@ -980,24 +935,6 @@
       }
     ],
     "name": "setPoster",
-    "outputs": [],
-    "stateMutability": "nonpayable",
-    "type": "function"
-  },
-  {
-    "inputs": [
-      {
-        "internalType": "bytes32",
-        "name": "market",
-        "type": "bytes32"
-      },
-      {
-        "internalType": "uint32",
-        "name": "seq",
-        "type": "uint32"
-      }
-    ],
-    "name": "setSeq",
     "outputs": [],
     "stateMutability": "nonpayable",
     "type": "function"
