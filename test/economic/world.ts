@@ -3,7 +3,6 @@
  * chain.ts has them. Nothing in it is random.
  */
 import { absBig, ceilDiv, maxBig, minBig } from '../../core/amounts.js';
-import type { SideState } from '../../core/attribution.js';
 import { costOf, depthUnits, remaining, type TradeMode } from '../../core/curve/walk.js';
 import type { PostRecord } from '../../core/curve/post.js';
 import { isArmedWithin } from '../../core/cut.js';
@@ -20,6 +19,7 @@ import type { Follower } from '../../ledger/follower.js';
 import type { BalanceRow, GenerationRow } from '../../ledger/types.js';
 import { SPOT_ASSET_BASE } from '../../server/orders/limits.js';
 import { BLOCK_SEC, createWorldChain, sideOf, type SettlementCall, type WorldChain, type WorldEvent } from './chain.js';
+import { costliest } from './costliest.js';
 import { createWorldGateway, type WorldGateway } from './gateway.js';
 import { createWorldLedger, type WorldLedger } from './ledger.js';
 import {
@@ -329,7 +329,7 @@ export function createWorld(setting: Setting, carryRule: CarryRule): World {
       }
       case 'worst': {
         const state = ledger.peek(unscanned(), market, chain.markets[market]!.seq, side);
-        return state === null || left === 0n ? 0n : costliest(side, remaining(segments, taken), state);
+        return state === null || left === 0n ? 0n : costliest(side, remaining(segments, taken), state).units;
       }
     }
   }
@@ -502,26 +502,4 @@ export function createWorld(setting: Setting, carryRule: CarryRule): World {
     step,
     finish: () => block(BLOCK_SEC, true),
   };
-}
-
-/** The amount of base at which the rest of a curve loses most against what is left of its book; zero when it loses nowhere. */
-function costliest(side: Side, segments: readonly Segment[], { orders }: SideState): bigint {
-  let [taken, lost, worst, at] = [0n, 0n, 0n, 0n];
-  let order = 0;
-  let orderLeft = orders[0]?.units ?? 0n;
-  for (const { lengthUnits, subticks } of segments) {
-    for (let left = lengthUnits; left > 0n;) {
-      while (orderLeft === 0n && order < orders.length) orderLeft = orders[++order]?.units ?? 0n;
-      const here = orders[order];
-      if (here === undefined) return at;
-      const units = minBig(left, orderLeft);
-      const better = here.priceTicks * SUBTICKS_PER_TICK - subticks;
-      lost += units * (side === 'ask' ? better : -better);
-      taken += units;
-      left -= units;
-      orderLeft -= units;
-      if (lost > worst) [worst, at] = [lost, taken];
-    }
-  }
-  return at;
 }
