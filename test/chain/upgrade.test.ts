@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { Contract, ContractFactory, Interface, parseUnits } from 'ethers';
 import type { Signer } from 'ethers';
@@ -15,7 +16,7 @@ import { addressesOf, upgradeCommand } from '../../deploy/upgrade.js';
 import type { UpgradeOptions } from '../../deploy/upgrade.js';
 import { CurveLens__factory } from '../../typechain-types/factories/periphery/CurveLens__factory.js';
 import { PropAmmAdapter__factory } from '../../typechain-types/factories/periphery/PropAmmAdapter__factory.js';
-import { postFirstCurve } from '../support/live-curve.js';
+import { postCurve, postFirstCurve } from '../support/live-curve.js';
 import { refusal, startOwnerWorld } from '../support/owner.js';
 import type { OwnerWorld } from '../support/owner.js';
 import { buildSuccessors } from '../support/successors.js';
@@ -189,6 +190,42 @@ describe('upgrades', function () {
     expect(await notes(), 'what only the second version stores was kept').to.deep.equal([100n, 101n, 102n]);
     await rollbackCommand(await world.context(), PROXY_NAMES, 'send');
     expect(world.record().implementations.custodian.address).to.equal(first[0]);
+  });
+
+  it('from a book that raises nothing keep every row and curve, and records of either kind land before and after', async () => {
+    const { curveBook, custodian, entrypoint } = at;
+    // The creation code of a CurveBook of these sources without the raise, compiled with the settings of the project.
+    const bytecode = readFileSync(new URL('../fixtures/upgrades/CurveBook.before-raises.hex', import.meta.url), 'utf8');
+    const factory = new ContractFactory(curveBook.interface, bytecode.trim(), signer(0));
+    const earlier = await (await factory.deploy(entrypoint, custodian)).waitForDeployment();
+    const [, current] = await running();
+    const upgradeTo = async (implementation: string): Promise<void> => {
+      await (await curveBook.connect(signer(0)).upgradeToAndCall(implementation, '0x')).wait();
+    };
+    const volumesOf = async (seq: number, exactKnots: number): Promise<bigint[]> => {
+      const { logs } = await postCurve(at, signer(POSTER), seq, exactKnots);
+      const { args } = curveBook.interface.parseLog(logs[0]!)!;
+      return [BigInt(args.snapAsk), BigInt(args.snapBid)];
+    };
+
+    const before = await visible();
+    await upgradeTo(await earlier.getAddress());
+    expect(await visible(), 'the storage is one and the same').to.deep.equal(before);
+    expect(await volumesOf(2, 0), 'old records').to.deep.equal([0n, 0n]);
+    expect(await volumesOf(3, 1), 'new records').to.deep.equal([0n, 0n]);
+    await swap(world.quote, world.base, parseUnits('100', 6));
+
+    const live = await visible();
+    await upgradeTo(current!);
+    expect(await visible()).to.deep.equal(live);
+    await swap(world.base, world.quote, parseUnits('0.25', 18));
+
+    const { cumAsk, cumBid } = await curveBook.marketState(await curveBook.marketAt(0));
+    const segment = parseUnits('0.8', 18);
+    expect(cumAsk < segment && cumBid < segment, 'all fills lie in the first segments').to.equal(true);
+    expect(await volumesOf(4, 1), 'new records: exact there').to.deep.equal([0n, 0n]);
+    const raised = [cumAsk - segment, cumBid - segment].map((units) => BigInt.asUintN(92, units));
+    expect(await volumesOf(5, 0), 'old records raise').to.deep.equal(raised);
   });
 
   it('of a multisig are deployed by anybody and called by it alone', async () => {
