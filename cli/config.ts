@@ -68,6 +68,13 @@ export const settingsSchema = z.object({
     .describe(
       "least that the operator's row should have, as <SYMBOL or address>=<amount>,…; an amount may be negative; others may owe 1000 of their smallest units, the dust of rounding",
     ),
+  STOP_BELOW_FLOOR: z
+    .enum(['true', 'false'])
+    .default('true')
+    .transform((value) => value === 'true')
+    .describe(
+      "post nothing for pairs with a token of which the operator's row is below its floor, or, where none is set, owes more than 0.01 tokens and 1000000 smallest units",
+    ),
   POSTER_PRIVATE_KEY: privateKey.optional().describe("signs posts; default: the manifest's poster account"),
   SETTLER_PRIVATE_KEY: privateKey.optional().describe("signs settlements; default: the manifest's settler account"),
   SETTLE_INTERVAL_MS: integer(20, 60_000, 1_000).describe('pause between two rounds of settling withdrawals'),
@@ -100,6 +107,12 @@ export const settingsSchema = z.object({
   ),
   WORD_GAIN_MILLI_BPS: integer(0, 1_000_000, 10).describe(
     'what a further word of a side must take off its mean error, in 1/1000 bps',
+  ),
+  SMALL_CHANGE_ORDERS: integer(0, 1_000_000, 10).describe(
+    'a change of a book is small when less than this many least orders of its market came and less went; 0: none is',
+  ),
+  SMALL_CHANGE_INTERVAL_MS: integer(0, 60_000, 6_000).describe(
+    'how long after the newest cut of a curve small changes of its book wait at most',
   ),
   CUT_BEFORE_BLOCK_MS: integer(0, 60_000, 500).describe(
     'how long before the next block is expected a post is out; it is cut earlier by as long as posting took lately',

@@ -29,12 +29,17 @@ export function startPoster(shared: Shared, signal: AbortSignal): Loop {
     readiness: shared.readiness,
     curveTtlSec: config.CURVE_TTL_SEC,
     touchBeforeSec: config.TOUCH_BEFORE_SEC,
+    small: {
+      quoteUnits: (market) => shared.minOrderUnits(market) * BigInt(config.SMALL_CHANGE_ORDERS),
+      intervalMs: config.SMALL_CHANGE_INTERVAL_MS,
+    },
     knots: {
       maxKnots: config.MAX_KNOTS,
       enoughMilliBps: config.CURVE_ERROR_MILLI_BPS,
       wordGainMilliBps: config.WORD_GAIN_MILLI_BPS,
     },
     cutBeforeBlockMs: config.CUT_BEFORE_BLOCK_MS,
+    operatorFloors: config.STOP_BELOW_FLOOR ? { operator: config.operator, floors: config.OPERATOR_FLOORS } : null,
     budgetWei: config.POST_BUDGET_GWEI_PER_HOUR === 0n ? null : config.POST_BUDGET_GWEI_PER_HOUR,
     pollIntervalMs: config.POLL_INTERVAL_MS,
     nowMs,

@@ -74,12 +74,12 @@ function metricSources(shared: Shared, sources: OpsSources): MetricSources {
         .watcherStatus()
         .solvency.map(({ token, differenceUnits }) => ({ token: symbolOf(token), differenceUnits })),
     async unattributed() {
-      const rows = await readBalances(db.knex, { account: UNATTRIBUTED });
+      const rows = await readBalances(db.reads, { account: UNATTRIBUTED });
       return rows.map(({ token, balanceUnits }) => ({ token: symbolOf(token), units: balanceUnits }));
     },
     async operator() {
       const { operator, OPERATOR_FLOORS } = shared.config;
-      const standings = await readOperatorStandings(db.knex, { operator, markets, floors: OPERATOR_FLOORS });
+      const standings = await readOperatorStandings(db.reads, { operator, markets, floors: OPERATOR_FLOORS });
       return standings.map(({ token, ...facts }) => ({ token: token.symbol, ...facts }));
     },
     signers: () =>
@@ -89,7 +89,7 @@ function metricSources(shared: Shared, sources: OpsSources): MetricSources {
       }),
     poster: () => keepers.poster?.() ?? null,
     async storage() {
-      const { orderSeq } = await readFoldPosition(db.knex);
+      const { orderSeq } = await readFoldPosition(db.reads);
       return { bytes: await databaseBytes(db), foldedOrderSeq: orderSeq };
     },
     gateway: sources.gateway,

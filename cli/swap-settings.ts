@@ -48,6 +48,8 @@ type SwapSettings = z.output<z.ZodObject<typeof swapSettings>>;
 export const swapManifest = {
   permit2: address.optional(),
   orderSettler: address.optional(),
+  lens: address.optional(),
+  adapter: address.optional(),
   uniswapV3Factory: address.optional(),
   uniswapV3Router: address.optional(),
   uniswapV3Quoter: address.optional(),
@@ -56,6 +58,8 @@ export const swapManifest = {
 export interface SwapConfig {
   permit2: Address;
   settler: Address;
+  /** Contracts of the platform on which anybody could take, or nobody ever gets back, what is sent there. */
+  periphery: readonly Address[];
   tokens: readonly SwapToken[];
   /** Null without external liquidity. */
   uniswapV3: UniswapV3Contracts | null;
@@ -71,7 +75,9 @@ export function readSwapConfig(
   const { permit2, orderSettler: settler } = contracts;
   if (settler === undefined || permit2 === undefined) return null;
   const list = settings.TOKEN_LIST === undefined ? tokenList : readTokenList(settings.TOKEN_LIST, problems);
-  return { permit2, settler, tokens: list?.tokens ?? [], uniswapV3: readUniswapV3(settings, contracts, problems) };
+  const periphery = [contracts.lens, contracts.adapter].filter((one) => one !== undefined);
+  const uniswapV3 = readUniswapV3(settings, contracts, problems);
+  return { permit2, settler, periphery, tokens: list?.tokens ?? [], uniswapV3 };
 }
 
 function readTokenList(path: string, problems: string[]): z.output<typeof tokenListSchema> | undefined {

@@ -24,7 +24,7 @@ export function swapRouter(shared: Shared, onOrder: SwapDeps['onOrder']): Router
       chainId: manifest.chainId,
       permit2: swap.permit2,
       settler: swap.settler,
-      forbiddenReceivers: [custodian, curveBook, entrypoint, swap.settler],
+      forbiddenReceivers: [custodian, curveBook, entrypoint, swap.settler, swap.permit2, ...swap.periphery],
       wrappedNative: config.WRAPPED_NATIVE,
       tokens: swap.tokens,
       marketData: marketDataOf(shared, rpc),

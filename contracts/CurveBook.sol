@@ -108,6 +108,15 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
     }
 
     /// @inheritdoc ICurveBook
+    function setSeq(bytes32 market, uint32 seq) external onlyOwner {
+        Market storage m = _listed(market);
+        uint256 liveSeq = m.postWord.seq();
+        if (seq > liveSeq) revert SeqOutOfRange(market, seq, 0, liveSeq);
+        m.postWord = m.postWord.setSeq(seq).setDeadline(0);
+        emit SeqSet(market, seq);
+    }
+
+    /// @inheritdoc ICurveBook
     function setPoster(address poster, bool allowed) external onlyOwner {
         _storage().posters[poster] = allowed;
         emit PosterSet(poster, allowed);
@@ -125,8 +134,8 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
         CurvePosts.checkBlock(data);
         (PostRecord record, uint256 end) = data.read(PostCodec.BLOCK_REF_BYTES);
         if (end != data.length) revert MalformedPost(end);
-        (bool applied, uint256 liveSeq) = CurvePosts.applyTo(_storage().markets, record);
-        if (!applied) revert StaleSeq(record.market(), uint32(record.seq()), uint32(liveSeq));
+        (bool applied, ) = CurvePosts.applyTo(_storage().markets, record);
+        if (!applied) CurvePosts.refuse(record, _storage().markets[record.market()].postWord);
     }
 
     /// @inheritdoc ICurveBook

@@ -86,6 +86,8 @@ contract Custodian is ICustodian, Ownable2StepUpgradeable, UUPSUpgradeable, Reen
         if (amount == 0) revert ZeroAmount();
         uint256 received = Tokens.pull(token, address(this), amount);
         if (received == 0) revert NothingReceived(token);
+        // What came from elsewhere meanwhile, by a token's hook, is not this maker's.
+        if (received > amount) received = amount;
         emit Deposited(msg.sender, token, received);
     }
 

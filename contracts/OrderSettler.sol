@@ -66,7 +66,7 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
 
     /// @inheritdoc IOrderSettler
     function setTarget(address target, bool allowed) external onlyOwner {
-        if (allowed && (target == PERMIT2 || _isOurs(target) || target.code.length == 0)) {
+        if (allowed && (target == PERMIT2 || _isOurs(target) || target.code.length == 0 || _isToken(target))) {
             revert ForbiddenTarget(target);
         }
         _targets[target] = allowed;
@@ -119,6 +119,7 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
         if (route.amountIn > order.maxAmountIn) revert ExcessiveInput(route.amountIn, order.maxAmountIn);
         if (route.feeAmount > route.amountIn) revert FeeTooHigh(route.feeAmount, route.amountIn);
 
+        uint256 stray = IERC20(order.tokenIn).balanceOf(address(this));
         _pull(order, route.amountIn);
         bool feeInSwap = route.ownAmount != 0;
         if (feeInSwap) amountOut = _swapOwnPart(order, route);
@@ -129,7 +130,7 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
 
         amountOut += _deliver(order.tokenOut, order.recipient);
         if (amountOut < order.minAmountOut) revert InsufficientOutput(amountOut, order.minAmountOut);
-        amountIn = _refund(order, route.amountIn);
+        amountIn = _refund(order, route.amountIn, stray);
         _emitFilled(order, amountIn, amountOut, route.feeAmount, feeInSwap);
     }
 
@@ -292,11 +293,14 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
         return holds > held ? holds - held : 0;
     }
 
-    /// @return spent Of the amount pulled; zero if more came back, as when somebody had sent tokens here.
-    function _refund(Order calldata order, uint256 pulled) private returns (uint256 spent) {
+    /// @param stray What was here before the order; it goes to the owner, too.
+    /// @return spent Of the amount pulled.
+    function _refund(Order calldata order, uint256 pulled, uint256 stray) private returns (uint256 spent) {
         uint256 left = IERC20(order.tokenIn).balanceOf(address(this));
         if (left != 0) IERC20(order.tokenIn).safeTransfer(order.owner, left);
-        return pulled > left ? pulled - left : 0;
+        // What the route took of the stray tokens is none of the owner's.
+        uint256 unspent = left > stray ? left - stray : 0;
+        return pulled > unspent ? pulled - unspent : 0;
     }
 
     function _emitFilled(
@@ -319,6 +323,14 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
             mstore(add(data, 0xa0), feeInSwap)
             log4(data, 0xc0, topic, calldataload(order), calldataload(add(order, 0x60)), calldataload(add(order, 0xa0)))
         }
+    }
+
+    /// @dev Whether an account answers for allowances. A call of a token could approve somebody to spend what a later order brings here.
+    function _isToken(address account) private view returns (bool) {
+        (bool done, bytes memory answer) = account.staticcall(
+            abi.encodeCall(IERC20.allowance, (address(this), address(this)))
+        );
+        return done && answer.length >= 32;
     }
 
     function _isOurs(address account) private view returns (bool) {

@@ -1,4 +1,4 @@
-import { ceilDiv, parseDecimal } from './amounts.js';
+import { ceilDiv, maxBig, parseDecimal } from './amounts.js';
 import type { Address, Market, Token } from './types.js';
 
 /**
@@ -13,6 +13,8 @@ export interface OperatorStanding {
   balanceUnits: bigint;
   floorUnits: bigint;
   isBelow: boolean;
+  /** Nothing is to be posted for markets that trade the token. */
+  stopsPosting: boolean;
 }
 
 /**
@@ -20,6 +22,12 @@ export interface OperatorStanding {
  * nobody needs to get up for; a debt that has grown beyond this is not rounding alone, or has gone on for long.
  */
 const DUST_UNITS = 1_000n;
+
+/**
+ * What the row may owe of a token without a floor before posting stops: a hundredth of a token, and at least a million units, since dust
+ * that costs a unit or so per sale must not be a way to stop a market.
+ */
+const stopUnits = ({ decimals }: Token): bigint => maxBig(10n ** BigInt(decimals) / 100n, 1_000_000n);
 
 const SIGNED_DECIMAL = /^(-?)(.+)$/;
 
@@ -44,9 +52,12 @@ export function operatorStandings(
 ): OperatorStanding[] {
   return tokens.map((token) => {
     const balance = balanceUnits(token.address);
-    const text = floors[token.address] ?? floors[token.symbol];
+    const name = [token.address, token.symbol].find((one) => Object.hasOwn(floors, one));
+    const text = name === undefined ? undefined : floors[name];
     const floor = text === undefined ? -DUST_UNITS : floorUnits(text, token.decimals);
-    return { token, balanceUnits: balance, floorUnits: floor, isBelow: balance < floor };
+    const isBelow = balance < floor;
+    const stopsPosting = text === undefined ? balance < -stopUnits(token) : isBelow;
+    return { token, balanceUnits: balance, floorUnits: floor, isBelow, stopsPosting };
   });
 }
 

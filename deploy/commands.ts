@@ -1,4 +1,7 @@
 /** The commands that only need the owner's calls: configuring, and passing the ownership on. */
+import { isError } from 'ethers';
+import { decodeSymbol, nameTokens } from '../core/token-names.js';
+import type { Address, Hex, Token } from '../core/types.js';
 import { assertOwner, sendActions } from './actions.js';
 import type { Action } from './actions.js';
 import type { DeployConfig } from './config.js';
@@ -13,6 +16,9 @@ import type { DeploymentRecord } from './record.js';
 import { readState } from './state.js';
 import type { PlatformState } from './state.js';
 import { addressesOf } from './upgrade.js';
+
+/** Selector of symbol() */
+const SYMBOL = '0x95d89b41';
 
 /**
  * Brings posters, executors, targets, fees, delay and markets in line with the configuration, and the record's markets in line with
@@ -33,6 +39,10 @@ export async function configureCommand(context: Context, config: DeployConfig, m
     );
   }
   const actions = await configureActions(provider, addressesOf(record), config, record.deploymentBlock);
+  for (const { pair, name } of await namedPairs(context, record, config)) {
+    if (pair !== name)
+      log(`${pair} is called ${name} by the platform: its tokens' own symbols are taken, or unfit for names`);
+  }
   if (actions.length === 0) log('everything is configured already');
   await carryOut(context, actions, mode);
   if (mode !== 'dry-run') await recordMarkets(context, record, config);
@@ -46,6 +56,42 @@ async function carryOut({ signer, log }: Context, actions: readonly Action[], mo
   } else {
     for (const { contract, summary } of actions) log(`${contract}: ${summary}`);
   }
+}
+
+/** What the platform calls each pair once it is listed: by the symbols that the tokens have on the chain, in the order of listing. */
+async function namedPairs(
+  { provider }: Context,
+  record: DeploymentRecord,
+  config: DeployConfig,
+): Promise<{ pair: string; name: string }[]> {
+  const { markets } = await readState(provider, addressesOf(record), record.deploymentBlock);
+  const listings = config.markets.map((market) => listingOf(market, config.tokens));
+  const isListed = (id: string): boolean => markets.some((market) => market.id === id);
+  const inOrder = [
+    ...markets.flatMap(({ id }) => listings.filter((listing) => listing.id === id)),
+    ...listings.filter(({ id }) => !isListed(id)),
+  ];
+  const tokens: Token[] = [];
+  for (const { base, quote } of inOrder) {
+    for (const { address, decimals } of [base, quote]) {
+      const at = address.toLowerCase() as Address;
+      tokens.push({ address: at, decimals, symbol: await symbolOf(provider, address) });
+    }
+  }
+  const named = nameTokens(tokens);
+  return inOrder.map(({ market: { pair } }, i) => {
+    const [base, quote] = named.slice(2 * i, 2 * i + 2);
+    return { pair, name: `${base?.symbol}-${quote?.symbol}` };
+  });
+}
+
+/** Empty for a token that has none. */
+async function symbolOf(provider: Context['provider'], token: string): Promise<string> {
+  const answer = await provider.call({ to: token, data: SYMBOL }).catch((error: unknown) => {
+    if (isError(error, 'CALL_EXCEPTION')) return '0x';
+    throw error;
+  });
+  return decodeSymbol(answer as Hex);
 }
 
 /** The record names what is listed, in the order of listing. */

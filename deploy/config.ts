@@ -4,9 +4,10 @@ import { getAddress, isAddress } from 'ethers';
 import { z } from 'zod';
 import { formatUnits } from '../core/amounts.js';
 import { MAX_TTL_SEC } from '../core/market.js';
+import { MAX_SYMBOL_CHARS, isUsableSymbol } from '../core/token-names.js';
 import { PERMIT2_ADDRESS } from './canonical.js';
 import { DeployError } from './errors.js';
-import { listingOf } from './listing.js';
+import { assertDistinct, listingOf } from './listing.js';
 
 /** The contract's cap on a taker's fee. */
 const MAX_RATE_PPM = 10_000;
@@ -30,7 +31,9 @@ const configSchema = z
     withdrawDelaySec: seconds,
     tokens: z.array(
       z.strictObject({
-        symbol: z.string().regex(/^[A-Za-z0-9.]+$/, 'must be letters and digits'),
+        symbol: z
+          .string()
+          .refine(isUsableSymbol, `must be 1 to ${MAX_SYMBOL_CHARS} letters, digits, points and underscores`),
         address,
         decimals: z.number().int().min(0).max(36),
       }),
@@ -100,8 +103,21 @@ export function parseConfig(value: unknown): DeployConfig {
     const problems = parsed.error.issues.map(({ path, message }) => `${path.join('.') || 'file'}: ${message}`);
     throw new DeployError('BAD_CONFIG', problems.join('\n'));
   }
-  for (const market of parsed.data.markets) listingOf(market, parsed.data.tokens);
+  const { markets, tokens } = parsed.data;
+  const listings = markets.map((market) => attempt(() => listingOf(market, tokens)));
+  const broken = listings.flatMap((listing) => (listing instanceof DeployError ? [listing.message] : []));
+  if (broken.length !== 0) throw new DeployError('BAD_CONFIG', broken.join('\n'));
+  assertDistinct(markets.map((market) => listingOf(market, tokens)));
   return parsed.data;
+}
+
+function attempt<T>(compute: () => T): T | DeployError {
+  try {
+    return compute();
+  } catch (error) {
+    if (error instanceof DeployError) return error;
+    throw error;
+  }
 }
 
 /** Reads and checks the file at `path`. */

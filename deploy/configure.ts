@@ -10,7 +10,7 @@ import type { Action } from './actions.js';
 import { connectContracts } from './contracts.js';
 import type { Addresses, ContractName, Contracts } from './contracts.js';
 import { DeployError } from './errors.js';
-import { gridText, listingOf } from './listing.js';
+import { assertDistinct, assertSignable, gridText, listingOf } from './listing.js';
 import type { DeployMarket, Listing } from './listing.js';
 import type { ManifestToken } from './manifest.js';
 import { readState } from './state.js';
@@ -38,6 +38,7 @@ export async function configureActions(
   fromBlock: number,
 ): Promise<Action[]> {
   const listings = config.markets.map((market) => listingOf(market, config.tokens));
+  assertDistinct(listings);
   await assertDecimals(provider, config.tokens);
   const state = await readState(provider, at, fromBlock);
   const contracts = connectContracts(at, provider);
@@ -145,6 +146,7 @@ async function marketActions(
     const listed = state.markets.find((market) => market.id === listing.id);
     const { market, base, quote, lotExponent, tickLotMantissa, tickLotExponent } = listing;
     if (listed === undefined) {
+      assertSignable(listing);
       const args = [base.address, quote.address, lotExponent, tickLotMantissa, tickLotExponent, market.maxTtlSec];
       const summary = `+ market ${market.pair}: tick ${market.tickSize}, lot ${market.lotSize}, longest TTL ${market.maxTtlSec} s`;
       actions.push(await actionOn('curveBook', curveBook, 'listMarket', args, summary));

@@ -1,8 +1,9 @@
 /** Markets as a configuration writes them, and as the contract takes them. */
 import { getAddress } from 'ethers';
-import { formatUnits, parseUnits } from '../core/amounts.js';
-import { gridExponents, marketId } from '../core/market.js';
+import { AmountError, formatUnits, parseUnits } from '../core/amounts.js';
+import { MarketError, gridExponents, marketId } from '../core/market.js';
 import type { Address } from '../core/types.js';
+import { MAX_WIRE_DECIMALS, canonicalDecimal } from '../core/wire/decimal.js';
 import { DeployError } from './errors.js';
 import type { ManifestMarket, ManifestToken } from './manifest.js';
 
@@ -27,8 +28,45 @@ export interface Listing {
 /** Decimals that hold any tick size exactly. */
 const TICK_SCALE = 36;
 
-/** Throws when a token is unknown, or when one tick of one lot is not a whole number of quote units. */
+/** Throws `BAD_CONFIG` when a token is unknown, or the grid has no place in the contract or in whole units of the tokens. */
 export function listingOf(market: DeployMarket, tokens: readonly ManifestToken[]): Listing {
+  try {
+    return gridOf(market, tokens);
+  } catch (error) {
+    if (!(error instanceof AmountError || error instanceof MarketError)) throw error;
+    throw new DeployError('BAD_CONFIG', `${market.pair}: ${error.message}`);
+  }
+}
+
+/**
+ * Throws `BAD_CONFIG` when clients can't sign every price and size of the grid: the wire has 8 decimals. A market that is listed so already stays
+ * in the configuration, so only a new one is judged.
+ */
+export function assertSignable({ market: { pair, tickSize, lotSize } }: Listing): void {
+  for (const [what, step] of [
+    ['tick', tickSize],
+    ['lot', lotSize],
+  ] as const) {
+    if (canonicalDecimal(step) !== null) continue;
+    throw new DeployError(
+      'BAD_CONFIG',
+      `${pair}: a ${what} of ${step} is finer than the ${MAX_WIRE_DECIMALS} decimals that orders are signed with`,
+    );
+  }
+}
+
+/** Throws `BAD_CONFIG` when two entries are one market: a pair and its inverse share an id, and the first one listed says which is base. */
+export function assertDistinct(listings: readonly Listing[]): void {
+  const pairs = new Map<string, string>();
+  for (const { id, market } of listings) {
+    const other = pairs.get(id);
+    if (other !== undefined)
+      throw new DeployError('BAD_CONFIG', `${other} and ${market.pair} are one market; name one`);
+    pairs.set(id, market.pair);
+  }
+}
+
+function gridOf(market: DeployMarket, tokens: readonly ManifestToken[]): Listing {
   const token = (symbol: string | undefined): ManifestToken => {
     const found = tokens.find((one) => one.symbol === symbol);
     if (found === undefined) throw new DeployError('BAD_CONFIG', `${market.pair}: no token ${symbol}`);

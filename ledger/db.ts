@@ -130,7 +130,7 @@ export async function readDeploymentId(q: Queryable): Promise<string> {
 export async function readTx<T>(db: Db, read: (tx: Knex.Transaction) => Promise<T>): Promise<T> {
   const config: Knex.TransactionConfig =
     db.kind === 'pg' ? { readOnly: true, isolationLevel: 'repeatable read' } : { readOnly: true };
-  return db.knex.transaction(read, config);
+  return db.reads.transaction(read, config);
 }
 
 /** Settings of a connection of its own, outside the pool. PostgreSQL only. */
@@ -172,11 +172,18 @@ function openSqlite(url: string, { create = true }: OpenDbOptions): Db {
     throw new DatabaseError('DATABASE_MISSING', `There is no database ${filename}; curvebook serve creates it`);
   }
   if (filename !== ':memory:') mkdirSync(dirname(filename), { recursive: true });
-  const root = knexModule.knex({
+  const root = sqliteKnex(filename, prepareSqlite);
+  // A database in memory is its connection.
+  const reads = filename === ':memory:' ? root : sqliteKnex(filename, prepareReads);
+  return closable('sqlite', root, reads, async () => void (await root.raw('pragma wal_checkpoint(truncate)')));
+}
+
+/** One connection, opened when it is first used. */
+function sqliteKnex(filename: string, prepare: (connection: SqliteDatabase) => void): Knex {
+  return knexModule.knex({
     client: SqliteClient as unknown as typeof Knex.Client,
     // Values of a statement that failed, signatures among them, stay out of messages and logs.
     compileSqlOnError: false,
-    log: SILENT,
     connection: { filename },
     useNullAsDefault: true,
     acquireConnectionTimeout: ACQUIRE_TIMEOUT_MS,
@@ -185,7 +192,7 @@ function openSqlite(url: string, { create = true }: OpenDbOptions): Db {
       max: 1,
       afterCreate: (connection: SqliteDatabase, done: (error: unknown, connection: SqliteDatabase) => void) => {
         try {
-          prepareSqlite(connection);
+          prepare(connection);
           keepStatements(connection);
           done(null, connection);
         } catch (error) {
@@ -194,7 +201,13 @@ function openSqlite(url: string, { create = true }: OpenDbOptions): Db {
       },
     },
   });
-  return closable('sqlite', root, async () => void (await root.raw('pragma wal_checkpoint(truncate)')));
+}
+
+/** The journal is that of the database; reads never wait for writes in it. */
+function prepareReads(connection: SqliteDatabase): void {
+  connection.pragma(`busy_timeout = ${SQLITE_BUSY_TIMEOUT_MS}`);
+  connection.pragma('query_only = ON');
+  connection.pragma('cache_size = -16000');
 }
 
 function prepareSqlite(connection: SqliteDatabase): void {
@@ -250,7 +263,7 @@ function openPg(url: string, options: OpenDbOptions): Db {
       },
     },
   });
-  return closable('pg', root, async () => {});
+  return closable('pg', root, root, async () => {});
 }
 
 function parsePgUrl(url: string): URL {
@@ -277,14 +290,15 @@ export function beforeClose(db: Db, work: () => Promise<void>): () => void {
   return () => void works.delete(work);
 }
 
-function closable(kind: Db['kind'], root: Knex, last: () => Promise<void>): Db {
+function closable(kind: Db['kind'], root: Knex, reads: Knex, last: () => Promise<void>): Db {
   let closed: Promise<void> | null = null;
   const close = async (): Promise<void> => {
     for (const work of closers.get(db) ?? []) await work();
+    if (reads !== root) await reads.destroy();
     // Only a courtesy to the next opener: what is committed is durable with or without it.
     await last().catch(() => {});
     await root.destroy();
   };
-  const db: Db = { kind, knex: root, close: () => (closed ??= close()) };
+  const db: Db = { kind, knex: root, reads, close: () => (closed ??= close()) };
   return db;
 }

@@ -1,4 +1,5 @@
 import type { Knex } from 'knex';
+import { nameMarkets } from '../core/token-names.js';
 import type { Address, Hex, Market } from '../core/types.js';
 import { fromColumn, insertAll, toColumn } from './columns.js';
 import { sendForRows } from './dialects.js';
@@ -22,10 +23,10 @@ interface MarketRow {
   generation: number;
 }
 
-/** All markets that were ever listed, by index. */
+/** All markets that were ever listed, by index, with names that are unique, whatever was stored. */
 export async function readMarkets(q: Queryable): Promise<Market[]> {
   const rows = await sendForRows<MarketRow>(q, 'select * from markets order by market');
-  return rows.map((row) => ({
+  const stored = rows.map((row): Market => ({
     index: row.market,
     id: row.id as Hex,
     pair: row.pair,
@@ -37,6 +38,7 @@ export async function readMarkets(q: Queryable): Promise<Market[]> {
     tickSize: row.tick_size,
     lotSize: row.lot_size,
   }));
+  return nameMarkets(stored);
 }
 
 /** Stores the markets that a generation listed. */

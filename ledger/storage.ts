@@ -82,7 +82,7 @@ export async function databaseBytes(db: Db): Promise<number> {
     db.kind === 'pg'
       ? 'select pg_database_size(current_database()) as bytes'
       : 'select page_count * page_size as bytes from pragma_page_count(), pragma_page_size()';
-  const [row] = await sendForRows<{ bytes: number }>(db.knex, sql);
+  const [row] = await sendForRows<{ bytes: number }>(db.reads, sql);
   return row?.bytes ?? 0;
 }
 
@@ -91,8 +91,8 @@ export async function readStorage(db: Db, nowMs: number): Promise<StorageReport>
   const sizes = await tableBytes(db);
   const shares: StorageShare[] = [];
   for (const { name, tables, counted, timeMs } of SHARES) {
-    const count = await countRows(db.knex, counted);
-    const lastDay = await countRows(db.knex, counted, [timeMs, nowMs - DAY_MS]);
+    const count = await countRows(db.reads, counted);
+    const lastDay = await countRows(db.reads, counted, [timeMs, nowMs - DAY_MS]);
     const bytes = tables.reduce((sum, table) => sum + (sizes.get(table) ?? 0), 0);
     const bytesEach = count === 0 ? 0 : Math.round(bytes / count);
     shares.push({ name, count, lastDay, bytesEach, bytesLastDay: lastDay * bytesEach });
@@ -117,6 +117,6 @@ export async function tableBytes(db: Db): Promise<Map<string, number>> {
       : `select m.tbl_name as name, sum(s.pgsize) as bytes from dbstat s join sqlite_master m on m.name = s.name
          where s.aggregate = true group by m.tbl_name`;
   return new Map(
-    (await sendForRows<{ name: string; bytes: number }>(db.knex, sql)).map((row) => [row.name, row.bytes]),
+    (await sendForRows<{ name: string; bytes: number }>(db.reads, sql)).map((row) => [row.name, row.bytes]),
   );
 }

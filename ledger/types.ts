@@ -18,6 +18,11 @@ export type LogName = 'order' | 'ledger' | 'publication' | 'settlement' | 'swap'
 export interface Db {
   readonly kind: 'sqlite' | 'pg';
   readonly knex: Knex;
+  /**
+   * For reads that nobody's write may hold up. On SQLite a connection of its own, which sees what is committed; the other one is taken for as
+   * long as a write transaction waits for its turn.
+   */
+  readonly reads: Knex;
   close(): Promise<void>;
 }
 

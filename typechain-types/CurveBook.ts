@@ -23,9 +23,9 @@ export declare namespace ICurveBook {
     }
 
   export interface CurveBookInterface extends Interface {
-    getFunction(nameOrSignature: "UPGRADE_INTERFACE_VERSION" | "acceptOwnership" | "chargesFees" | "consume" | "curveWords" | "initialize" | "isPoster" | "listMarket" | "marketAt" | "marketCount" | "marketState" | "owner" | "pendingOwner" | "post" | "postBatch" | "preview" | "previewSwap" | "proxiableUUID" | "renounceOwnership" | "setMaxTtl" | "setPoster" | "setTakerFees" | "transferOwnership" | "upgradeToAndCall"): FunctionFragment;
+    getFunction(nameOrSignature: "UPGRADE_INTERFACE_VERSION" | "acceptOwnership" | "chargesFees" | "consume" | "curveWords" | "initialize" | "isPoster" | "listMarket" | "marketAt" | "marketCount" | "marketState" | "owner" | "pendingOwner" | "post" | "postBatch" | "preview" | "previewSwap" | "proxiableUUID" | "renounceOwnership" | "setMaxTtl" | "setPoster" | "setSeq" | "setTakerFees" | "transferOwnership" | "upgradeToAndCall"): FunctionFragment;
 
-    getEvent(nameOrSignatureOrTopic: "CurvePosted" | "CurveTouched" | "Initialized" | "MarketListed" | "MaxTtlSet" | "OwnershipTransferStarted" | "OwnershipTransferred" | "PostSkipped" | "PosterSet" | "TakerFeesSet" | "Upgraded"): EventFragment;
+    getEvent(nameOrSignatureOrTopic: "CurvePosted" | "CurveTouched" | "Initialized" | "MarketListed" | "MaxTtlSet" | "OwnershipTransferStarted" | "OwnershipTransferred" | "PostSkipped" | "PosterSet" | "SeqSet" | "TakerFeesSet" | "Upgraded"): EventFragment;
 
     encodeFunctionData(functionFragment: 'UPGRADE_INTERFACE_VERSION', values?: undefined): string;
 encodeFunctionData(functionFragment: 'acceptOwnership', values?: undefined): string;
@@ -48,6 +48,7 @@ encodeFunctionData(functionFragment: 'proxiableUUID', values?: undefined): strin
 encodeFunctionData(functionFragment: 'renounceOwnership', values?: undefined): string;
 encodeFunctionData(functionFragment: 'setMaxTtl', values: [BytesLike, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'setPoster', values: [AddressLike, boolean]): string;
+encodeFunctionData(functionFragment: 'setSeq', values: [BytesLike, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'setTakerFees', values: [BytesLike, boolean]): string;
 encodeFunctionData(functionFragment: 'transferOwnership', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'upgradeToAndCall', values: [AddressLike, BytesLike]): string;
@@ -73,6 +74,7 @@ decodeFunctionResult(functionFragment: 'proxiableUUID', data: BytesLike): Result
 decodeFunctionResult(functionFragment: 'renounceOwnership', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'setMaxTtl', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'setPoster', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'setSeq', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'setTakerFees', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'transferOwnership', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'upgradeToAndCall', data: BytesLike): Result;
@@ -179,6 +181,18 @@ decodeFunctionResult(functionFragment: 'upgradeToAndCall', data: BytesLike): Res
       export type InputTuple = [poster: AddressLike, allowed: boolean];
       export type OutputTuple = [poster: string, allowed: boolean];
       export interface OutputObject {poster: string, allowed: boolean };
+      export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>
+      export type Filter = TypedDeferredTopicFilter<Event>
+      export type Log = TypedEventLog<Event>
+      export type LogDescription = TypedLogDescription<Event>
+    }
+
+  
+
+    export namespace SeqSetEvent {
+      export type InputTuple = [market: BytesLike, seq: BigNumberish];
+      export type OutputTuple = [market: string, seq: bigint];
+      export interface OutputObject {market: string, seq: bigint };
       export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>
       export type Filter = TypedDeferredTopicFilter<Event>
       export type Log = TypedEventLog<Event>
@@ -413,6 +427,14 @@ decodeFunctionResult(functionFragment: 'upgradeToAndCall', data: BytesLike): Res
     
 
     
+    setSeq: TypedContractMethod<
+      [market: BytesLike, seq: BigNumberish, ],
+      [void],
+      'nonpayable'
+    >
+    
+
+    
     setTakerFees: TypedContractMethod<
       [market: BytesLike, charged: boolean, ],
       [void],
@@ -544,6 +566,11 @@ getFunction(nameOrSignature: 'setPoster'): TypedContractMethod<
       [void],
       'nonpayable'
     >;
+getFunction(nameOrSignature: 'setSeq'): TypedContractMethod<
+      [market: BytesLike, seq: BigNumberish, ],
+      [void],
+      'nonpayable'
+    >;
 getFunction(nameOrSignature: 'setTakerFees'): TypedContractMethod<
       [market: BytesLike, charged: boolean, ],
       [void],
@@ -569,6 +596,7 @@ getEvent(key: 'OwnershipTransferStarted'): TypedContractEvent<OwnershipTransferS
 getEvent(key: 'OwnershipTransferred'): TypedContractEvent<OwnershipTransferredEvent.InputTuple, OwnershipTransferredEvent.OutputTuple, OwnershipTransferredEvent.OutputObject>;
 getEvent(key: 'PostSkipped'): TypedContractEvent<PostSkippedEvent.InputTuple, PostSkippedEvent.OutputTuple, PostSkippedEvent.OutputObject>;
 getEvent(key: 'PosterSet'): TypedContractEvent<PosterSetEvent.InputTuple, PosterSetEvent.OutputTuple, PosterSetEvent.OutputObject>;
+getEvent(key: 'SeqSet'): TypedContractEvent<SeqSetEvent.InputTuple, SeqSetEvent.OutputTuple, SeqSetEvent.OutputObject>;
 getEvent(key: 'TakerFeesSet'): TypedContractEvent<TakerFeesSetEvent.InputTuple, TakerFeesSetEvent.OutputTuple, TakerFeesSetEvent.OutputObject>;
 getEvent(key: 'Upgraded'): TypedContractEvent<UpgradedEvent.InputTuple, UpgradedEvent.OutputTuple, UpgradedEvent.OutputObject>;
 
@@ -608,6 +636,10 @@ getEvent(key: 'Upgraded'): TypedContractEvent<UpgradedEvent.InputTuple, Upgraded
 
       'PosterSet(address,bool)': TypedContractEvent<PosterSetEvent.InputTuple, PosterSetEvent.OutputTuple, PosterSetEvent.OutputObject>;
       PosterSet: TypedContractEvent<PosterSetEvent.InputTuple, PosterSetEvent.OutputTuple, PosterSetEvent.OutputObject>;
+    
+
+      'SeqSet(bytes32,uint32)': TypedContractEvent<SeqSetEvent.InputTuple, SeqSetEvent.OutputTuple, SeqSetEvent.OutputObject>;
+      SeqSet: TypedContractEvent<SeqSetEvent.InputTuple, SeqSetEvent.OutputTuple, SeqSetEvent.OutputObject>;
     
 
       'TakerFeesSet(bytes32,bool)': TypedContractEvent<TakerFeesSetEvent.InputTuple, TakerFeesSetEvent.OutputTuple, TakerFeesSetEvent.OutputObject>;

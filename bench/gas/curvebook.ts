@@ -1,4 +1,5 @@
 /** Curvebook's own figures: swaps, quotes, posts and the custodian's functions. */
+import { AbiCoder, keccak256, toBeHex } from 'ethers';
 import { toSafeInt } from '../../core/amounts.js';
 import { packSide } from '../../core/curve/words.js';
 import { encodePost, type FullPost, type PostRecord } from '../../core/curve/post.js';
@@ -63,6 +64,7 @@ export async function createVenue(world: World): Promise<Venue> {
     entrypoint: { address: manifest.contracts.entrypoint, abi: Entrypoint__factory.createInterface() },
     settler: { address: await orderSettler.getAddress(), abi: OrderSettler__factory.createInterface() },
   };
+  for (const market of markets) await age(venue, idOf(market));
   await world.approveAll(maker, venue.custodian.address);
   await world.approveAll(taker, venue.entrypoint.address);
   for (const { base, quote } of pairs) {
@@ -133,8 +135,21 @@ async function fullRecord(
   };
 }
 
-/** Sequence numbers of a market that has been there for a year. */
-const nextSeq = (liveSeq: number): number => Math.max(liveSeq, 30_000_001) + 1;
+/** Of a market that has been there for a year: sequence numbers without a zero byte. */
+const YEAR_SEQ = 30_000_001n;
+const nextSeq = (liveSeq: number): number => liveSeq + 1;
+/** Where the contract keeps its markets; the post word is the second one of a market, and its low 32 bits are the sequence number. */
+const MARKETS_SLOT = '0xa38d78212eb18d6bb0d38624cf847896232e7de10c47b7a18de50988a9912d00';
+
+/** Lets the sequence numbers of a market go on from those of a year. */
+async function age(venue: Venue, id: Hex): Promise<void> {
+  const { provider } = venue.world.chain;
+  const { address } = venue.curveBook;
+  const swapSlot = BigInt(keccak256(AbiCoder.defaultAbiCoder().encode(['bytes32', 'uint256'], [id, MARKETS_SLOT])));
+  const slot = toBeHex(swapSlot + 1n, 32);
+  const word = BigInt(await provider.getStorage(address, slot));
+  await provider.send('hardhat_setStorageAt', [address, slot, toBeHex(word | YEAR_SEQ, 32)]);
+}
 
 async function sendPosts(venue: Venue, method: 'post' | 'postBatch', records: readonly PostRecord[]) {
   const { chain, operator } = venue.world;

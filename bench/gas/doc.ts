@@ -16,6 +16,7 @@ const TRADES: readonly [what: string, pattern: string][] = [
   ['signed order, curve and one pool', 'order.split.*.exactIn'],
   ['the two transfers alone', 'floor.*'],
   ['Uniswap v2, Router02', 'v2.*'],
+  ['Uniswap v3, SwapRouter, a dollar, the tick stays', 'v3.*.sameTick'],
   ['Uniswap v3, SwapRouter, no tick crossed', 'v3.*'],
   ['Uniswap v4, minimal router, no tick crossed', 'v4.*'],
 ];
@@ -29,7 +30,7 @@ const COLUMNS: readonly [title: string, pair: string][] = [
 
 /** Where there are several ids, the highest figure counts. */
 const OTHERS: readonly [what: string, ...ids: string[]][] = [
-  ['each further segment of a swap, at most', ...COLUMNS.map(([, pair]) => `swap.${pair}.perSegment`)],
+  ['each further segment of a swap, on average at most', ...COLUMNS.map(([, pair]) => `swap.${pair}.perSegment`)],
   ['post of 7 knots per side', 'post.7'],
   ['post of 15 knots per side', 'post.15'],
   ['the same after a late fill that ends in the first segment of a side', 'post.15.carry1'],

@@ -1,4 +1,4 @@
-/** What the contracts are meant to cost at most, and what they would cost if they computed nothing. */
+/** What the contracts are meant to cost at most, and what the parts of a swap cost. */
 import type { Row } from './rows.js';
 
 export interface Limit {
@@ -29,7 +29,7 @@ export const LIMITS: readonly Limit[] = [
   { id: 'quote.weth', name: "the entrypoint's quote, USDC out", limit: 38_000, aim: 38_000 },
 ];
 
-/** A cost that no way of writing the contracts avoids. */
+/** What a swap does besides computing, as these contracts are cut. */
 export interface Part {
   name: string;
   gas: number;
@@ -59,7 +59,7 @@ export function partsOfSwap(of: (id: string) => Row): Part[] {
   const rest = of('swap.plain.sell.segment1').gas - bound;
   return [
     ...parts,
-    { name: 'lower bound', gas: bound },
+    { name: 'these parts alone', gas: bound },
     { name: 'the rest: locks, balance checks, call data, arithmetic', gas: rest },
   ];
 }

@@ -5,7 +5,7 @@ import type { Row } from './rows.js';
 
 const number = (value: number): string => value.toLocaleString('en-US');
 
-/** Markdown tables: swaps beside other venues with ratios, further segments, posts, quotes, the custodian, limits, the lower bound. */
+/** Markdown tables: swaps beside other venues with ratios, further segments, posts, quotes, the custodian, limits, the parts of a swap. */
 export function report(rows: readonly Row[]): string {
   const byId = new Map(rows.map((row) => [row.id, row]));
   const of = (id: string): Row => {
@@ -27,6 +27,7 @@ const VENUES: readonly [string, (column: string) => string][] = [
   ['Curvebook, signed order with a fee', (column) => `gasless.${column}`],
   ['the two transfers alone', (column) => `floor.${column}`],
   ['Uniswap v2, Router02', (column) => `v2.${column}`],
+  ['Uniswap v3, SwapRouter, a dollar, the tick stays', (column) => `v3.${column}.sameTick`],
   ['Uniswap v3, SwapRouter, no tick crossed', (column) => `v3.${column}`],
   ['Uniswap v3, SwapRouter, one tick crossed', (column) => `v3.${column}.crossing1`],
   ['Uniswap v4, minimal router, no tick crossed', (column) => `v4.${column}`],
@@ -146,9 +147,10 @@ function list(title: string, entries: readonly [string, string][], of: Lookup): 
 function limits(of: Lookup): string {
   const body = LIMITS.map(({ id, name, limit, aim }) => {
     const { gas } = of(id);
-    return [name, number(gas), number(limit), gas <= limit ? 'holds' : `${number(gas - limit)} above`, number(aim)];
+    const above = (bar: number) => (gas <= bar ? 'holds' : `${number(gas - bar)} above`);
+    return [name, number(gas), number(limit), above(limit), number(aim), above(aim)];
   });
-  return table('Limits', ['', 'gas', 'limit', '', 'aim'], body);
+  return table('Limits', ['', 'gas', 'limit', '', 'aim', ''], body);
 }
 
 function bound(of: Lookup): string {

@@ -39,7 +39,13 @@ async function ledgerWith(database: Database, strangers: number) {
     return performance.now() - startedMs;
   };
   return {
-    cut: () => timed(() => readPosterView({ db, markets, snapshots, follower, operator: undefined }, 1)),
+    cut: () =>
+      timed(() =>
+        readPosterView(
+          { db, markets, snapshots, follower, operator: undefined, triggered: new Map(), operatorFloors: null },
+          1,
+        ),
+      ),
     async follow() {
       await feed.run(1, 1);
       return timed(() => gateway.follow(db));

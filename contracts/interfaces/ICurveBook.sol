@@ -47,9 +47,11 @@ interface ICurveBook {
     );
     /// @notice The curve of `baseSeq` lives on as `seq` until `deadline`, words and snapshot volumes unchanged.
     event CurveTouched(bytes32 indexed market, uint32 indexed seq, uint32 baseSeq, uint32 deadline);
-    /// @notice An element of a batch was left out because `seq` does not rise above `liveSeq`, or because a touch or a partial post
-    /// builds on another curve.
+    /// @notice An element of a batch was left out because `seq` does not rise above `liveSeq`, because its deadline has passed, or because
+    /// it is a touch or a partial post that builds on another curve or on a dead one.
     event PostSkipped(bytes32 indexed market, uint32 indexed seq, uint32 liveSeq);
+    /// @notice The owner ended the life of the live curve; sequence numbers go on above `seq`.
+    event SeqSet(bytes32 indexed market, uint32 seq);
     /// @notice Whether `poster` may post curves from now on.
     event PosterSet(address indexed poster, bool allowed);
 
@@ -77,6 +79,8 @@ interface ICurveBook {
     error OrphanedBlock(uint256 blockNumber, bytes12 expected, bytes12 actual);
     /// @notice `seq` does not rise above `liveSeq`, or the record builds on another curve than the live one.
     error StaleSeq(bytes32 market, uint32 seq, uint32 liveSeq);
+    /// @notice The sequence number must be from `lowest` to `highest`, both inclusive.
+    error SeqOutOfRange(bytes32 market, uint256 seq, uint256 lowest, uint256 highest);
     /// @notice The deadline must be from `earliest` to `latest`, both inclusive: at least one second ahead, at most the market's longest TTL.
     error DeadlineOutOfRange(bytes32 market, uint256 deadline, uint256 earliest, uint256 latest);
     /// @notice The best bid is not below the best ask, both in subticks.
@@ -164,6 +168,13 @@ interface ICurveBook {
     /// At its worst, whoever may call this makes takers pay the rates that the entrypoint holds, at most 1 % each; their limits still bind.
     function setTakerFees(bytes32 market, bool charged) external;
 
+    /// @notice Owner only, for a market whose sequence numbers somebody used up. Ends the life of the live curve, of which nothing can be traded
+    /// any more, and lets posts go on from any number above `seq`, which must not be above the live one. What was taken stays counted, and
+    /// so do fills. Reverts `UnknownMarket` and `SeqOutOfRange`. A record that was made before can land afterwards if its number is above
+    /// `seq` and its deadline is still to come: name the highest number ever given away, as the poster's next one is above it.
+    /// At its worst, whoever may call this kills curves, again and again.
+    function setSeq(bytes32 market, uint32 seq) external;
+
     /// @notice Owner only. See the trust note above for what a poster can do.
     function setPoster(address poster, bool allowed) external;
 
@@ -172,11 +183,13 @@ interface ICurveBook {
 
     /// @notice Applies one packed record (layout in `PostCodec`), or reverts. Posters only; see the trust note above for what one can do.
     /// Reverts `OrphanedBlock` unless the chain still has the block that the curve was computed from, `StaleSeq` unless the
-    /// sequence number rises and a touch or a partial post builds on the live curve, `CurveExpired` when that one is dead,
+    /// sequence number rises and a touch or a partial post builds on the live curve, `SeqOutOfRange` if it rises by more than 65,536,
+    /// `CurveExpired` when the live curve is dead on which the record builds,
     /// `DeadlineOutOfRange`, `CrossedCurve`, `MalformedPost`, `UnknownMarket`.
     function post(bytes calldata data) external;
 
-    /// @notice `post` of several packed records, by posters only; stale ones are skipped and reported by `PostSkipped`.
+    /// @notice `post` of several packed records, by posters only. One that is out of date (`StaleSeq`, `CurveExpired`, a deadline that has
+    /// passed) is skipped and reported by `PostSkipped`.
     /// @return applied bit i is set when record i took effect.
     function postBatch(bytes calldata data) external returns (uint256 applied);
 

@@ -40,7 +40,8 @@ interface IOrderSettler {
     error NotExecutor(address caller);
     /// @notice Only the entrypoint may ask for payment, and only within an order.
     error NotEntrypoint(address caller);
-    /// @notice Not allow-listed, or a token of the order at hand; in `setTarget`: Permit2, a contract of the platform, or no contract at all.
+    /// @notice Not allow-listed, or a token of the order at hand; in `setTarget`: Permit2, a contract of the platform, a token, or
+    /// no contract at all.
     error ForbiddenTarget(address target);
     /// @notice Zero and the platform's own contracts are no recipients.
     error ForbiddenRecipient(address recipient);

@@ -13,6 +13,10 @@ import {PostCodec, PostRecord} from "./PostCodec.sol";
 library CurvePosts {
     using PostCodec for bytes;
 
+    /// @dev How far a sequence number may rise at once. Posters count every publication, also those that never land, and make fewer than that
+    /// in a day of outage; using up the numbers of a market takes as many records.
+    uint256 internal constant MAX_SEQ_STEP = 1 << 16;
+
     /// @dev A curve computed from a block that the chain dropped must never land. blockhash is zero for blocks older than 256 and for those
     /// to come, which never counts as agreement.
     function checkBlock(bytes calldata data) internal view {
@@ -25,7 +29,7 @@ library CurvePosts {
         revert ICurveBook.OrphanedBlock(number, bytes12(uint96(expected)), bytes12(uint96(actual)));
     }
 
-    /// @return applied False for a record that is out of date; nothing was written then.
+    /// @return applied False for a record that is out of date, or builds on a curve that is; nothing was written then.
     function applyTo(
         mapping(bytes32 market => Market) storage markets,
         PostRecord record
@@ -36,32 +40,48 @@ library CurvePosts {
         liveSeq = live.seq();
         uint256 maxTtlSec = live.maxTtlSec();
         if (maxTtlSec == 0) revert ICurveBook.UnknownMarket(market);
-        if (record.seq() <= liveSeq) return (false, liveSeq);
-
+        unchecked {
+            // Neither too low nor too high, in one comparison: up to liveSeq the difference wraps.
+            if (record.seq() - liveSeq - 1 >= MAX_SEQ_STEP) {
+                if (record.seq() <= liveSeq) return (false, liveSeq);
+                revert ICurveBook.SeqOutOfRange(market, record.seq(), liveSeq + 1, liveSeq + MAX_SEQ_STEP);
+            }
+        }
         uint256 kind = record.kind();
         if (kind != PostCodec.KIND_FULL) {
             // Else words would merge with those of another curve, or a dead curve would come to life again.
-            if (record.baseSeq() != liveSeq) return (false, liveSeq);
-            if (block.timestamp >= live.deadline()) revert ICurveBook.CurveExpired(market, live.deadline());
+            if (record.baseSeq() != liveSeq || block.timestamp >= live.deadline()) return (false, liveSeq);
         }
-        _checkDeadline(market, record.deadline(), maxTtlSec);
+        unchecked {
+            // Neither too early nor too late, in one comparison: below block.timestamp + 1 the difference wraps.
+            if (record.deadline() - block.timestamp - 1 >= maxTtlSec) {
+                if (record.deadline() <= block.timestamp) return (false, liveSeq);
+                _refuseDeadline(record, maxTtlSec);
+            }
+        }
         if (kind == PostCodec.KIND_TOUCH) _touch(m, live, record);
         else _goLive(m, live, record, kind);
         return (true, liveSeq);
     }
 
-    function _checkDeadline(bytes32 market, uint256 deadline, uint256 maxTtlSec) private view {
-        unchecked {
-            // Neither too early nor too late, in one comparison: below block.timestamp + 1 the difference wraps.
-            if (deadline - block.timestamp - 1 >= maxTtlSec) {
-                revert ICurveBook.DeadlineOutOfRange(
-                    market,
-                    deadline,
-                    block.timestamp + 1,
-                    block.timestamp + maxTtlSec
-                );
-            }
+    /// @dev Reverts with the reason why a record was not applied to a market whose post word is `live`.
+    function refuse(PostRecord record, PostWord live) internal view {
+        (bytes32 market, uint256 seq, uint256 liveSeq) = (record.market(), record.seq(), live.seq());
+        bool builds = record.kind() != PostCodec.KIND_FULL;
+        if (seq <= liveSeq || (builds && record.baseSeq() != liveSeq)) {
+            revert ICurveBook.StaleSeq(market, uint32(seq), uint32(liveSeq));
         }
+        if (builds && block.timestamp >= live.deadline()) revert ICurveBook.CurveExpired(market, live.deadline());
+        _refuseDeadline(record, live.maxTtlSec());
+    }
+
+    function _refuseDeadline(PostRecord record, uint256 maxTtlSec) private view {
+        revert ICurveBook.DeadlineOutOfRange(
+            record.market(),
+            record.deadline(),
+            block.timestamp + 1,
+            block.timestamp + maxTtlSec
+        );
     }
 
     function _touch(Market storage m, PostWord live, PostRecord record) private {

@@ -135,7 +135,7 @@ contract CurveLens is ICurveLens {
     }
 
     /// @dev Output never falls when input rises, so the largest input within the vault's means is one unit less than what the first output
-    /// beyond them takes.
+    /// beyond them takes. An output that can't be asked for is found by halves.
     function _maxIn(
         address tokenIn,
         address tokenOut,
@@ -148,12 +148,31 @@ contract CurveLens is ICurveLens {
         if (amountIn > CurveMath.MAX_AMOUNT) amountIn = CurveMath.MAX_AMOUNT;
         (, uint256 amountOut) = CURVE_BOOK.preview(tokenIn, tokenOut, amountIn, false);
         uint256 means = CUSTODIAN.availableLiquidity(tokenOut);
-        if (means >= CurveMath.MAX_AMOUNT) means = CurveMath.MAX_AMOUNT - 1;
         if (amountOut > means) {
-            (uint256 beyond, ) = CURVE_BOOK.preview(tokenIn, tokenOut, means + 1, true);
+            uint256 beyond;
+            if (means < CurveMath.MAX_AMOUNT) (beyond, ) = CURVE_BOOK.preview(tokenIn, tokenOut, means + 1, true);
+            else beyond = _firstBeyond(tokenIn, tokenOut, amountIn, means);
             amountIn = beyond - 1;
             (, amountOut) = CURVE_BOOK.preview(tokenIn, tokenOut, amountIn, false);
         }
         if (amountOut == 0) return 0;
+    }
+
+    /// @param enough An input whose output is beyond the means.
+    /// @return beyond The smallest such input.
+    function _firstBeyond(
+        address tokenIn,
+        address tokenOut,
+        uint256 enough,
+        uint256 means
+    ) private view returns (uint256 beyond) {
+        uint256 below = 0;
+        beyond = enough;
+        while (beyond - below > 1) {
+            uint256 middle = (below + beyond) / 2;
+            (, uint256 amountOut) = CURVE_BOOK.preview(tokenIn, tokenOut, middle, false);
+            if (amountOut > means) beyond = middle;
+            else below = middle;
+        }
     }
 }

@@ -60,6 +60,11 @@ export interface Outbox {
    */
   send(request: TxRequest): Promise<SentTx>;
   /**
+   * Several at once, one nonce after the other from where `send` would begin. What follows one that is dearer than the ceiling is not signed;
+   * throws FeeCeilingError when that is the first.
+   */
+  sendAll(requests: readonly TxRequest[]): Promise<SentTx[]>;
+  /**
    * Brings unmined transactions forward, once per call: broadcasts the stored bytes again, raises the fee of one that is stuck, puts
    * a transfer to the signer itself in the place of one that is out of date and into a gap, marks mined nonces finished, and takes
    * that back when the chain dropped them. `withdrawn` names acts that are out of date whatever the time is.
@@ -168,13 +173,24 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     return row;
   }
 
-  async function send(request: TxRequest): Promise<SentTx> {
+  async function sendAll(requests: readonly TxRequest[]): Promise<SentTx[]> {
     const confirmed = await confirmedNonce();
-    const nonce = order === 'replace' ? confirmed : Math.max(confirmed, ((await lastNonce(db.knex, signer)) ?? -1) + 1);
-    const replaced = dearest((await readOutboxFrom(db.knex, signer, nonce)).filter((row) => row.nonce === nonce));
-    const row = await signAndStore(request, nonce, replaced);
-    await broadcast(row);
-    return { hash: row.hash, nonce, replaced: replaced !== undefined };
+    const first = order === 'replace' ? confirmed : Math.max(confirmed, ((await lastNonce(db.knex, signer)) ?? -1) + 1);
+    const open = await readOutboxFrom(db.knex, signer, first);
+    const sent: SentTx[] = [];
+    for (const [i, request] of requests.entries()) {
+      const nonce = first + i;
+      const replaced = dearest(open.filter((row) => row.nonce === nonce));
+      try {
+        const row = await signAndStore(request, nonce, replaced);
+        await broadcast(row);
+        sent.push({ hash: row.hash, nonce, replaced: replaced !== undefined });
+      } catch (error) {
+        if (i > 0 && error instanceof FeeCeilingError) break;
+        throw error;
+      }
+    }
+    return sent;
   }
 
   async function resume(headTimestampSec: number, withdrawn: ReadonlySet<string>): Promise<void> {
@@ -246,7 +262,8 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   return {
     signer,
     affords: (baseFeeWei) => isAffordable(baseFeeWei, ceilingWei),
-    send: (request) => inTurn(() => send(request)),
+    send: (request) => inTurn(async () => (await sendAll([request]))[0]!),
+    sendAll: (requests) => inTurn(() => sendAll(requests)),
     resume: (headTimestampSec, withdrawn = new Set()) => inTurn(() => resume(headTimestampSec, withdrawn)),
     status: () => ({ ...status }),
   };

@@ -105,3 +105,10 @@ function describe(error: unknown): string {
 export function toQuantity(value: number | bigint): Hex {
   return `0x${value.toString(16)}`;
 }
+
+/** The data of a revert out of an error's `data`: nodes put it there itself, or in an object; null for none. */
+export function revertData(data: unknown): string | null {
+  if (typeof data === 'string') return data;
+  if (typeof data !== 'object' || data === null) return null;
+  return revertData((data as { data?: unknown }).data);
+}

@@ -1,6 +1,6 @@
 import type { Address, Hex } from '../../core/types.js';
 import { isFailedCall } from '../../liquidity/eth.js';
-import { RpcResponseError, type Rpc } from '../chain/rpc.js';
+import { RpcResponseError, revertData, type Rpc } from '../chain/rpc.js';
 import { refusalOf, type Refusal } from './refusals.js';
 import { SETTLER } from './transaction.js';
 
@@ -25,11 +25,4 @@ export async function simulate(rpc: Rpc, from: Address, to: Address, data: Hex):
     if (data === null && !isFailedCall(error)) throw error;
     return { ok: false, refusal: refusalOf(data ?? '0x') };
   }
-}
-
-/** Nodes put the data of a revert in `data` itself, or in an object there. */
-function revertData(data: unknown): string | null {
-  if (typeof data === 'string') return data;
-  if (typeof data !== 'object' || data === null) return null;
-  return revertData((data as { data?: unknown }).data);
 }

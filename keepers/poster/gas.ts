@@ -3,7 +3,15 @@
  * beside this model: a cold slot that is written as it was costs 2,200 gas and one that changes 5,000, each with its part of the loop; a
  * partial post also reads the words that stay, and hashes and checks the curve from storage.
  */
-import { encodePost, wordChanges, type BlockRef, type FullPost, type PartialPost } from '../../core/curve/post.js';
+import {
+  encodePost,
+  wordChanges,
+  type BlockRef,
+  type FullPost,
+  type PartialPost,
+  type PostRecord,
+} from '../../core/curve/post.js';
+import { MAX_WORDS } from '../../core/curve/words.js';
 import { toSafeInt } from '../../core/amounts.js';
 
 const FULL_WORD = 2_272;
@@ -70,9 +78,46 @@ export function partialGas(block: BlockRef, partial: PartialPost, words: number,
   return execution + calldataGas(encodePost(block, [partial]));
 }
 
-/** Gas limit of a transaction with these records: room for slots that are written for the first time, and for a retry's overhead. */
-export function gasLimitOf(records: readonly unknown[]): bigint {
-  return 150_000n + 250_000n * BigInt(records.length);
+/** Most gas that the chain takes in one transaction (EIP-7825). */
+export const MAX_TX_GAS = 2n ** 24n;
+/** Most records that the contract takes in one batch. */
+export const MAX_BATCH = 256;
+/** At most, with each slot written for the first time: a transaction, a record in it, and a word of the curve. */
+const TX_LIMIT = 60_000n;
+const RECORD_LIMIT = 60_000n;
+const WORD_LIMIT = 27_000n;
+const DATA_BYTE_LIMIT = 40n;
+
+/** Gas limit of one record: what its words take when nothing was ever written there, whatever the curve was before. */
+function recordGas(record: PostRecord): bigint {
+  if (record.kind === 'touch') return RECORD_LIMIT;
+  // A partial post reads the words that it does not send.
+  const words =
+    record.kind === 'full' ? Math.max(1, record.askWords.length) + Math.max(1, record.bidWords.length) : 2 * MAX_WORDS;
+  return RECORD_LIMIT + BigInt(words) * (WORD_LIMIT + 32n * DATA_BYTE_LIMIT);
+}
+
+/** Gas limit of a transaction with these records. */
+export function gasLimitOf(records: readonly PostRecord[]): bigint {
+  return records.reduce((sum, record) => sum + recordGas(record), TX_LIMIT);
+}
+
+/** What is due, in order, in as few transactions as the chain's limit on gas and the contract's on records allow. */
+export function splitByGas<T extends { record: PostRecord }>(due: readonly T[], maxGas = MAX_TX_GAS): T[][] {
+  const batches: T[][] = [];
+  let left = 0n;
+  for (const one of due) {
+    const gas = recordGas(one.record);
+    const open = batches.at(-1);
+    if (open === undefined || open.length === MAX_BATCH || gas > left) {
+      batches.push([one]);
+      left = maxGas - TX_LIMIT - gas;
+    } else {
+      open.push(one);
+      left -= gas;
+    }
+  }
+  return batches;
 }
 
 /** Fee in wei as a receipt says it, the data fee of a rollup included. */

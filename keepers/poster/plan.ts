@@ -21,17 +21,22 @@ export interface PlanContext {
   /** Deadline that it would have. */
   deadlineSec: number;
   touchBeforeSec: number;
+  /** Set when what changed may wait: deadline until which the curve as it is could be prolonged. */
+  waiting: { deadlineSec: number } | null;
 }
 
 export type Step =
-  /** `born_expired`: what would be published could not live until the next block. `in_flight`: the last one may still land. */
-  | { kind: 'none'; reason: 'unchanged' | 'empty' | 'in_flight' | 'born_expired' }
+  /**
+   * `born_expired`: what would be published could not live until the next block. `in_flight`: the last one may still land.
+   * `small_change`: what changed waits.
+   */
+  | { kind: 'none'; reason: 'unchanged' | 'empty' | 'in_flight' | 'born_expired' | 'small_change' }
   /** Same snapshot, later deadline. */
   | { kind: 'touch'; baseSeq: number }
   /** `amend`: words of the live curve may stay. */
   | { kind: 'post'; amend: boolean };
 
-/** A touch or a partial post that lands on a dead curve reverts, with all that shares its transaction. */
+/** A touch or a partial post that lands on a dead curve comes to nothing. */
 const BUILD_ON_MARGIN_SEC = 3;
 /** An unchanged publication that did not land is sent again as a new one from the second block on that went by without it. */
 const PATIENCE_BLOCKS = 2;
@@ -39,10 +44,11 @@ const PATIENCE_BLOCKS = 2;
 /**
  * What to publish for a market. A post is due when any order, size, price or reflected volume differs from the newest recorded
  * snapshot; equal words with another snapshot are another curve. An unchanged live curve is touched when its deadline is near, and
- * posted anew when it is dead, or when its transaction may have been lost.
+ * posted anew when it is dead, or when its transaction may have been lost. So is one that changed by so little that the change may wait, as
+ * long as there is something to quote and nothing keeps it from living on.
  */
 export function planStep(last: LastPublication | null, next: MarketSnapshot, context: PlanContext): Step {
-  const { head, deadlineSec, touchBeforeSec } = context;
+  const { head, deadlineSec, touchBeforeSec, waiting } = context;
   const empty = next.asks.length === 0 && next.bids.length === 0;
   const post = (amend: boolean): Step =>
     deadlineSec <= head.timestampSec ? { kind: 'none', reason: 'born_expired' } : { kind: 'post', amend };
@@ -51,13 +57,18 @@ export function planStep(last: LastPublication | null, next: MarketSnapshot, con
   const leftSec = last.deadlineSec - head.timestampSec;
   if (last.snapshot === null) return empty ? { kind: 'none', reason: 'empty' } : post(false);
   const mayBuildOn = last.landed && leftSec >= BUILD_ON_MARGIN_SEC;
-  if (snapshotChanged(last.snapshot, next)) return post(mayBuildOn);
-  if (empty && (last.landed || leftSec <= 0)) return { kind: 'none', reason: 'empty' };
+  const changed = snapshotChanged(last.snapshot, next);
+  if (changed && waiting === null) return post(mayBuildOn);
+  if (!changed && empty && (last.landed || leftSec <= 0)) return { kind: 'none', reason: 'empty' };
   if (leftSec <= 0) return post(false);
   if (!last.landed) {
     const waited = head.blockNumber - last.blockNumber;
     return last.signed && waited < PATIENCE_BLOCKS ? { kind: 'none', reason: 'in_flight' } : post(false);
   }
-  if (leftSec >= touchBeforeSec || deadlineSec <= last.deadlineSec) return { kind: 'none', reason: 'unchanged' };
+  const untouched: Step = { kind: 'none', reason: changed ? 'small_change' : 'unchanged' };
+  // A curve with orders that are gone is not prolonged once nobody quotes.
+  if (leftSec >= touchBeforeSec || (changed && empty)) return untouched;
+  const keptSec = changed && waiting !== null ? waiting.deadlineSec : deadlineSec;
+  if (keptSec <= last.deadlineSec) return changed ? post(mayBuildOn) : untouched;
   return mayBuildOn ? { kind: 'touch', baseSeq: last.seq } : post(false);
 }

@@ -8,6 +8,7 @@ import { createFollower, type Follower } from '../../ledger/follower.js';
 import { lastGeneration } from '../../ledger/ledger-log.js';
 import { readOperatorState, type OperatorState } from '../../ledger/operator-log.js';
 import { insertPublications } from '../../ledger/publication-log.js';
+import type { PostCost } from '../../ledger/post-costs.js';
 import type { SnapshotStore } from '../../ledger/snapshots.js';
 import type { Db, GenerationRow, PublicationKind, Writer } from '../../ledger/types.js';
 import { FeeCeilingError } from '../chain/fees.js';
@@ -17,10 +18,13 @@ import { startLoop, type Loop } from '../loop.js';
 import { postCalldata } from './calldata.js';
 import { createBlockClock } from './clock.js';
 import { createCosts, HOUR_MS, type Costs } from './costs.js';
-import { gasLimitOf } from './gas.js';
+import { gasLimitOf, splitByGas } from './gas.js';
 import { createMeter, type PosterMetrics } from './metrics.js';
-import { prepareDue, type Due, type Prepared } from './prepare.js';
-import { readPosterView, type PosterView } from './view.js';
+import { createOwnerWatch, type OwnerState } from './owner-state.js';
+import { BELOW_FLOOR, prepareDue, type Due, type Prepared } from './prepare.js';
+import { revertReason, wouldRevert } from './reverts.js';
+import type { SmallChanges } from './small.js';
+import { readPosterView, type PosterView, type ViewDeps } from './view.js';
 
 export interface PosterDeps {
   db: Db;
@@ -37,9 +41,14 @@ export interface PosterDeps {
   readiness(): { ready: boolean; reason: string | null };
   curveTtlSec: number;
   touchBeforeSec: number;
+  small: SmallChanges;
   knots: KnotPolicy;
   /** How long before the next block is expected a post is out; the book is cut earlier by as long as that took lately. */
   cutBeforeBlockMs: number;
+  /** Most gas of one transaction. Default: the chain's limit. */
+  maxTxGas?: bigint;
+  /** Posting stops for markets with a token of which the operator's row is too far below its floor; null to go on all the same. */
+  operatorFloors: ViewDeps['operatorFloors'];
   /** Most that posting may cost in an hour; null for no limit. Beyond it nothing is posted, and curves expire. */
   budgetWei: bigint | null;
   pollIntervalMs: number;
@@ -50,7 +59,9 @@ export interface PosterDeps {
 /** What one round published. */
 export interface PostRound {
   publications: { pair: string; seq: number; kind: PublicationKind }[];
+  /** Of the first transaction, and of all. */
   txHash: Hex;
+  txHashes: Hex[];
 }
 
 export interface PosterStatus extends PosterMetrics {
@@ -58,8 +69,12 @@ export interface PosterStatus extends PosterMetrics {
   generation: number;
   /** Why nothing was published in the last round, null when something was or nothing was due. */
   blockedBy: string | null;
+  /** Pairs for which nothing is posted because the operator's row has too little of one of their tokens. */
+  stopped: readonly string[];
   /** Orders that the newest cut left out because they cross larger ones. */
   crossing: { pair: string; orders: number }[];
+  /** Why the newest post that was mined and reverted did, in the contract's words; null before the first. */
+  lastRevert: string | null;
   fees: { spentLastHourWei: bigint; budgetWei: bigint | null; lastGasUsed: number | null };
 }
 
@@ -72,6 +87,15 @@ export interface Poster {
 
 /** Obstacle that a round meets only when it sends. */
 const FEE_CEILING = 'fee_ceiling';
+/** The owner has not let this key post, or has taken that back. */
+const NOT_POSTER = 'not_poster';
+/** Posts were mined and reverted, and all that is due would be, too. */
+const POSTS_REVERT = 'posts_revert';
+/** Reverts in a row after which nothing is sent for a while, though it would land as far as can be seen. */
+const MAX_REVERTS = 2;
+const RETRY_MS = 60_000;
+/** What stands until something is sent. */
+const SENDING: readonly (string | null)[] = [FEE_CEILING, POSTS_REVERT];
 /** Rounds tried for one generation when they fail. */
 const MAX_TRIES = 3;
 /** Rounds whose slowest says how much earlier to cut. */
@@ -89,6 +113,8 @@ export function createPoster(deps: PosterDeps): Poster {
   const startedMs = deps.nowMs();
   const meter = createMeter();
   const clock = createBlockClock();
+  /** Newest order row that carried out a scheduled cancel, by maker. */
+  const triggered = new Map<Address, number>();
   let follower = newFollower();
   let operator: OperatorState | undefined;
   let costs: Costs | null = null;
@@ -99,12 +125,22 @@ export function createPoster(deps: PosterDeps): Poster {
   /** From the cut to the broadcast, of the newest rounds that published. */
   let tookMs: number[] = [];
   let blockedBy: string | null = null;
+  const ownerWatch = createOwnerWatch({ rpc: deps.rpc, curveBook: deps.curveBook, signer: outbox.signer });
+  let owner: OwnerState = { isPoster: true, maxTtlSec: new Map() };
+  /** Posts that were mined and reverted since the last that landed. */
+  let revertsInARow = 0;
+  /** Since a revert, until all that is due was tried and would land: records are tried before they are sent. */
+  let isCareful = false;
+  let revertedMs = Number.NEGATIVE_INFINITY;
+  let lastRevert: string | null = null;
+  let stopped: string[] = [];
   let reportedMs = deps.nowMs();
   /** Of the newest cut, by market. */
   const crossingOrders = new Map<number, number>();
 
   function newFollower(): Follower {
     return createFollower(markets, (row) => {
+      for (const { type } of row.effects) if (type === 'trigger') triggered.set(row.maker, row.orderSeq);
       // Rows from before this process started say nothing about its speed.
       if (row.timeMs < startedMs) return;
       const opened = row.effects.flatMap((effect) => (effect.type === 'open' ? [effect.market] : []));
@@ -116,6 +152,7 @@ export function createPoster(deps: PosterDeps): Poster {
   function obstacle(): string | null {
     const { ready, reason } = deps.readiness();
     if (!ready) return reason ?? 'not_ready';
+    if (!owner.isPoster) return NOT_POSTER;
     if (deps.budgetWei !== null && costs !== null && costs.spentWei() >= deps.budgetWei) return 'budget_spent';
     return null;
   }
@@ -136,9 +173,19 @@ export function createPoster(deps: PosterDeps): Poster {
     for (const cost of await costs.collect()) {
       if (cost.gasUsed > 0) lastGasUsed = cost.gasUsed;
       meter.counters.transactions[cost.succeeded ? 'landed' : 'reverted'] += 1;
-      if (!cost.succeeded) logger.warn({ hash: cost.hash, txKey: cost.txKey }, 'a post was mined and failed');
+      if (cost.succeeded) revertsInARow = 0;
+      else if (cost.blockNumber > 0) await noteRevert(cost);
     }
+    owner = await ownerWatch.read(head.toBlock, markets);
     settledGeneration = head.generation;
+  }
+
+  async function noteRevert({ hash, txKey, blockNumber, gasUsed }: PostCost): Promise<void> {
+    revertsInARow += 1;
+    isCareful = true;
+    revertedMs = deps.nowMs();
+    lastRevert = await revertReason(deps.rpc, hash, blockNumber);
+    logger.warn({ hash, txKey, reason: lastRevert, gasUsed, inARow: revertsInARow }, 'a post was mined and reverted');
   }
 
   async function round(): Promise<PostRound | null> {
@@ -162,20 +209,37 @@ export function createPoster(deps: PosterDeps): Poster {
       return null;
     }
     // Whether gas is still dearer than the ceiling shows when something is sent.
-    if (blockedBy !== FEE_CEILING) block(null);
+    if (!SENDING.includes(blockedBy)) block(null);
     for (const { market, landedSeq } of view.markets) meter.landed(market.index, landedSeq, view.head.scannedMs);
     const { delisted } = view.operator;
     const waiting = view.markets.some(
       ({ market, last }) => last !== null && last.signed && !last.landed && !delisted.has(market.index),
     );
     if (waiting && view.head.generation > cutGeneration) meter.counters.missedBlocks += 1;
-    const { due, skipped, crossing } = prepareDue(view, follower, { ...deps, preparedMs: deps.nowMs() });
+    const { due, skipped, crossing } = prepareDue(view, follower, {
+      ...deps,
+      maxTtlSec: owner.maxTtlSec,
+      preparedMs: deps.nowMs(),
+    });
     for (const { reason } of skipped) meter.counters.skipped[reason] = (meter.counters.skipped[reason] ?? 0) + 1;
     noteCrossing(crossing);
+    noteStopped(skipped);
     cutGeneration = view.head.generation;
-    if (due.length > 0) return publish(view, due);
+    const landing = isCareful ? await withoutReverts(view, due) : due;
+    if (landing.length > 0) return publish(view, landing);
+    if (due.length > 0) return null;
     block(null);
     return null;
+  }
+
+  /** Says so when posting stops for a market, and when it goes on. */
+  function noteStopped(skipped: Prepared['skipped']): void {
+    const now = skipped.filter(({ reason }) => reason === BELOW_FLOOR).map(({ market }) => market.pair);
+    for (const pair of now) {
+      if (!stopped.includes(pair)) logger.error({ pair, reason: BELOW_FLOOR }, 'posting stops for a pair');
+    }
+    for (const pair of stopped) if (!now.includes(pair)) logger.info({ pair }, 'posting for a pair again');
+    stopped = now;
   }
 
   /** Says so when something begins to cross; how much does, the status says. */
@@ -192,7 +256,11 @@ export function createPoster(deps: PosterDeps): Poster {
   /** A follower that failed half-way is not at any cut; the next round folds anew. */
   async function readView(): Promise<PosterView | null> {
     try {
-      return await readPosterView({ db, markets, snapshots, follower, operator }, deps.nowMs());
+      const { operatorFloors } = deps;
+      return await readPosterView(
+        { db, markets, snapshots, follower, operator, triggered, operatorFloors },
+        deps.nowMs(),
+      );
     } catch (error) {
       follower = newFollower();
       // What the follower held was taken back by a reorganisation, or the rows after it were folded; a new one starts from what stands.
@@ -201,56 +269,91 @@ export function createPoster(deps: PosterDeps): Poster {
     }
   }
 
+  /** After a revert nothing is sent that would revert again: those records are left out, and where none is left nothing is posted. */
+  async function withoutReverts(view: PosterView, due: readonly Due[]): Promise<readonly Due[]> {
+    // What can't be seen beforehand costs one transaction at a time, and not one per block.
+    if (revertsInARow >= MAX_REVERTS && deps.nowMs() - revertedMs < RETRY_MS) {
+      if (due.length > 0) block(POSTS_REVERT);
+      return [];
+    }
+    const at = { from: outbox.signer, to: deps.curveBook, headBlock: view.head.toBlock };
+    const failing = await wouldRevert(
+      deps.rpc,
+      at,
+      due.map(({ record }) => record),
+    );
+    for (const [i, reason] of failing) {
+      meter.counters.skipped['would_revert'] = (meter.counters.skipped['would_revert'] ?? 0) + 1;
+      logger.warn({ pair: due[i]!.market.pair, reason }, 'left out of the posts: it would revert');
+    }
+    if (due.length > 0 && failing.size === due.length) block(POSTS_REVERT);
+    if (failing.size === 0 && revertsInARow === 0) isCareful = false;
+    return due.filter((_, i) => !failing.has(i));
+  }
+
   async function publish(view: PosterView, due: readonly Due[]): Promise<PostRound | null> {
-    const txKey = `post:${due.map(({ publication }) => `${publication.market}.${publication.seq}`).join(',')}`;
+    const batches = splitByGas(due, deps.maxTxGas).map((part) => ({
+      part,
+      txKey: `post:${part.map(({ publication }) => `${publication.market}.${publication.seq}`).join(',')}`,
+    }));
     const prepared = await writer.tx(async (tx) => {
       // A halt that came since the cut holds: nothing is prepared after it.
       if ((await readOperatorState(tx, view.operator)).halted !== null) return false;
       // So does a withdrawal: it may be settled before this lands, by a settler that saw it and did not see this.
       const withdrawing = new Set(await makersWithRequestsAfter(tx, view.cut.generation));
       if (withdrawing.size > 0 && due.some((one) => quotesAny(one, withdrawing))) return false;
-      await insertPublications(
-        tx,
-        due.map(({ publication }) => ({ ...publication, txKey })),
-      );
+      const rows = batches.flatMap(({ part, txKey }) => part.map(({ publication }) => ({ ...publication, txKey })));
+      await insertPublications(tx, rows);
       return true;
     });
     if (!prepared) return null;
     for (const { publication, snapshot } of due) snapshots.put(publication, snapshot);
-    const data = postCalldata(
-      { number: view.head.toBlock, hash: view.head.blockHash },
-      due.map(({ record }) => record),
-    );
-    const validUntilSec = Math.min(...due.map(({ publication }) => publication.deadlineSec));
-    const sent = await sendBelowCeiling({ txKey, to: deps.curveBook, data, gasLimit: gasLimitOf(due), validUntilSec });
-    if (sent === null) return null;
+    const requests = batches.map(({ part, txKey }): TxRequest => {
+      const records = part.map(({ record }) => record);
+      return {
+        txKey,
+        to: deps.curveBook,
+        data: postCalldata({ number: view.head.toBlock, hash: view.head.blockHash }, records),
+        gasLimit: gasLimitOf(records),
+        validUntilSec: Math.min(...part.map(({ publication }) => publication.deadlineSec)),
+      };
+    });
+    const sent = await sendBelowCeiling(requests);
+    const [first] = sent;
+    if (first === undefined) return null;
+    const signed = batches.slice(0, sent.length).flatMap(({ part }) => part);
+    noteSent(signed, sent);
+    return {
+      publications: signed.map(({ market, publication: { seq, kind } }) => ({ pair: market.pair, seq, kind })),
+      txHash: first.hash,
+      txHashes: sent.map(({ hash }) => hash),
+    };
+  }
+
+  function noteSent(signed: readonly Due[], sent: readonly SentTx[]): void {
     const signedMs = deps.nowMs();
-    meter.counters.transactions.sent += 1;
-    if (sent.replaced) meter.counters.transactions.replacements += 1;
-    for (const { market, publication, leftOutLots } of due) {
+    meter.counters.transactions.sent += sent.length;
+    meter.counters.transactions.replacements += sent.filter(({ replaced }) => replaced).length;
+    for (const { market, publication, leftOutLots } of signed) {
       meter.counters.sent[publication.kind] += 1;
       if (publication.kind !== 'touch') meter.signed(market.index, publication.seq, signedMs);
       if (leftOutLots > 0n) {
         logger.debug({ pair: market.pair, lots: leftOutLots.toString() }, 'left out depth too far away to be encoded');
       }
     }
-    logger.debug({ txKey, ...sent }, 'sent a post');
-    return {
-      publications: due.map(({ market, publication: { seq, kind } }) => ({ pair: market.pair, seq, kind })),
-      txHash: sent.hash,
-    };
+    for (const one of sent) logger.debug({ ...one }, 'sent a post');
   }
 
-  /** Null when gas is dearer than the ceiling; what was prepared is then never signed. */
-  async function sendBelowCeiling(request: TxRequest): Promise<SentTx | null> {
+  /** What is dearer than the ceiling is not sent; what was prepared of it is then never signed. */
+  async function sendBelowCeiling(requests: readonly TxRequest[]): Promise<SentTx[]> {
     try {
-      const sent = await outbox.send(request);
-      block(null);
+      const sent = await outbox.sendAll(requests);
+      block(sent.length < requests.length ? FEE_CEILING : null);
       return sent;
     } catch (error) {
       if (!(error instanceof FeeCeilingError)) throw error;
       block(FEE_CEILING);
-      return null;
+      return [];
     }
   }
 
@@ -280,7 +383,9 @@ export function createPoster(deps: PosterDeps): Poster {
       ...meter.read((market) => markets[market]?.pair ?? String(market)),
       generation: cutGeneration,
       blockedBy,
+      stopped,
       crossing: [...crossingOrders].map(([market, orders]) => ({ pair: markets[market]?.pair ?? `${market}`, orders })),
+      lastRevert,
       fees: { spentLastHourWei: costs?.spentWei() ?? 0n, budgetWei: deps.budgetWei, lastGasUsed },
     };
   }

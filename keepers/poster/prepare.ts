@@ -9,6 +9,7 @@ import type { Follower } from '../../ledger/follower.js';
 import type { Publication } from '../../ledger/types.js';
 import { cheaperPost } from './gas.js';
 import { planStep, type Step } from './plan.js';
+import { mayWait, type SmallChanges } from './small.js';
 import type { MarketView, PosterView } from './view.js';
 
 /** A publication that is due, and the record that carries it. */
@@ -23,7 +24,10 @@ export interface Due {
 
 export interface PrepareOptions {
   curveTtlSec: number;
+  /** As the owner has set it, by index of the market; that of its listing where it is missing. */
+  maxTtlSec: ReadonlyMap<number, number>;
   touchBeforeSec: number;
+  small: SmallChanges;
   knots: KnotPolicy;
   preparedMs: number;
 }
@@ -36,15 +40,21 @@ export interface Prepared {
   crossing: { market: Market; orders: number }[];
 }
 
+/** Why nothing is posted for a market that trades a token of which the operator's row has too little. */
+export const BELOW_FLOOR = 'operator_below_floor';
+
 /**
  * Everything to publish at a cut: each market's book less the makers left out, trimmed to what they can pay over all markets, less what
  * crosses, compared with its newest publication, compressed and checked. Pure but for the follower, which must stand at the view's cut. Throws
  * CurveCheckError rather than return a curve that fails its check.
  */
 export function prepareDue(view: PosterView, follower: Follower, options: PrepareOptions): Prepared {
-  // Nothing is published for a delisted market: its curve expires, and counts as long as it may be executed.
+  const shortIn = ({ base, quote }: Market): boolean =>
+    view.shortTokens.has(base.address) || view.shortTokens.has(quote.address);
+  // Nothing is published for a delisted market, or where the operator's row has too little: the curve expires, and counts as long as it
+  // may be executed.
   const candidates = view.markets.map(({ market }) =>
-    view.operator.delisted.has(market.index)
+    view.operator.delisted.has(market.index) || shortIn(market)
       ? null
       : candidateOf(follower.book, market, follower.progress(market.index), view.excluded),
   );
@@ -55,7 +65,11 @@ export function prepareDue(view: PosterView, follower: Follower, options: Prepar
   const prepared: Prepared = { due: [], skipped: [], crossing: [] };
   for (const [i, marketView] of view.markets.entries()) {
     const { snapshot: limitedTo, trims } = limited[i] ?? { snapshot: null, trims: [] };
-    if (limitedTo === null) continue;
+    if (limitedTo === null) {
+      const { market } = marketView;
+      if (!view.operator.delisted.has(market.index)) prepared.skipped.push({ market, reason: BELOW_FLOOR });
+      continue;
+    }
     const { snapshot, crossing } = uncrossSnapshot(limitedTo);
     prepared.crossing.push({ market: marketView.market, orders: crossing.asks + crossing.bids });
     const excluded = excludedHere(follower, marketView.market, view.excluded);
@@ -85,14 +99,23 @@ function prepareMarket(candidate: Candidate, options: PrepareOptions): Due | str
   const { view, marketView, snapshot } = candidate;
   const { market, last } = marketView;
   const headSec = Math.floor(view.head.blockTimestampMs / 1_000);
-  const ttlSec = Math.min(options.curveTtlSec, market.maxTtlSec);
-  const deadlineSec = cutDeadlineSec(snapshot, headSec, ttlSec, view.armed);
+  const ttlSec = Math.min(options.curveTtlSec, options.maxTtlSec.get(market.index) ?? market.maxTtlSec);
+  const deadlineOf = (offered: MarketSnapshot): number => cutDeadlineSec(offered, headSec, ttlSec, view.armed);
+  const deadlineSec = deadlineOf(snapshot);
+  const waits = mayWait(view, marketView, snapshot, options.small);
+  const kept = last !== null && last.snapshot !== null && waits ? { ...last, snapshot: last.snapshot } : null;
   const step = planStep(last, snapshot, {
     head: { timestampSec: headSec, blockNumber: view.head.toBlock },
     deadlineSec,
     touchBeforeSec: options.touchBeforeSec,
+    waiting: kept === null ? null : { deadlineSec: deadlineOf(kept.snapshot) },
   });
-  return step.kind === 'none' ? step.reason : dueOf(candidate, step, deadlineSec, options);
+  if (step.kind === 'none') return step.reason;
+  if (step.kind === 'post' || kept === null) return dueOf(candidate, step, deadlineSec, options);
+  // What is prolonged is the book that was cut before, not the one that waits.
+  const { cut, trims, excluded } = kept.publication;
+  const before = { ...candidate, view: { ...view, cut }, snapshot: kept.snapshot, trims, excluded };
+  return dueOf(before, step, deadlineOf(kept.snapshot), options);
 }
 
 interface Curve {
@@ -111,8 +134,9 @@ function dueOf(
   options: PrepareOptions,
 ): Due {
   const { view, marketView, snapshot, trims, excluded } = candidate;
-  const { market, last } = marketView;
-  const seq = (last?.seq ?? 0) + 1;
+  const { market, last, landedSeq } = marketView;
+  // A number that somebody else's curve took is never given away again.
+  const seq = Math.max(last?.seq ?? 0, landedSeq) + 1;
   const head = { marketId: market.id, seq, deadlineSec };
   const block: BlockRef = { number: view.head.toBlock, hash: view.head.blockHash };
   const { record, words, leftOutLots } =

@@ -1,4 +1,5 @@
 import { isArmedWithin, type ArmedMs } from '../../core/cut.js';
+import type { OperatorFloors } from '../../core/operator-row.js';
 import type { ExecutablePublication } from '../../core/exposure.js';
 import type { Address, Cut, Market, MarketSnapshot } from '../../core/types.js';
 import { readTx } from '../../ledger/db.js';
@@ -7,6 +8,7 @@ import { readExecutable } from '../../ledger/executable.js';
 import type { Follower } from '../../ledger/follower.js';
 import { loadLedgerHead, readBalancesOf } from '../../ledger/ledger-log.js';
 import { readOperatorState, type OperatorState } from '../../ledger/operator-log.js';
+import { readOperatorStandings } from '../../ledger/operator-row.js';
 import { lastOrderSeq } from '../../ledger/order-log.js';
 import { wasSigned } from '../../ledger/outbox.js';
 import { landedSeq, lastPublicationSeq, readPublication } from '../../ledger/publication-log.js';
@@ -32,6 +34,10 @@ export interface PosterView {
   /** Makers that the cut leaves out: suspended ones, and those whose scheduled cancel is near or due. */
   excluded: ReadonlySet<Address>;
   armed: ArmedMs;
+  /** Newest order row that carried out a scheduled cancel of the maker and that this process read; 0 when there was none. */
+  triggeredSeq(maker: Address): number;
+  /** Tokens of which the operator's row has too little for anything to be posted that trades them. */
+  shortTokens: ReadonlySet<Address>;
   markets: MarketView[];
   /** Balance less reservation of a maker with open orders, never below zero; 0 for anybody else. */
   availableUnits(maker: Address, token: Address): bigint;
@@ -42,8 +48,12 @@ export interface ViewDeps {
   markets: readonly Market[];
   snapshots: SnapshotStore;
   follower: Follower;
+  /** Filled as the follower advances. */
+  triggered: ReadonlyMap<Address, number>;
   /** As it was last read, so that only what came after is. */
   operator: OperatorState | undefined;
+  /** Null when posting goes on whatever the operator's row has. */
+  operatorFloors: { operator: Address; floors: OperatorFloors } | null;
 }
 
 /** Reads the logs up to now and moves the follower to the same cut. Null before the first generation. */
@@ -64,12 +74,17 @@ export async function readPosterView(deps: ViewDeps, timeMs: number): Promise<Po
     }
     const armed = deps.follower.book.armed();
     const near = [...armed].filter(([, armedMs]) => isArmedWithin(armedMs, timeMs)).map(([maker]) => maker);
+    const { markets: listed, operatorFloors } = deps;
+    const standings =
+      operatorFloors === null ? [] : await readOperatorStandings(q, { ...operatorFloors, markets: listed });
     return {
       cut,
       head,
       operator,
+      shortTokens: new Set(standings.filter((one) => one.stopsPosting).map(({ token }) => token.address)),
       excluded: new Set([...operator.suspended, ...near]),
       armed: (maker) => armed.get(maker) ?? null,
+      triggeredSeq: (maker) => deps.triggered.get(maker) ?? 0,
       markets,
       availableUnits: (maker, token) => available.get(`${maker}:${token}`) ?? 0n,
     };
@@ -83,8 +98,8 @@ async function readMarketView(
   head: GenerationRow,
 ): Promise<MarketView> {
   const last = await readPublication(q, market.index, await lastPublicationSeq(q, market.index));
-  if (last === null) return { market, last: null, landedSeq: 0, older: [] };
   const landed = await landedSeq(q, market.index);
+  if (last === null) return { market, last: null, landedSeq: landed, older: [] };
   snapshots.forget(market.index, landed);
   const older = await readExecutable(q, snapshots, market, head);
   return {

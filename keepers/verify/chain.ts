@@ -1,4 +1,5 @@
 import { toSafeInt } from '../../core/amounts.js';
+import { nameMarkets } from '../../core/token-names.js';
 import type { Address, Hex } from '../../core/types.js';
 import { readBalances } from '../../ledger/balances.js';
 import { fromColumn } from '../../ledger/columns.js';
@@ -149,7 +150,8 @@ async function compareEvents(
     const stored = markets[event.index];
     if (stored === undefined)
       throw new VerifyError(CHECK, `market ${event.index} is listed and the ledger has no row of it`);
-    same(CHECK, `market ${event.index}`, stored, await readMarket(rpc, event));
+    const named = nameMarkets([...markets.slice(0, event.index), await readMarket(rpc, event)]);
+    same(CHECK, `market ${event.index}`, stored, named[event.index]);
   }
 }
 
@@ -161,7 +163,7 @@ async function compareHoldings({ q, head, contracts, markets }: Verification, rp
     const owed = rows
       .filter((row) => row.token === token && row.account !== VAULT)
       .reduce((sum, row) => sum + row.balanceUnits, 0n);
-    same(CHECK, `what all rows have together of ${token}`, owed, held[i]);
+    same(CHECK, `what all rows have together of ${token}`, owed, held[i] ?? 0n);
   });
 }
 

@@ -30,16 +30,16 @@ export function createRemoteStatus(deps: RemoteStatusDeps): {
   let reversal: number | null = null;
 
   async function step(): Promise<void> {
-    const newest = await lastReversal(deps.db.knex);
+    const newest = await lastReversal(deps.db.reads);
     if (newest > (reversal ?? newest)) deps.onReversal();
     reversal = newest;
-    const halt = await readStandingHalt(deps.db.knex);
-    const head = await loadLedgerHead(deps.db.knex);
+    const halt = await readStandingHalt(deps.db.reads);
+    const head = await loadLedgerHead(deps.db.reads);
     if (head === null) {
       status = { ...status, halt };
       return;
     }
-    for (const market of await readMarkets(deps.db.knex)) {
+    for (const market of await readMarkets(deps.db.reads)) {
       if (deps.markets[market.index] === undefined) deps.markets.push(market);
     }
     const isNew = head.generation > status.inventoryRevision;

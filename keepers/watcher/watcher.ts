@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { nameMarkets } from '../../core/token-names.js';
 import type { Address, Market } from '../../core/types.js';
 import { LedgerInvariantError } from '../../ledger/errors.js';
 import { restartCapital } from '../../ledger/capital-origin.js';
@@ -221,9 +222,10 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
   async function commit(scan: Scan, observed: ScannedBlock): Promise<void> {
     const lastBlock = scan.blocks[scan.blocks.length - 1];
     if (lastBlock === undefined) return;
-    const listed: Market[] = [];
-    for (const { event } of scan.events) if (event.type === 'listed') listed.push(await readMarket(rpc, event));
-    const known = [...markets, ...listed];
+    const read: Market[] = [];
+    for (const { event } of scan.events) if (event.type === 'listed') read.push(await readMarket(rpc, event));
+    const known = nameMarkets([...markets, ...read]);
+    const listed = known.slice(markets.length);
     const draft = draftGeneration(scan.events, {
       markets,
       listed,
@@ -344,7 +346,14 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
     block: ScannedBlock,
   ): Promise<{ entries: LedgerEntry[]; held: GenerationWrite['holdings']; halt: Halt | null }> {
     const tokens = [...new Set(known.flatMap((market) => [market.base.address, market.quote.address]))];
-    const held = await readBalancesAt(rpc, deps.contracts.custodian, tokens, block);
+    const said = await readBalancesAt(rpc, deps.contracts.custodian, tokens, block);
+    const held = tokens.map((token, i) => {
+      const units = said[i] ?? null;
+      // One that never held anything, or is no token, must not keep the others from being scanned.
+      if (units === null && balanceAfter(entries, VAULT, token) !== 0n)
+        throw new RpcUnavailableError(`${token} does not say what the vault holds of it`);
+      return units ?? 0n;
+    });
     const surplus: LedgerEntry[] = [];
     let shortfall: Halt | null = null;
     tokens.forEach((token, i) => {

@@ -5,9 +5,11 @@
  * A block without loops and storage is translated where it stands. Of a block with loops, each loop gives functions of its own:
  * `<function>Head<i>`, what comes before it, `<function>Step<i>`, one iteration, and `<function>Tail<i>`, what comes after it, with the
  * variables that they read as parameters and those that they assign as results, in the order in which the block names them. A step has one
- * result more, the last: whether it leaves the loop.
+ * result more, the last: whether it leaves the loop. Where there is nothing before, between or after, there is no such function.
  */
 const BOOLEAN = new Set(['lt', 'gt', 'eq', 'iszero']);
+/** What is loaded is whatever stands at a position, in storage or in memory. */
+const LOADS = new Set(['sload', 'mload']);
 const ARITHMETIC = { add: '+', sub: '-', mul: '*', and: '&', or: '|', xor: '^' };
 
 class Untranslatable extends Error {}
@@ -90,7 +92,7 @@ function valueOf(node, types) {
   if (name in ARITHMETIC) return `(${left} ${ARITHMETIC[name]} ${right})`;
   if (name === 'shl') return `(${right} << ${left})`;
   if (name === 'shr') return `(${right} >> ${left})`;
-  if (name === 'sload') return `stored[${left}]`;
+  if (LOADS.has(name)) return `stored[${left}]`;
   if (name === 'not') return `(type(uint256).max - ${left})`;
   if (name === 'div') return `(${right} == 0 ? 0 : ${left} / ${right})`;
   throw new Untranslatable(name);
@@ -149,10 +151,10 @@ function statementOf(node, types, jumps) {
 
 function loopsOf(name, ast, types) {
   const functions = [];
+  let index = 0;
   visit(ast, ({ nodeType, statements }) => {
     const at = nodeType === 'YulBlock' ? statements.findIndex((each) => each.nodeType === 'YulForLoop') : -1;
     if (at < 0) return;
-    const index = functions.length / 4;
     const { body, post } = statements[at];
     functions.push(
       functionOf(`${name}Head${index}`, statements.slice(0, at), types, false),
@@ -160,6 +162,7 @@ function loopsOf(name, ast, types) {
       functionOf(`${name}Next${index}`, post.statements, types, false),
       functionOf(`${name}Tail${index}`, statements.slice(at + 1), types, false),
     );
+    index++;
   });
   return functions.join('');
 }
@@ -173,7 +176,7 @@ function functionOf(name, statements, types, isStep) {
   visit(statements, (node) => {
     if (node.nodeType === 'YulFunctionCall') {
       callees.add(node.functionName);
-      loads ||= node.functionName.name === 'sload';
+      loads ||= LOADS.has(node.functionName.name);
     } else if (node.nodeType === 'YulVariableDeclaration')
       for (const variable of node.variables) declared.add(variable.name);
     else if (node.nodeType === 'YulAssignment') for (const variable of node.variableNames) assigned.add(variable.name);
@@ -195,6 +198,7 @@ function functionOf(name, statements, types, isStep) {
   }
   const jumps = { YulBreak: '{ leaves = true; break; }', YulContinue: 'break;' };
   const lines = statements.map((each) => statementOf(each, types, isStep ? jumps : undefined)).join(' ');
+  if (results.length === 0 && !isStep) return '';
   const returned = [...results.map(typeOf), ...(isStep ? ['bool'] : [])].join(', ');
   const values = [...results, ...(isStep ? ['leaves'] : [])].join(', ');
   const body = isStep ? `bool leaves = false; do { ${lines} } while (false);` : lines;

@@ -48,6 +48,24 @@ export const MISTAKES = [
     contract: 'Assembly',
   },
   {
+    path: MATH,
+    correct: 'raised := mul(sub(mul(total, lotUnits), consumed), gt(knotAt, exactEnd))',
+    wrong: 'raised := mul(sub(mul(total, lotUnits), consumed), gt(add(knotAt, 4), exactEnd))',
+    contract: 'Raise',
+  },
+  {
+    path: MATH,
+    correct: 'let lots := div(add(consumed, sub(lotUnits, 1)), lotUnits)',
+    wrong: 'let lots := div(consumed, lotUnits)',
+    contract: 'Raise',
+  },
+  {
+    path: MATH,
+    correct: 'if iszero(lt(total, lots)) {\n                    raised',
+    wrong: 'if gt(total, lots) {\n                    raised',
+    contract: 'Raise',
+  },
+  {
     path: 'contracts/types/SideHead.sol',
     correct: 'return basePrice_ + direction_ * knot.priceOffset();',
     wrong: 'return basePrice_ - direction_ * knot.priceOffset();',

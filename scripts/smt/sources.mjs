@@ -8,7 +8,7 @@ import { projectRoot } from '../console.mjs';
 import { withoutAssembly } from './assembly.mjs';
 
 /** Walks over all words of a side. What the compiler writes about branches doubles with each, so that it never gets through these. */
-const OMITTED = new Set(['trade', '_walk', 'bestSubticks', 'tradeStored']);
+const OMITTED = new Set(['trade', '_walk', 'bestSubticks', 'tradeStored', 'raisedUnits']);
 /** Of loops over knots one turn is checked. The compiler forgets the condition of a do-while after a `continue`, so that it is put there. */
 const CONTINUE = { search: 'continue;', replacement: '{ --count; break; }' };
 

@@ -31,6 +31,8 @@ export interface PosterFacts {
   fees: { spentLastHourWei: bigint; budgetWei: bigint | null; lastGasUsed: number | null };
   /** Why nothing is posted; null while something may be. */
   blockedBy: string | null;
+  /** Pairs for which nothing is posted because the operator's row has too little of one of their tokens. */
+  stopped: readonly string[];
   /** Orders that the newest cut left out because they cross larger ones. */
   crossing: readonly { pair: string; orders: number }[];
 }
@@ -219,6 +221,11 @@ function posterGauges(registry: Registry, { poster }: MetricSources): void {
     registry,
     ['post_crossing_orders', 'orders that the newest cut left out because they cross larger ones', 'pair'],
     () => (poster()?.crossing ?? []).map(({ pair, orders }) => [{ pair }, orders]),
+  );
+  gauge(
+    registry,
+    ['post_stopped', "1 for a pair that is not posted because the operator's row is below its floor", 'pair'],
+    () => (poster()?.stopped ?? []).map((pair) => [{ pair }, 1]),
   );
   gauge(registry, ['post_missed_blocks', 'blocks that went by while a post waited to be mined'], () =>
     one(poster()?.missedBlocks),

@@ -79,7 +79,7 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
   const { db, writer, config, logger, clock } = deps;
   const state = await loadState(db);
   logger.info({ signatureBackend }, 'recovering signatures');
-  let operator: OperatorState = await readOperatorState(db.knex);
+  let operator: OperatorState = await readOperatorState(db.reads);
   let reading: Promise<void> | null = null;
   let readingNext: Promise<void> | null = null;
   let wake = new AbortController();
@@ -134,7 +134,7 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
   /** Reads the operator log once more; a read that is already under way may be too old, so then another one follows it. */
   function refreshOperator(): Promise<void> {
     if (reading === null) {
-      reading = readOperator(db.knex).finally(() => {
+      reading = readOperator(db.reads).finally(() => {
         reading = null;
       });
       return reading;

@@ -61,7 +61,7 @@ export async function loadState(db: Db): Promise<GatewayState> {
 export async function readRows(db: Db, state: GatewayState): Promise<void> {
   for (;;) {
     const after = state.committed().book.lastOrderSeq();
-    const rows = await readOrderRows(db.knex, { after, limit: PAGE });
+    const rows = await readOrderRows(db.reads, { after, limit: PAGE });
     // The owner of the log has seen all that it folds; a standby that has not, because it slept for long, must start again.
     if (rows[0] !== undefined && rows[0].orderSeq !== after + 1) throw new LogFoldedError(`order row ${after + 1}`);
     state.commit(rows);

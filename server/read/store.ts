@@ -25,13 +25,13 @@ export function createReadStore(db: Db): ReadStore {
         fillSeqs: await fillSeqs(tx),
         capitalOrigin: await readCapitalOrigin(tx),
       })),
-    recentFills: (market, limit) => recentFills(db.knex, market, limit),
-    newestFill: (market) => newestFill(db.knex, market),
+    recentFills: (market, limit) => recentFills(db.reads, market, limit),
+    newestFill: (market) => newestFill(db.reads, market),
     ledgerVersion: async () => {
-      const newest = await lastGeneration(db.knex);
+      const newest = await lastGeneration(db.reads);
       return newest === null ? '' : `${newest.generation}:${newest.blockHash}`;
     },
-    takerFees: () => readTakerFees(db.knex),
+    takerFees: () => readTakerFees(db.reads),
     withdrawals: (account, limit, settledSinceMs) =>
       readTx(db, async (tx) => ({
         claims: await readClaimsOf(tx, [account]),

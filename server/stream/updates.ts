@@ -107,7 +107,7 @@ export function createUpdateFeed(deps: UpdateDeps): UpdateFeed {
   async function readFills(user: Address, after: number, upTo: number): Promise<UserFill[]> {
     const fills: UserFill[] = [];
     for (;;) {
-      const page = await userOrderFills(db.knex, user, PAGE, { after, upTo, skip: fills.length });
+      const page = await userOrderFills(db.reads, user, PAGE, { after, upTo, skip: fills.length });
       fills.push(...page);
       if (page.length < PAGE) return fills.reverse();
     }
@@ -130,7 +130,7 @@ export function createUpdateFeed(deps: UpdateDeps): UpdateFeed {
   async function sendSnapshot(user: Address, listener: UpdateListener, cursor: FillCursor): Promise<void> {
     const upTo = gateway.generation();
     try {
-      const rows = await userOrderFills(db.knex, user, MAX_USER_FILLS, { after: 0, upTo, skip: 0 });
+      const rows = await userOrderFills(db.reads, user, MAX_USER_FILLS, { after: 0, upTo, skip: 0 });
       if (fillListeners.get(user)?.get(listener) !== cursor) return;
       const fills = rows.map((fill) => fillRow(fill, gateway));
       listener.outbox.reply(channelFrame('userFills', { isSnapshot: true, user, fills }));

@@ -11,6 +11,7 @@ import { parseConfig } from '../../deploy/config.js';
 import { CONTRACT_NAMES, connectContracts, ownershipOf } from '../../deploy/contracts.js';
 import { deployCommand, deployDryRun } from '../../deploy/install.js';
 import { addressesOf } from '../../deploy/upgrade.js';
+import { MintableToken__factory } from '../../typechain-types/factories/mocks/MintableToken__factory.js';
 import { refusal, startOwnerWorld } from '../support/owner.js';
 import type { OwnerWorld } from '../support/owner.js';
 import { buildSuccessors } from '../support/successors.js';
@@ -157,6 +158,52 @@ describe('deployment commands', function () {
     );
     const accepted = parseConfig({ ...world.config(), tokens, markets: [{ ...market, coarseQuote: true }] });
     expect(accepted.markets[0]).to.include({ pair: 'WETH-USDC', coarseQuote: true });
+  });
+
+  it('refuse markets that no order could quote, or that are one, and say what odd tokens are called', async () => {
+    await deployCommand(await world.context(), world.config());
+    const { tokens, markets } = world.config();
+    const [market] = markets;
+    const factory = new MintableToken__factory(world.chain.signers[9]);
+    const odd: { symbol: string; address: string; decimals: number }[] = [];
+    for (const [i, [symbol, decimals]] of (
+      [
+        ['USDC', 6],
+        ['USD₮0', 6],
+        ['FINE', 36],
+      ] as const
+    ).entries()) {
+      const token = await (await factory.deploy('odd', symbol, decimals)).waitForDeployment();
+      odd.push({ symbol: `ODD${i}`, address: await token.getAddress(), decimals });
+    }
+    const listing = (pair: string, tickSize: string, lotSize: string) => ({ ...market, pair, tickSize, lotSize });
+    const attempt = async (...more: object[]) => {
+      const config = { tokens: [...tokens, ...odd], markets: [market, ...more] };
+      return refusal((async () => configureCommand(await world.context(), world.config(config), 'dry-run'))());
+    };
+    const refused: [object[], RegExp][] = [
+      [[listing('WETH-ODD2', '0.000000001', '1')], /WETH-ODD2: a tick of 0.000000001 is finer than the 8 decimals/],
+      [[listing('WETH-ODD2', '1000', '0.000000001')], /WETH-ODD2: a lot of 0.000000001 is finer than the 8 decimals/],
+      [
+        [listing('FINE-USDC', '1000', '0.00000001'), listing('ODD2-USDC', '1000', '0.00000001')],
+        /FINE-USDC: no token FINE\nODD2-USDC: a lot must be a power of ten/,
+      ],
+      [[listing('WETH-ODD0', '1', '0')], /WETH-ODD0: a lot must be/],
+      [[listing('ODD0-USDC', '1', '0.0000001')], /ODD0-USDC: 0.0000001 has more than 6 decimals/],
+      [[listing('WETH-ODD0', '1', '1'), listing('ODD0-WETH', '1', '1')], /WETH-ODD0 and ODD0-WETH are one market/],
+    ];
+    for (const [more, reason] of refused) {
+      const { code, message } = await attempt(...more);
+      expect(code, message).to.equal('BAD_CONFIG');
+      expect(message).to.match(reason);
+    }
+    world.printed();
+    expect(await attempt(listing('WETH-ODD0', '1', '1'), listing('WETH-ODD1', '1', '1'))).to.include({ code: '' });
+    const said = world.printed().join('\n');
+    expect(said).to.contain(
+      `WETH-ODD0 is called WETH-USDC.${odd[0]!.address.slice(2, 10).toLowerCase()} by the platform`,
+    );
+    expect(said).to.contain(`WETH-ODD1 is called WETH-${odd[1]!.address.toLowerCase()} by the platform`);
   });
 
   describe('of a multisig', () => {

@@ -205,6 +205,8 @@ export function createWorld(setting: Setting, carryRule: CarryRule): World {
       operator,
       excluded: new Set([...operator.suspended, ...near]),
       armed: (maker) => armed.get(maker) ?? null,
+      triggeredSeq: () => 0,
+      shortTokens: new Set(),
       markets: markets.map((market) => {
         const last = ledger.last(market.index);
         const landedSeq = ledger.landedSeq(market.index);
@@ -248,7 +250,10 @@ export function createWorld(setting: Setting, carryRule: CarryRule): World {
     const follower = { book: gateway.book, progress: ledger.progress } as Follower;
     const { due, crossing } = prepareDue(view, follower, {
       curveTtlSec: CURVE_TTL_SEC,
+      maxTtlSec: new Map(),
       touchBeforeSec: TOUCH_BEFORE_SEC,
+      // Every change is posted at once, so that no waiting hides one.
+      small: { quoteUnits: () => 0n, intervalMs: 0 },
       knots: setting.knots,
       preparedMs: nowMs(),
     });

@@ -82,6 +82,24 @@ describe("the operator's row", function () {
       await custody.expectSound();
     });
 
+    it('stops what is posted of its pairs below the floor, until it is topped up', async () => {
+      await stack.stop();
+      const operatorFloors = { operator: chain.address('owner'), floors: { USDC: '25' } };
+      ({ chain, stack, custody } = await begin({ poster: { operatorFloors } }));
+      await custody.mined();
+      await quote();
+      const { pair } = stack.markets[0]!;
+      expect(await balance('USDC')).to.equal('0');
+      expect([stack.poster.status().stopped, stack.poster.status().skipped]).to.deep.equal([
+        [pair],
+        { operator_below_floor: 1 },
+      ]);
+      expect((await stack.poster.round())?.publications ?? []).to.deep.equal([]);
+      await topUp('25');
+      expect((await stack.poster.round())?.publications).to.deep.equal([{ pair, seq: 1, kind: 'full' }]);
+      expect(stack.poster.status().stopped).to.deep.equal([]);
+    });
+
     it('is paid by the ordinary withdrawal, never more than it has', async () => {
       await quote();
       await sell(custody.units('WETH', '0.333333333333333333'));

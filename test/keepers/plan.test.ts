@@ -1,6 +1,9 @@
 import { expect } from 'chai';
 import type { Address, MarketSnapshot } from '../../core/types.js';
 import { planStep, type LastPublication } from '../../keepers/poster/plan.js';
+import { mayWait } from '../../keepers/poster/small.js';
+import type { MarketView, PosterView } from '../../keepers/poster/view.js';
+import { WETH_USDC } from '../support/markets.js';
 
 const MAKER: Address = '0x00000000000000000000000000000000000000aa';
 const TOUCH_BEFORE_SEC = 6;
@@ -25,12 +28,13 @@ const plan = (
   before: LastPublication | null,
   next: MarketSnapshot,
   timestampSec: number,
-  context: { blockNumber?: number; deadlineSec?: number } = {},
+  context: { blockNumber?: number; deadlineSec?: number; waiting?: { deadlineSec: number } } = {},
 ) =>
   planStep(before, next, {
     head: { timestampSec, blockNumber: context.blockNumber ?? 52 },
     deadlineSec: context.deadlineSec ?? timestampSec + 12,
     touchBeforeSec: TOUCH_BEFORE_SEC,
+    waiting: context.waiting ?? null,
   });
 
 describe('what the poster publishes', () => {
@@ -76,6 +80,26 @@ describe('what the poster publishes', () => {
     expect(plan(last(), book(), 108, { deadlineSec: 113 }).kind).to.equal('touch');
   });
 
+  it('lets a small change wait while the curve lives on, and touches that one meanwhile', () => {
+    const moved = book({ asks: [{ oid: 9, maker: MAKER, priceTicks: 300_100n, sizeLots: 5n }] });
+    const waiting = { deadlineSec: 119 };
+    expect(plan(last(), moved, 106, { waiting })).to.deep.equal({ kind: 'none', reason: 'small_change' });
+    expect(plan(last(), moved, 107, { waiting })).to.deep.equal({ kind: 'touch', baseSeq: 7 });
+    // What can't be prolonged, is dead or was lost is posted with the change in it.
+    expect(plan(last(), moved, 107, { waiting: { deadlineSec: 112 } })).to.deep.equal({ kind: 'post', amend: true });
+    expect(plan(last(), moved, 110, { waiting })).to.deep.equal({ kind: 'post', amend: false });
+    expect(plan(last(), moved, 112, { waiting })).to.deep.equal({ kind: 'post', amend: false });
+    const unlanded = last({ landed: false });
+    expect(plan(unlanded, moved, 101, { blockNumber: 51, waiting })).to.deep.equal({
+      kind: 'none',
+      reason: 'in_flight',
+    });
+    expect(plan(unlanded, moved, 103, { waiting }).kind).to.equal('post');
+    // Nothing prolongs a curve that nobody quotes any more.
+    expect(plan(last(), book(EMPTY), 107, { waiting })).to.deep.equal({ kind: 'none', reason: 'small_change' });
+    expect(plan(last(), book(EMPTY), 107).kind).to.equal('post');
+  });
+
   it('posts when the same levels belong to other orders', () => {
     const requoted = book({ asks: [{ oid: 9, maker: MAKER, priceTicks: 300_000n, sizeLots: 5n }] });
     expect(plan(last(), requoted, 101).kind).to.equal('post');
@@ -89,5 +113,56 @@ describe('what the poster publishes', () => {
     expect(plan(last(), book(EMPTY), 101).kind).to.equal('post');
     expect(plan(last({ snapshot: book(EMPTY) }), book(EMPTY), 107).kind).to.equal('none');
     expect(plan(last({ snapshot: book(EMPTY), landed: false }), book(EMPTY), 101).kind).to.equal('post');
+  });
+});
+
+describe('which changes may wait', () => {
+  const CUT = { orderSeq: 5, generation: 1, timeMs: 100_000 };
+  const waits = (
+    next: MarketSnapshot,
+    on: { timeMs?: number; armedMs?: number; triggeredSeq?: number; isSuspended?: boolean; quoteUnits?: bigint } = {},
+  ): boolean => {
+    const view = {
+      cut: { ...CUT, timeMs: on.timeMs ?? 101_000 },
+      operator: { suspended: new Set(on.isSuspended === true ? [MAKER] : []) },
+      armed: () => on.armedMs ?? null,
+      triggeredSeq: () => on.triggeredSeq ?? 0,
+    } as unknown as PosterView;
+    const live = { ...last(), publication: { cut: CUT, deadlineSec: 112 } };
+    const small = { quoteUnits: () => on.quoteUnits ?? 15_010_000n, intervalMs: 6_000 };
+    return mayWait(view, { market: WETH_USDC, last: live } as unknown as MarketView, next, small);
+  };
+  const ask = (oid: number, priceTicks: bigint, sizeLots: bigint) => ({ oid, maker: MAKER, priceTicks, sizeLots });
+  // Lots of 0.0001 at 3,000: an order of five of them is worth 1.5 USDC.
+  const moved = book({ asks: [ask(9, 300_100n, 5n)] });
+
+  it('are worth less than a size, on either side, in what went and in what came', () => {
+    expect(waits(moved, { quoteUnits: 1_500_501n })).to.equal(true);
+    expect(waits(moved, { quoteUnits: 1_500_500n })).to.equal(false);
+    expect(waits(book({ asks: [] }), { quoteUnits: 1_500_001n })).to.equal(true);
+    expect(waits(book({ asks: [] }), { quoteUnits: 1_500_000n })).to.equal(false);
+    expect(waits(book({ asks: [ask(1, 300_000n, 3n)] }), { quoteUnits: 600_001n })).to.equal(true);
+    expect(waits(book({ asks: [ask(1, 300_000n, 3n)] }), { quoteUnits: 600_000n })).to.equal(false);
+    // Many small ones together are a large one.
+    expect(waits(book({ asks: [], bids: [] }), { quoteUnits: 2_995_000n })).to.equal(false);
+    expect(waits(moved, { quoteUnits: 0n })).to.equal(false);
+  });
+
+  it('reflect no fill, and wait no longer than the interval, whatever the clock does', () => {
+    expect(waits({ ...moved, fillSeq: 5 })).to.equal(false);
+    expect(waits({ ...moved, bidVolumeUnits: 21n })).to.equal(false);
+    expect(waits(moved, { timeMs: 105_999 })).to.equal(true);
+    expect(waits(moved, { timeMs: 106_000 })).to.equal(false);
+    expect(waits(moved, { timeMs: 99_999 })).to.equal(false);
+  });
+
+  it('take no order away from a maker who must be gone before the curve is', () => {
+    expect(waits(moved, { armedMs: 112_000 })).to.equal(true);
+    expect(waits(moved, { armedMs: 111_999 })).to.equal(false);
+    expect(waits(moved, { triggeredSeq: 5 })).to.equal(true);
+    expect(waits(moved, { triggeredSeq: 6 })).to.equal(false);
+    expect(waits(moved, { isSuspended: true })).to.equal(false);
+    const added = book({ asks: [ask(1, 300_000n, 5n), ask(9, 300_100n, 5n)] });
+    expect(waits(added, { armedMs: 105_000, triggeredSeq: 6 })).to.equal(true);
   });
 });

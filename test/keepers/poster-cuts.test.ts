@@ -154,6 +154,60 @@ forEachDatabase((name, open) =>
       expect(quoted).to.be.at.least(3);
     });
 
+    it('lets a maker of little make a post in three blocks at most, and posts at once what must not wait', async () => {
+      await stack.stop();
+      // Changes of less than 100 lots at 3,000 may wait for 6 s.
+      const small = { quoteUnits: () => 30_000_000n, intervalMs: 6_000 };
+      const poster = { small, curveTtlSec: 12, touchBeforeSec: 6 };
+      stack = await startKeepers(stack.db, chain, { nowMs, poster });
+      await stack.watcher.scan();
+      const tiny = (priceTicks: bigint) => ({ ...ask(priceTicks), sizeLots: 90n });
+      await stack.order(maker1, [ask(300_000n)]);
+      let [resting] = await stack.order(maker2, [tiny(300_500n)]);
+      const kinds: string[] = [];
+      const next = async (seconds = 1): Promise<string> => {
+        const [kind = 'none'] = (await round()).map((one) => one.split(' ')[2]!);
+        if (seconds > 1) await land(seconds - 1);
+        return kind;
+      };
+      kinds.push(await next(2));
+      for (let block = 1; block < 10; block++) {
+        [resting] = await stack.order(maker2, [tiny(300_500n + BigInt(block))], [resting!]);
+        kinds.push(await next(2));
+      }
+      expect(kinds.map((kind) => (kind === 'none' || kind === 'touch' ? kind : 'post'))).to.deep.equal([
+        ...['post', 'none', 'none', 'post', 'none', 'none', 'post', 'none', 'none', 'post'],
+      ]);
+      // With a deadline that is nearer than the interval the curve is touched as it was cut, though its book is another one by now.
+      await stack.arm(maker1, nowMs() + 9_500);
+      await stack.order(maker1, [ask(301_000n)]);
+      expect(await next()).to.equal('full');
+      await stack.arm(maker1, nowMs() + 60_000);
+      await land(3);
+      await stack.order(maker2, [], [resting!]);
+      expect(await next()).to.equal('touch');
+      const [cut, touched] = (await publicationsOf(stack)).slice(-2);
+      expect([touched!.cut, touched!.snapshotHash]).to.deep.equal([cut!.cut, cut!.snapshotHash]);
+      expect(touched!.deadlineSec).to.be.greaterThan(cut!.deadlineSec);
+      // A large change takes the small one along.
+      await stack.order(maker1, [ask(302_000n)]);
+      expect(await next()).to.not.equal('touch');
+      // A maker whose cancel would come due before the curve dies goes at once, however little it quotes.
+      [resting] = await stack.order(maker2, [tiny(300_500n)]);
+      await land(6);
+      expect(await next()).to.not.equal('none');
+      await stack.arm(maker2, nowMs() + 3_900);
+      expect(await next()).to.not.equal('none');
+      expect((await publicationsOf(stack)).at(-1)!.excluded).to.deep.equal([maker2]);
+      // It is back when the interval is over; what it cancels itself waits, what a scheduled cancel closed does not.
+      await stack.arm(maker2, nowMs() + 60_000);
+      expect(await next(5)).to.equal('none');
+      expect(await next()).to.not.equal('none');
+      await stack.trigger(maker2, [resting!]);
+      expect(await next()).to.not.equal('none');
+      expect((await publicationsOf(stack)).at(-1)!.excluded).to.deep.equal([]);
+    });
+
     it('empties the curve once when nobody is left in it', async () => {
       await stack.order(maker1, [ask(300_000n), bid(299_000n)]);
       await round();

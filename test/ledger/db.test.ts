@@ -14,7 +14,7 @@ const MAX_U256 = 2n ** 256n - 1n;
 
 function recordSql(db: Db): string[] {
   const sent: string[] = [];
-  db.knex.on('query', (query: { sql: string }) => sent.push(query.sql));
+  for (const knex of new Set([db.knex, db.reads])) knex.on('query', (query: { sql: string }) => sent.push(query.sql));
   return sent;
 }
 

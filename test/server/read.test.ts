@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { Address } from '../../core/types.js';
-import { migrate } from '../../ledger/db.js';
-import type { GenerationWrite } from '../../ledger/types.js';
+import { migrate, openDb } from '../../ledger/db.js';
+import type { Db, GenerationWrite } from '../../ledger/types.js';
 import { bookSchema } from '../../server/read/book.js';
 import { decompositionSchema } from '../../server/read/decomposition.js';
 import type { ReadDeps } from '../../server/read/deps.js';
@@ -9,7 +9,7 @@ import { fillsSchema } from '../../server/read/fills.js';
 import { healthSchema } from '../../server/read/health.js';
 import { limitsSchema } from '../../server/read/limits.js';
 import { errorSchema } from '../../server/read/schemas.js';
-import { forEachDatabase } from '../support/db.js';
+import { forEachDatabase, locationOf } from '../support/db.js';
 import { blockOf, deposit, fillOf, generationOf, OPERATOR, TAKER, withFills } from '../support/generations.js';
 import { DEPLOYMENT_BLOCK, startReadServer } from '../support/read-server.js';
 import type { ReadServer } from '../support/read-server.js';
@@ -24,6 +24,7 @@ type World = ReadServer;
 forEachDatabase((name, open) => {
   describe(`Read API on ${name}`, () => {
     let listening: ReadServer | null = null;
+    let db: Db;
     let state: { readiness: ReturnType<ReadDeps['readiness']>; watcher: ReturnType<ReadDeps['watcher']> };
 
     afterEach(async () => {
@@ -32,7 +33,7 @@ forEachDatabase((name, open) => {
     });
 
     async function start(markets = MARKETS): Promise<World> {
-      const db = await open();
+      db = await open();
       await migrate(db);
       state = {
         readiness: { ready: false, reason: 'missing_canonical_state' },
@@ -112,6 +113,38 @@ forEachDatabase((name, open) => {
         },
         watcher: { target_block: 107, head: 108, next_block: 104, lag_blocks: 5 },
       });
+    });
+
+    it('answers while another process holds the write lock and a write of this one waits for it', async () => {
+      const world = await start();
+      await funded(world);
+      const { url, schema } = locationOf(db);
+      const other = await openDb(url, { schema });
+      try {
+        let release = (): void => undefined;
+        const released = new Promise<void>((resolve) => (release = resolve));
+        const holding = new Promise<void>((resolve) => {
+          void other.knex.transaction(async (tx) => {
+            await tx('meta').insert({ key: 'held', value: 'x' });
+            resolve();
+            await released;
+          });
+        });
+        await holding;
+        let isWritten = false;
+        const write = db.knex.transaction(async (tx) => {
+          await tx('meta').insert({ key: 'waits', value: 'x' });
+          isWritten = db.kind === 'sqlite';
+        });
+        for (const path of [`/v0/makers/${alice}/limits`, '/v0/fills?pair=WETH-USDC', '/v0/status', '/v0/fees']) {
+          expect((await world.get(path)).status, path).to.equal(200);
+        }
+        expect(isWritten, 'the write has its turn only after the lock').to.equal(false);
+        release();
+        await write;
+      } finally {
+        await other.close();
+      }
     });
 
     it('never shows less than nothing as available', async () => {

@@ -245,6 +245,18 @@ function settleOne(
   emit('WithdrawSettled', [maker, tokenAddress, amount, basis, next.readyAtSec]);
 }
 
+/** What the curve book says of what its owner has set; undefined for anything else. */
+export function bookAnswer(world: DoubleWorld, to: string, data: string): Hex | undefined {
+  if (to !== world.curveBook) return undefined;
+  const call = CURVE_BOOK.parseTransaction({ data });
+  if (call?.name === 'isPoster') return CURVE_BOOK.encodeFunctionResult('isPoster', [true]) as Hex;
+  const market = world.markets.find(({ id }) => call?.name === 'marketState' && id === call.args[0]);
+  if (market === undefined) return undefined;
+  const { base, quote, index, lotUnits, tickLotUnits, maxTtlSec } = market;
+  const state = [base.address, quote.address, index, lotUnits, tickLotUnits, maxTtlSec, 0, 0, 0, 0, 0, 0, 0, false];
+  return CURVE_BOOK.encodeFunctionResult('marketState', [state]) as Hex;
+}
+
 function curveBook({ world, state, at, from, logs }: Machine, data: Hex): void {
   const { name, args } = parse(CURVE_BOOK, data);
   require(from === world.poster, 'NotPoster');

@@ -112,6 +112,8 @@ export interface KeeperStack {
   order(maker: Address, opens: readonly TestOrder[], closes?: readonly number[]): Promise<number[]>;
   /** Arms the maker's scheduled cancel, or disarms it with null. */
   arm(maker: Address, timeMs: number | null): Promise<void>;
+  /** Carries out the maker's scheduled cancel, which closes these orders. */
+  trigger(maker: Address, closes: readonly number[]): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -232,9 +234,11 @@ export async function startKeepers(db: Db, chain: KeeperChain, options: KeeperOp
     snapshots: createSnapshotStore(markets),
     readiness: readiness('poster'),
     curveTtlSec: 60,
+    small: { quoteUnits: () => 0n, intervalMs: 0 },
     touchBeforeSec: 6,
     knots: { maxKnots: 15, enoughMilliBps: 0, wordGainMilliBps: 0 },
     cutBeforeBlockMs: 500,
+    operatorFloors: null,
     budgetWei: null,
     pollIntervalMs: 100,
     nowMs: options.nowMs ?? nowMs,
@@ -306,6 +310,10 @@ export async function startKeepers(db: Db, chain: KeeperChain, options: KeeperOp
     settler,
     order,
     arm: (maker, timeMs) => append(maker, 'scheduleCancel', [{ type: 'schedule', timeMs }]),
+    trigger(maker, closes) {
+      const closed = closes.map((oid): OrderEffect => ({ type: 'close', oid, reason: 'scheduledCancel' }));
+      return append(maker, 'scheduledCancel', [...closed, { type: 'trigger', timeMs: nowMs() }]);
+    },
     async stop() {
       for (const writer of writers.values()) await writer.release();
     },

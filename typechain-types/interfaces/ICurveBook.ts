@@ -23,9 +23,9 @@ export declare namespace ICurveBook {
     }
 
   export interface ICurveBookInterface extends Interface {
-    getFunction(nameOrSignature: "chargesFees" | "consume" | "curveWords" | "isPoster" | "listMarket" | "marketAt" | "marketCount" | "marketState" | "post" | "postBatch" | "preview" | "previewSwap" | "setMaxTtl" | "setPoster" | "setTakerFees"): FunctionFragment;
+    getFunction(nameOrSignature: "chargesFees" | "consume" | "curveWords" | "isPoster" | "listMarket" | "marketAt" | "marketCount" | "marketState" | "post" | "postBatch" | "preview" | "previewSwap" | "setMaxTtl" | "setPoster" | "setSeq" | "setTakerFees"): FunctionFragment;
 
-    getEvent(nameOrSignatureOrTopic: "CurvePosted" | "CurveTouched" | "MarketListed" | "MaxTtlSet" | "PostSkipped" | "PosterSet" | "TakerFeesSet"): EventFragment;
+    getEvent(nameOrSignatureOrTopic: "CurvePosted" | "CurveTouched" | "MarketListed" | "MaxTtlSet" | "PostSkipped" | "PosterSet" | "SeqSet" | "TakerFeesSet"): EventFragment;
 
     encodeFunctionData(functionFragment: 'chargesFees', values: [AddressLike, AddressLike]): string;
 encodeFunctionData(functionFragment: 'consume', values: [ICurveBook.RequestStruct]): string;
@@ -41,6 +41,7 @@ encodeFunctionData(functionFragment: 'preview', values: [AddressLike, AddressLik
 encodeFunctionData(functionFragment: 'previewSwap', values: [AddressLike, AddressLike, BigNumberish, boolean]): string;
 encodeFunctionData(functionFragment: 'setMaxTtl', values: [BytesLike, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'setPoster', values: [AddressLike, boolean]): string;
+encodeFunctionData(functionFragment: 'setSeq', values: [BytesLike, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'setTakerFees', values: [BytesLike, boolean]): string;
 
     decodeFunctionResult(functionFragment: 'chargesFees', data: BytesLike): Result;
@@ -57,6 +58,7 @@ decodeFunctionResult(functionFragment: 'preview', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'previewSwap', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'setMaxTtl', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'setPoster', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'setSeq', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'setTakerFees', data: BytesLike): Result;
   }
 
@@ -125,6 +127,18 @@ decodeFunctionResult(functionFragment: 'setTakerFees', data: BytesLike): Result;
       export type InputTuple = [poster: AddressLike, allowed: boolean];
       export type OutputTuple = [poster: string, allowed: boolean];
       export interface OutputObject {poster: string, allowed: boolean };
+      export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>
+      export type Filter = TypedDeferredTopicFilter<Event>
+      export type Log = TypedEventLog<Event>
+      export type LogDescription = TypedLogDescription<Event>
+    }
+
+  
+
+    export namespace SeqSetEvent {
+      export type InputTuple = [market: BytesLike, seq: BigNumberish];
+      export type OutputTuple = [market: string, seq: bigint];
+      export interface OutputObject {market: string, seq: bigint };
       export type Event = TypedContractEvent<InputTuple, OutputTuple, OutputObject>
       export type Filter = TypedDeferredTopicFilter<Event>
       export type Log = TypedEventLog<Event>
@@ -291,6 +305,14 @@ decodeFunctionResult(functionFragment: 'setTakerFees', data: BytesLike): Result;
     
 
     
+    setSeq: TypedContractMethod<
+      [market: BytesLike, seq: BigNumberish, ],
+      [void],
+      'nonpayable'
+    >
+    
+
+    
     setTakerFees: TypedContractMethod<
       [market: BytesLike, charged: boolean, ],
       [void],
@@ -371,6 +393,11 @@ getFunction(nameOrSignature: 'setPoster'): TypedContractMethod<
       [void],
       'nonpayable'
     >;
+getFunction(nameOrSignature: 'setSeq'): TypedContractMethod<
+      [market: BytesLike, seq: BigNumberish, ],
+      [void],
+      'nonpayable'
+    >;
 getFunction(nameOrSignature: 'setTakerFees'): TypedContractMethod<
       [market: BytesLike, charged: boolean, ],
       [void],
@@ -383,6 +410,7 @@ getEvent(key: 'MarketListed'): TypedContractEvent<MarketListedEvent.InputTuple, 
 getEvent(key: 'MaxTtlSet'): TypedContractEvent<MaxTtlSetEvent.InputTuple, MaxTtlSetEvent.OutputTuple, MaxTtlSetEvent.OutputObject>;
 getEvent(key: 'PostSkipped'): TypedContractEvent<PostSkippedEvent.InputTuple, PostSkippedEvent.OutputTuple, PostSkippedEvent.OutputObject>;
 getEvent(key: 'PosterSet'): TypedContractEvent<PosterSetEvent.InputTuple, PosterSetEvent.OutputTuple, PosterSetEvent.OutputObject>;
+getEvent(key: 'SeqSet'): TypedContractEvent<SeqSetEvent.InputTuple, SeqSetEvent.OutputTuple, SeqSetEvent.OutputObject>;
 getEvent(key: 'TakerFeesSet'): TypedContractEvent<TakerFeesSetEvent.InputTuple, TakerFeesSetEvent.OutputTuple, TakerFeesSetEvent.OutputObject>;
 
     filters: {
@@ -409,6 +437,10 @@ getEvent(key: 'TakerFeesSet'): TypedContractEvent<TakerFeesSetEvent.InputTuple, 
 
       'PosterSet(address,bool)': TypedContractEvent<PosterSetEvent.InputTuple, PosterSetEvent.OutputTuple, PosterSetEvent.OutputObject>;
       PosterSet: TypedContractEvent<PosterSetEvent.InputTuple, PosterSetEvent.OutputTuple, PosterSetEvent.OutputObject>;
+    
+
+      'SeqSet(bytes32,uint32)': TypedContractEvent<SeqSetEvent.InputTuple, SeqSetEvent.OutputTuple, SeqSetEvent.OutputObject>;
+      SeqSet: TypedContractEvent<SeqSetEvent.InputTuple, SeqSetEvent.OutputTuple, SeqSetEvent.OutputObject>;
     
 
       'TakerFeesSet(bytes32,bool)': TypedContractEvent<TakerFeesSetEvent.InputTuple, TakerFeesSetEvent.OutputTuple, TakerFeesSetEvent.OutputObject>;

@@ -7,7 +7,7 @@ import type { InfoHandler } from './types.js';
 /** The latest 2,000 orders of a maker by what became of them last, newest first, each once with its present status. */
 export const historicalOrders: InfoHandler = async (request, { gateway, db }) => {
   const user = asAddress(request.user, 'user');
-  const fills = await userOrderFills(db.knex, user, MAX_USER_FILLS);
+  const fills = await userOrderFills(db.reads, user, MAX_USER_FILLS);
   const lastFillMs = new Map(fills.toReversed().map((fill) => [fill.oid, fill.timestampMs]));
   return gateway
     .ordersOf(user)

@@ -23,6 +23,6 @@ function find(oid: unknown, user: Address, { gateway }: InfoDeps): KnownOrder | 
 
 /** When a filled order was filled, else when it was placed: fills older than the newest 2,000 of a maker are not looked up. */
 async function lastFillMs({ order }: KnownOrder, { db }: InfoDeps): Promise<number> {
-  const fills = await userOrderFills(db.knex, order.maker, MAX_USER_FILLS);
+  const fills = await userOrderFills(db.reads, order.maker, MAX_USER_FILLS);
   return fills.find((fill) => fill.oid === order.oid)?.timestampMs ?? order.placedMs;
 }

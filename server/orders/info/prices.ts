@@ -24,7 +24,7 @@ export async function markPrice(market: Market, deps: InfoDeps): Promise<string>
 }
 
 async function lastTradePrice(market: Market, { db }: InfoDeps): Promise<string | null> {
-  const last = (await recentFills(db.knex, market.index, 1)).at(-1);
+  const last = (await recentFills(db.reads, market.index, 1)).at(-1);
   if (last === undefined || last.baseUnits === 0n) return null;
   const ticks = (last.quoteUnits * market.lotUnits) / (last.baseUnits * market.tickLotUnits);
   return ticksToPrice(market, ticks);

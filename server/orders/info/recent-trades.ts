@@ -11,7 +11,7 @@ export const recentTrades: InfoHandler = async (request, { db, gateway }) => {
   const coin = asText(request.coin, 'coin', 64);
   const market = gateway.markets().find((one) => coinOf(one) === coin);
   if (market === undefined) return [];
-  const trades = await marketTrades(db.knex, market.index, MAX_RECENT_TRADES);
+  const trades = await marketTrades(db.reads, market.index, MAX_RECENT_TRADES);
   return trades.map((trade) => ({
     coin,
     // The letter is the taker's: who consumes asks buys.

@@ -8,7 +8,7 @@ import type { InfoHandler } from './types.js';
 /** Ledger balances of an account, one row per served token; `hold` is what withdrawals have reserved. */
 export const spotClearinghouseState: InfoHandler = async (request, { db, gateway }) => {
   const account = asAddress(request.user, 'user');
-  const rows = await readBalances(db.knex, { account });
+  const rows = await readBalances(db.reads, { account });
   const balances = tokensOf(gateway.markets()).map((token, index) => {
     const row = rows.find((one) => one.token === token.address);
     return {

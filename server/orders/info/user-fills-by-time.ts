@@ -8,7 +8,7 @@ import { fillRow, refuseAggregation } from './user-fills.js';
 export const userFillsByTime: InfoHandler = async (request, { db, gateway }) => {
   const user = asAddress(request.user, 'user');
   refuseAggregation(request);
-  const fills = await userOrderFillsByTime(db.knex, user, {
+  const fills = await userOrderFillsByTime(db.reads, user, {
     fromMs: asUint(request.startTime, 'startTime'),
     toMs: asUint(request.endTime ?? Number.MAX_SAFE_INTEGER, 'endTime'),
     reversed: asBoolean(request.reversed ?? false, 'reversed'),

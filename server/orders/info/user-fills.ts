@@ -14,7 +14,7 @@ import type { InfoDeps, InfoHandler } from './types.js';
 export const userFills: InfoHandler = async (request, deps) => {
   const user = asAddress(request.user, 'user');
   refuseAggregation(request);
-  const fills = await userOrderFills(deps.db.knex, user, MAX_USER_FILLS);
+  const fills = await userOrderFills(deps.db.reads, user, MAX_USER_FILLS);
   return fills.map((fill) => fillRow(fill, deps.gateway));
 };
 

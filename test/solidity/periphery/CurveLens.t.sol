@@ -3,6 +3,7 @@ pragma solidity ^0.8.28;
 
 import {ICurveLens} from "../../../contracts/interfaces/ICurveLens.sol";
 import {Curves} from "../support/Curves.sol";
+import {IMintableToken} from "../support/Interfaces.sol";
 import {Platform} from "../support/Platform.sol";
 
 /// @notice What the lens says is what the entrypoint does.
@@ -105,6 +106,30 @@ contract CurveLensTest is Platform {
         _leaveFree(address(quote), 0);
         assertTrue(!lens.isActive(address(base), address(quote)), "nothing to pay with");
         assertTrue(lens.isActive(address(quote), address(base)), "the other way");
+    }
+
+    /// @dev Swaps of such an output can't be asked for by the output, but by the input.
+    function test_OutputsAboveTheWidestAmount() external {
+        IMintableToken cheap = _newToken("Cheap", 36);
+        vm.prank(OWNER);
+        bytes32 id = book.listMarket(address(base), address(cheap), 14, 1, 27, MAX_TTL_SEC);
+        Curve memory c = _fresh(new uint256[](0), _ladder(599_998, 15));
+        c.seq = 1;
+        bytes memory data = bytes.concat(_blockRef(), _fullRecord(id, c));
+        vm.prank(CURVE_POSTER);
+        book.post(data);
+        uint256 most = 15 * 0.819e18;
+        _deposit(MAKER, cheap, 2 ** 127);
+        assertEq(lens.maxIn(address(base), address(cheap)), most, "all");
+        assertTrue(entrypoint.quote(address(base), address(cheap), most) > 2 ** 100, "wide");
+        // A part of it, which is still wider than an amount may be.
+        uint256 free = entrypoint.quote(address(base), address(cheap), most / 3);
+        assertTrue(free > 2 ** 100, "still wide");
+        _leaveFree(address(cheap), free);
+        uint256 found = lens.maxIn(address(base), address(cheap));
+        assertTrue(entrypoint.quote(address(base), address(cheap), found) != 0, "tradable");
+        assertEq(entrypoint.quote(address(base), address(cheap), found + 1), 0, "one more is not");
+        assertLe(most / 3, found, "at least that");
     }
 
     function test_PairsAreOrderedAndListed() external {

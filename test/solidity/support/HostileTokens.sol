@@ -22,6 +22,18 @@ contract FeeOnTransferToken is ERC20("Fee", "FEE") {
     }
 }
 
+/// @notice Gives the recipient of each transfer a share on top.
+contract BonusToken is ERC20("Bonus", "BONUS") {
+    function mint(address to, uint256 amount) external {
+        _mint(to, amount);
+    }
+
+    function transferFrom(address from, address to, uint256 amount) public override returns (bool) {
+        _mint(to, amount / 10);
+        return super.transferFrom(from, to, amount);
+    }
+}
+
 /// @notice Returns nothing from transfers, as some old tokens do.
 contract SilentToken {
     mapping(address account => uint256) public balanceOf;

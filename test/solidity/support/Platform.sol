@@ -25,6 +25,7 @@ abstract contract Platform is RandomCurves, Deployer {
     uint256 internal constant TICK_LOT_UNITS = 1;
     uint256 internal constant MAX_TTL_SEC = 60;
     uint256 internal constant DELAY_SEC = 600;
+    uint256 internal constant MAX_SEQ_STEP = 65_536;
     uint256 internal constant START = 1_700_000_000;
 
     ICustodian internal custodian;
@@ -196,6 +197,15 @@ abstract contract Platform is RandomCurves, Deployer {
     /// @dev A volume as a record names it, with the number of segments on which the curve is the book itself.
     function _volume(uint256 exactKnots, uint256 units) internal pure returns (uint96) {
         return uint96((exactKnots << 92) | (units % 2 ** 92));
+    }
+
+    /// @dev `c` with the volumes that are stored when it goes live in a market of which nothing was ever taken.
+    function _asStored(Curve memory c) internal pure returns (Curve memory stored) {
+        (uint256 askCarry, uint256 bidCarry) = (2 ** 96 - uint256(c.snapAsk), 2 ** 96 - uint256(c.snapBid));
+        uint256 asks = Curves.raised(c.asks, true, LOT_UNITS, c.snapAsk >> 92, askCarry % 2 ** 92);
+        uint256 bids = Curves.raised(c.bids, false, LOT_UNITS, c.snapBid >> 92, bidCarry % 2 ** 92);
+        stored = c;
+        (stored.snapAsk, stored.snapBid) = (_volume(0, 2 ** 92 - asks), _volume(0, 2 ** 92 - bids));
     }
 
     /// @dev How a post of `market` is refused whose best prices are these, in subticks.

@@ -110,6 +110,52 @@ contract CurveBookMarketsTest is Platform {
         book.setMaxTtl(0, 1);
     }
 
+    /// @dev A leaked key has used up the numbers; the owner gives them back. Nothing that was counted changes, the curve is dead for good.
+    function test_SetSeqGivesNumbersBack() external {
+        _postDefault();
+        _swap(true, 3000e6);
+        _swap(false, 1e18);
+        ICurveBook.MarketState memory before = book.marketState(market);
+        bytes32 slot = bytes32(uint256(keccak256(abi.encode(market, _bookLocation()))) + 1);
+        uint256 word = uint256(vm.load(address(book), slot));
+        vm.store(address(book), slot, bytes32(word | type(uint32).max));
+        Curve memory c = _fresh(_ladder(600_002, 15), _ladder(599_998, 15));
+        c.seq = type(uint32).max;
+        bytes memory record = bytes.concat(_blockRef(), _fullRecord(market, c));
+        vm.prank(CURVE_POSTER);
+        vm.expectRevert(abi.encodeWithSelector(ICurveBook.StaleSeq.selector, market, c.seq, c.seq));
+        book.post(record);
+
+        vm.expectEmit(address(book));
+        emit ICurveBook.SeqSet(market, 7);
+        vm.prank(OWNER);
+        book.setSeq(market, 7);
+        (before.seq, before.deadline) = (7, 0);
+        assertEq(keccak256(abi.encode(book.marketState(market))), keccak256(abi.encode(before)), "all but two");
+        assertEq(_quote(true, 1e6), 0, "asks are dead");
+        assertEq(_quote(false, 1e15), 0, "bids are dead");
+        record = bytes.concat(_blockRef(), _touchRecord(market, 8, c.deadline, 7));
+        vm.prank(CURVE_POSTER);
+        vm.expectRevert(abi.encodeWithSelector(ICurveBook.CurveExpired.selector, market, 0));
+        book.post(record);
+        c = _fresh(_ladder(600_002, 15), _ladder(599_998, 15));
+        _post(c);
+        _expectState(c);
+        assertEq(c.seq, 8, "the next number");
+        assertEq(_depth(true), 15 * 0.819e18, "asks");
+    }
+
+    function test_RevertWhen_SeqIsSetTooHigh() external {
+        _postDefault();
+        vm.startPrank(OWNER);
+        vm.expectRevert(abi.encodeWithSelector(ICurveBook.SeqOutOfRange.selector, market, 2, 0, 1));
+        book.setSeq(market, 2);
+        vm.expectRevert(abi.encodeWithSelector(ICurveBook.UnknownMarket.selector, bytes32(0)));
+        book.setSeq(0, 0);
+        book.setSeq(market, 1);
+        assertEq(book.marketState(market).deadline, 0, "ends the curve");
+    }
+
     function test_SetPoster() external {
         vm.expectEmit(address(book));
         emit ICurveBook.PosterSet(STRANGER, true);
@@ -135,6 +181,8 @@ contract CurveBookMarketsTest is Platform {
         vm.expectRevert(denied);
         book.setMaxTtl(market, 1);
         vm.expectRevert(denied);
+        book.setSeq(market, 0);
+        vm.expectRevert(denied);
         book.setPoster(STRANGER, true);
     }
 
@@ -146,6 +194,10 @@ contract CurveBookMarketsTest is Platform {
         book.curveWords(bytes32(uint256(7)));
         vm.expectRevert();
         book.marketAt(1);
+    }
+
+    function _bookLocation() private pure returns (uint256) {
+        return uint256(keccak256(abi.encode(uint256(keccak256("curvebook.storage.CurveBook")) - 1))) & ~uint256(0xff);
     }
 
     function _list(

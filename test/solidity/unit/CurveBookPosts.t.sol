@@ -22,9 +22,10 @@ contract CurveBookPostsTest is Platform {
         c.asks = _ladder(600_000 + draw(rng, 0, 9), draw(rng, 0, 31));
         c.bids = _ladder(599_999 - draw(rng, 0, 9), draw(rng, 0, 31));
         (c.snapAsk, c.snapBid) = (snapAsk, snapBid);
-        c.seq = uint32(bound(seq, 1, type(uint32).max));
+        c.seq = uint32(bound(seq, 1, MAX_SEQ_STEP));
         c.deadline = uint32(block.timestamp + bound(ttl, 1, MAX_TTL_SEC));
         bytes memory data = bytes.concat(_blockRef(), _fullRecord(market, c));
+        c = _asStored(c);
         _expectPosted(c);
         vm.prank(CURVE_POSTER);
         book.post(data);
@@ -104,13 +105,40 @@ contract CurveBookPostsTest is Platform {
     }
 
     function testFuzz_RevertWhen_SeqDoesNotRise(uint32 live, uint32 next) external {
-        live = uint32(bound(live, 1, type(uint32).max));
+        live = uint32(bound(live, 1, MAX_SEQ_STEP));
         next = uint32(bound(next, 0, live));
         Curve memory c = _fresh(_ladder(600_002, 1), new uint256[](0));
         c.seq = live;
         _post(c);
         c.seq = next;
         _expectRevert(_fullRecord(market, c), abi.encodeWithSelector(ICurveBook.StaleSeq.selector, market, next, live));
+    }
+
+    /// @dev Else one post would use up the sequence numbers of a market.
+    function test_RevertWhen_SeqRisesTooFar() external {
+        Curve memory c = _fresh(_ladder(600_002, 1), new uint256[](0));
+        for (uint256 live = 0; live <= MAX_SEQ_STEP; live += MAX_SEQ_STEP) {
+            uint256 highest = live + MAX_SEQ_STEP;
+            uint256[2] memory far = [highest + 1, type(uint32).max];
+            for (uint256 i = 0; i < far.length; ++i) {
+                c.seq = uint32(far[i]);
+                bytes memory expected = abi.encodeWithSelector(
+                    ICurveBook.SeqOutOfRange.selector,
+                    market,
+                    far[i],
+                    live + 1,
+                    highest
+                );
+                _expectRevert(_fullRecord(market, c), expected);
+                _expectRevert(_touchRecord(market, c.seq, c.deadline, uint32(live)), expected);
+                bytes memory batch = bytes.concat(_blockRef(), _fullRecord(market, c));
+                vm.prank(CURVE_POSTER);
+                vm.expectRevert(expected);
+                book.postBatch(batch);
+            }
+            c.seq = uint32(highest);
+            _post(c);
+        }
     }
 
     function test_RevertWhen_DeadlineIsOutOfRange() external {
@@ -261,10 +289,6 @@ contract CurveBookPostsTest is Platform {
         vm.warp(deadline);
         bytes memory late = _touchRecord(market, 2, uint32(deadline + 5), 1);
         _expectRevert(late, abi.encodeWithSelector(expired, market, deadline));
-        bytes memory batch = bytes.concat(_blockRef(), late);
-        vm.prank(CURVE_POSTER);
-        vm.expectRevert(abi.encodeWithSelector(expired, market, deadline));
-        book.postBatch(batch);
         vm.warp(deadline - 1);
         _post(late);
     }
@@ -316,6 +340,52 @@ contract CurveBookPostsTest is Platform {
         assertEq(book.postBatch(data), (1 << 1) | (1 << 2) | (1 << 4), "applied");
         assertEq(book.marketState(market).seq, 2, "seq");
         assertEq(book.marketState(other).seq, 2, "other seq");
+    }
+
+    /// @dev What came too late for one market says nothing against the others: a touch or a partial post of a curve that died, and any record
+    /// whose own deadline has passed.
+    function test_BatchLeavesOutWhatExpired() external {
+        bytes32 other = _listOther();
+        _postDefault();
+        uint256[] memory none = new uint256[](0);
+        Curve memory c = _fresh(none, none);
+        vm.warp(START + MAX_TTL_SEC);
+        Curve memory good = _fresh(_ladder(600_004, 1), none);
+        good.seq = 1;
+        uint32 deadline = good.deadline;
+        c.deadline = deadline;
+        bytes[4] memory late = [
+            _touchRecord(market, 2, deadline, 1),
+            _partialRecord(c, 0, none),
+            _touchRecord(market, 2, uint32(START + MAX_TTL_SEC), 1),
+            ""
+        ];
+        c.deadline = uint32(START + MAX_TTL_SEC);
+        late[3] = _fullRecord(market, c);
+        for (uint256 i = 0; i < late.length; ++i) {
+            bytes memory data = bytes.concat(_blockRef(), late[i], _fullRecord(other, good));
+            vm.expectEmit(address(book));
+            emit ICurveBook.PostSkipped(market, 2, 1);
+            vm.prank(CURVE_POSTER);
+            assertEq(book.postBatch(data), 2, "applied");
+            good.seq += 1;
+        }
+        assertEq(book.marketState(market).seq, 1, "seq");
+        assertEq(book.marketState(other).seq, 4, "other seq");
+        // A deadline that lies too far ahead is a mistake, and stops the batch.
+        c.deadline = deadline + 1;
+        bytes memory bad = bytes.concat(_blockRef(), _fullRecord(market, c), _fullRecord(other, good));
+        vm.prank(CURVE_POSTER);
+        vm.expectRevert(
+            abi.encodeWithSelector(
+                ICurveBook.DeadlineOutOfRange.selector,
+                market,
+                c.deadline,
+                block.timestamp + 1,
+                deadline
+            )
+        );
+        book.postBatch(bad);
     }
 
     function test_RevertWhen_ARecordOfABatchIsBad() external {

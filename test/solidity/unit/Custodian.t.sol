@@ -4,7 +4,7 @@ pragma solidity ^0.8.28;
 import {IERC20Errors} from "@openzeppelin/contracts/interfaces/draft-IERC6093.sol";
 import {OwnableUpgradeable} from "@openzeppelin/contracts-upgradeable/access/OwnableUpgradeable.sol";
 import {ICustodian} from "../../../contracts/interfaces/ICustodian.sol";
-import {FeeOnTransferToken, LyingToken, SilentToken} from "../support/HostileTokens.sol";
+import {BonusToken, FeeOnTransferToken, LyingToken, SilentToken} from "../support/HostileTokens.sol";
 import {VaultClaims} from "../support/VaultClaims.sol";
 
 /// @notice What goes into the vault and out of it, what is only announced, and who may do what.
@@ -32,6 +32,18 @@ contract CustodianTest is VaultClaims {
         vm.expectEmit(address(custodian));
         emit ICustodian.Deposited(STRANGER, address(fee), 970);
         custodian.deposit(address(fee), 1000);
+    }
+
+    /// @dev Whatever else reaches the vault in the same call is not the maker's.
+    function test_DepositReportsNoMoreThanWasGiven() external {
+        BonusToken bonus = new BonusToken();
+        bonus.mint(STRANGER, 1000);
+        vm.startPrank(STRANGER);
+        bonus.approve(address(custodian), 1000);
+        vm.expectEmit(address(custodian));
+        emit ICustodian.Deposited(STRANGER, address(bonus), 1000);
+        custodian.deposit(address(bonus), 1000);
+        assertEq(bonus.balanceOf(address(custodian)), 1100, "vault");
     }
 
     function test_DepositOfATokenThatReturnsNothing() external {

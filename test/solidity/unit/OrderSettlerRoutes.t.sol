@@ -144,11 +144,22 @@ contract OrderSettlerRoutesTest is SettlerOrders {
         IOrderSettler.Order memory order = _signed(false, 1e18, 0);
         IOrderSettler.Route memory route = _route(1e18, 0);
         route = _via(route, address(base), 1e18, 1e18, address(quote), 2995e6);
-        _expectFilled(order, 0, 3002e6, 0, false);
+        _expectFilled(order, 1e18, 3002e6, 0, false);
         (uint256 amountIn, ) = _fillRoute(order, route);
-        assertEq(amountIn, 0, "more came back than was taken");
+        assertEq(amountIn, 1e18, "what the owner gave, whatever came back with it");
         assertEq(base.balanceOf(signer), 10 ** 30 + 4e18, "owner");
         assertEq(quote.balanceOf(RECIPIENT), 3002e6, "recipient");
+        _expectNothingLeft();
+    }
+
+    /// @dev What a route takes of stray tokens beyond the order's own is not the owner's.
+    function test_StrayTokensPayForWhatExceedsTheOrder() external {
+        base.mint(address(settler), 5e18);
+        IOrderSettler.Route memory route = _route(1e18, 0);
+        route = _via(route, address(base), 1.5e18, 1.5e18, address(quote), 2995e6);
+        (uint256 amountIn, ) = _fillRoute(_signed(false, 1e18, 0), route);
+        assertEq(amountIn, 1e18, "no more than was pulled");
+        assertEq(base.balanceOf(signer), 10 ** 30 + 3.5e18, "owner");
         _expectNothingLeft();
     }
 
@@ -218,13 +229,19 @@ contract OrderSettlerRoutesTest is SettlerOrders {
         vm.prank(OWNER);
         settler.setTarget(address(exchange), false);
         _expectForbidden(address(exchange));
-        // A token may be listed, for other orders than those that trade it.
-        vm.startPrank(OWNER);
-        settler.setTarget(address(base), true);
-        settler.setTarget(address(quote), true);
-        vm.stopPrank();
+        // What was listed before it became a token is still none of the order's own.
+        _listAsTarget(address(base));
+        _listAsTarget(address(quote));
         _expectForbidden(address(base));
         _expectForbidden(address(quote));
+    }
+
+    function _listAsTarget(address token) private {
+        bytes memory code = token.code;
+        vm.etch(token, hex"00");
+        vm.prank(OWNER);
+        settler.setTarget(token, true);
+        vm.etch(token, code);
     }
 
     function test_RevertWhen_ATargetFails() external {

@@ -205,6 +205,32 @@
         "type": "bytes32"
       },
       {
+        "internalType": "uint256",
+        "name": "seq",
+        "type": "uint256"
+      },
+      {
+        "internalType": "uint256",
+        "name": "lowest",
+        "type": "uint256"
+      },
+      {
+        "internalType": "uint256",
+        "name": "highest",
+        "type": "uint256"
+      }
+    ],
+    "name": "SeqOutOfRange",
+    "type": "error"
+  },
+  {
+    "inputs": [
+      {
+        "internalType": "bytes32",
+        "name": "market",
+        "type": "bytes32"
+      },
+      {
         "internalType": "uint32",
         "name": "seq",
         "type": "uint32"
@@ -445,6 +471,25 @@
       }
     ],
     "name": "PosterSet",
+    "type": "event"
+  },
+  {
+    "anonymous": false,
+    "inputs": [
+      {
+        "indexed": true,
+        "internalType": "bytes32",
+        "name": "market",
+        "type": "bytes32"
+      },
+      {
+        "indexed": false,
+        "internalType": "uint32",
+        "name": "seq",
+        "type": "uint32"
+      }
+    ],
+    "name": "SeqSet",
     "type": "event"
   },
   {
@@ -935,6 +980,24 @@
       }
     ],
     "name": "setPoster",
+    "outputs": [],
+    "stateMutability": "nonpayable",
+    "type": "function"
+  },
+  {
+    "inputs": [
+      {
+        "internalType": "bytes32",
+        "name": "market",
+        "type": "bytes32"
+      },
+      {
+        "internalType": "uint32",
+        "name": "seq",
+        "type": "uint32"
+      }
+    ],
+    "name": "setSeq",
     "outputs": [],
     "stateMutability": "nonpayable",
     "type": "function"

@@ -1,0 +1,70 @@
+/** What the curve book's owner has set that decides whether a post lands: its events say when to look, the contract what it is. */
+import { toSafeInt } from '../../core/amounts.js';
+import { keccakText } from '../../core/hash.js';
+import type { Address, Hex, Market } from '../../core/types.js';
+import { chunks } from '../../ledger/columns.js';
+import { CurveBook__factory } from '../../typechain-types/factories/CurveBook__factory.js';
+import { parseRpcLog } from '../chain/logs.js';
+import { toQuantity, type Rpc } from '../chain/rpc.js';
+import { MAX_REORG_BLOCKS } from '../watcher/reconcile.js';
+
+export interface OwnerState {
+  /** Whether the signer may post. */
+  isPoster: boolean;
+  /** Longest time from a post to its deadline, by index of the market. */
+  maxTtlSec: ReadonlyMap<number, number>;
+}
+
+export interface OwnerWatch {
+  /** As of the newest block. Asks for the events since the last call, and for what they say only when there are other ones than before. */
+  read(headBlock: number, markets: readonly Market[]): Promise<OwnerState>;
+}
+
+const BOOK = CurveBook__factory.createInterface();
+const TOPICS: readonly Hex[] = [keccakText('PosterSet(address,bool)'), keccakText('MaxTtlSet(bytes32,uint256)')];
+/** Calls in one round trip. */
+const CALLS_PER_BATCH = 100;
+
+/** Follows the owner of one curve book for one signer. */
+export function createOwnerWatch(deps: { rpc: Rpc; curveBook: Address; signer: Address }): OwnerWatch {
+  const { rpc, curveBook, signer } = deps;
+  let known: { state: OwnerState; events: string; headBlock: number; marketCount: number } | null = null;
+
+  /** Names the events of the last blocks; another name after an event came, or went with its block. */
+  async function eventsIn(fromBlock: number, toBlock: number): Promise<string> {
+    const range = { fromBlock: toQuantity(fromBlock), toBlock: toQuantity(toBlock) };
+    const logs = (await rpc.call('eth_getLogs', [{ address: [curveBook], topics: [TOPICS], ...range }])) as unknown[];
+    return logs
+      .map(parseRpcLog)
+      .filter(({ topics }) => TOPICS.includes(topics[0]!))
+      .map(({ blockHash, logIndex }) => `${blockHash}:${logIndex}`)
+      .join();
+  }
+
+  async function load(markets: readonly Market[]): Promise<OwnerState> {
+    const call = (data: string) => ({ method: 'eth_call', params: [{ to: curveBook, data }, 'latest'] });
+    const mayPost = (await rpc.batch([call(BOOK.encodeFunctionData('isPoster', [signer]))]))[0] as Hex;
+    const maxTtlSec = new Map<number, number>();
+    for (const part of chunks(markets, CALLS_PER_BATCH)) {
+      const answers = await rpc.batch(part.map(({ id }) => call(BOOK.encodeFunctionData('marketState', [id]))));
+      for (const [i, answer] of answers.entries()) {
+        const [state] = BOOK.decodeFunctionResult('marketState', answer as Hex) as unknown as [{ maxTtlSec: bigint }];
+        maxTtlSec.set(part[i]!.index, toSafeInt(state.maxTtlSec));
+      }
+    }
+    return { isPoster: BigInt(mayPost) === 1n, maxTtlSec };
+  }
+
+  return {
+    async read(headBlock, markets) {
+      // A block that the chain dropped takes its events with it, so that those of the last blocks are looked at each time.
+      const fromBlock = Math.max(0, Math.min(known?.headBlock ?? headBlock, headBlock) - MAX_REORG_BLOCKS);
+      const events = await eventsIn(fromBlock, headBlock);
+      const marketCount = markets.length;
+      const isKnown = known !== null && known.events === events && known.marketCount === marketCount;
+      const state = isKnown ? known!.state : await load(markets);
+      known = { state, events, headBlock, marketCount };
+      return state;
+    },
+  };
+}
