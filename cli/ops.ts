@@ -6,10 +6,15 @@ import { opsRoutes } from '../server/ops/routes.js';
 import { UNATTRIBUTED } from '../ledger/types.js';
 import { readBalances } from '../ledger/ledger-log.js';
 import { readOperatorStandings } from '../ledger/operator-row.js';
+import { readWorstPairs } from '../ledger/pair-gains.js';
 import { databaseBytes } from '../ledger/storage.js';
 import { readFoldPosition } from '../ledger/fold.js';
+import { isLosing } from '../core/attribution/gains.js';
 import type { Address } from '../core/types.js';
 import type { Shared } from './shared.js';
+
+/** Pairs of maker and taker per quote token that metrics name: each label costs memory where they are kept. */
+const SHOWN_PAIRS = 5;
 
 export interface Ops {
   metrics: Metrics;
@@ -81,6 +86,10 @@ function metricSources(shared: Shared, sources: OpsSources): MetricSources {
       const { operator, OPERATOR_FLOORS } = shared.config;
       const standings = await readOperatorStandings(db.reads, { operator, markets, floors: OPERATOR_FLOORS });
       return standings.map(({ token, ...facts }) => ({ token: token.symbol, ...facts }));
+    },
+    async pairs() {
+      const worst = await readWorstPairs(db.knex, SHOWN_PAIRS);
+      return worst.map((pair) => ({ ...pair, token: symbolOf(pair.token), losing: isLosing(pair) }));
     },
     signers: () =>
       keepers.signers.map(({ role, status }) => {

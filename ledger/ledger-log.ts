@@ -15,6 +15,7 @@ import { groupBy } from './group.js';
 import { insertHalt } from './halts.js';
 import { checkBlocks, checkClaims, checkEntries, checkFills, checkHoldings, checkListed } from './invariants.js';
 import { insertMarkets, readMarkets } from './markets.js';
+import { insertPairGains } from './pair-gains.js';
 import { nameRefs } from './refs.js';
 import { checkContinues, readOrphanedRows, readReversals } from './reversals.js';
 import { insertSettledOrders } from './settled-orders.js';
@@ -67,6 +68,7 @@ export async function commitGeneration(
       insertChanges(tx, write),
       storeBalances(tx, touched, write),
       storeClaims(tx, write.claims, write.generation),
+      insertPairGains(tx, write.generation, write.fills, markets),
     ]);
   } catch (error) {
     if (!isUniqueViolation(error)) throw error;

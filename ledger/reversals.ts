@@ -10,6 +10,7 @@ import { fromColumn, insertAll, toColumn } from './columns.js';
 import { LedgerInvariantError, LedgerReversedError } from './errors.js';
 import { lastClearedHalt, lastHaltNo } from './halts.js';
 import { lastGeneration } from './generations.js';
+import { reversePairGains } from './pair-gains.js';
 import { reversedRef } from './refs.js';
 import type { Account, Queryable } from './types.js';
 
@@ -121,6 +122,7 @@ export async function reverseGenerations(
   };
   await reverseEntries(tx, generation, generationsToReverse(reversals, request));
   const claims = await claimsChangedAfter(tx, keptGeneration);
+  await reversePairGains(tx, generation, keptGeneration);
   await setAside(tx, generation, keptGeneration);
   await restoreClaims(tx, claims);
   await tx('reversals').insert(row);

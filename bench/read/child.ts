@@ -62,6 +62,7 @@ async function curvebookApp(): Promise<Koa> {
     solvency: () => [],
     unattributed: () => Promise.resolve([]),
     operator: () => Promise.resolve([]),
+    pairs: () => Promise.resolve([]),
     signers: () => [],
     poster: () => null,
     storage: () => Promise.resolve({ bytes: 0, foldedOrderSeq: 0 }),

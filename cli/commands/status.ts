@@ -1,4 +1,5 @@
 import { formatUnits } from '../../core/amounts.js';
+import { isLosing } from '../../core/attribution/gains.js';
 import { unusedMinOrderValues } from '../../core/min-order.js';
 import { servedTokens, unusedFloors, type OperatorStanding } from '../../core/operator-row.js';
 import { judgeReadiness, CATCH_UP_BLOCKS } from '../../keepers/watcher/status.js';
@@ -10,6 +11,7 @@ import { readTx } from '../../ledger/db.js';
 import { loadLedgerHead, readMarkets } from '../../ledger/ledger-log.js';
 import { readOperatorState } from '../../ledger/operator-log.js';
 import { readOperatorStandings } from '../../ledger/operator-row.js';
+import { readWorstPairs } from '../../ledger/pair-gains.js';
 import { readOrphans } from '../../ledger/orphans.js';
 import { listOutbox } from '../../ledger/outbox.js';
 import { landedSeq, lastPublicationSeq } from '../../ledger/publication-log.js';
@@ -19,6 +21,9 @@ import { readStorage, type StorageReport } from '../../ledger/storage.js';
 import type { Queryable } from '../../ledger/types.js';
 import type { CommandConfig } from '../config.js';
 import { COMMON_OPTIONS, commandConfig, commandRpc, print, withDatabase, type Command } from './command.js';
+
+/** Pairs of maker and taker that lost the operator most, per quote token. */
+const WORST_PAIRS = 5;
 
 /** What the database and the chain say of the platform, without a server. */
 export const statusCommand: Command = {
@@ -99,6 +104,11 @@ async function readStatus(q: Queryable, config: CommandConfig) {
       operator === null
         ? null
         : { address: operator, tokens: await readOperatorStandings(q, { operator, markets, floors }) },
+    worstPairs: (await readWorstPairs(q, WORST_PAIRS)).map((pair) => ({
+      ...pair,
+      token: servedTokens(markets).find(({ address }) => address === pair.token)!,
+      isLosing: isLosing(pair),
+    })),
     unusedFloors: unusedFloors(servedTokens(markets), floors),
     unusedMinOrderValues: unusedMinOrderValues(markets, config.MIN_ORDER_VALUES),
     makers: { approved: approved.size, suspended: suspended.size },
@@ -128,6 +138,10 @@ function describe(status: Awaited<ReturnType<typeof readStatus>>): string[] {
     ...(status.operator === null
       ? ['operator: OPERATOR_ADDRESS names none']
       : status.operator.tokens.map(describeStanding)),
+    ...status.worstPairs.map(
+      ({ maker, taker, token, fills, gainUnits, isLosing: losing }) =>
+        `${losing ? 'systematic loss' : 'loss'}: ${formatUnits(-gainUnits, token.decimals)} ${token.symbol} over ${fills} fills of ${maker} with ${taker}`,
+    ),
     ...status.unusedFloors.map((name) => `OPERATOR_FLOORS names ${name}, which no listed pair trades`),
     ...status.unusedMinOrderValues.map(
       (name) => `MIN_ORDER_VALUES names ${name}, which is no listed pair or quote token`,

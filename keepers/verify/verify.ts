@@ -17,6 +17,7 @@ import { verifyClaims } from './claims.js';
 import { verifyCurves } from './curves.js';
 import { verifyEntries } from './entries.js';
 import { verifyFold } from './fold.js';
+import { verifyGains } from './gains.js';
 
 /** Something that is stored is not what it should be. The first one ends a verification. */
 export class VerifyError extends Error {
@@ -53,6 +54,8 @@ export interface VerifyReport {
   foldedOrders: number;
   postings: number;
   balances: number;
+  /** Pairs of maker and taker whose gains add up. */
+  pairs: number;
   claims: number;
   checkpoints: number;
   /** Events of the chain that were compared; null without an endpoint. */
@@ -102,6 +105,7 @@ export async function verifyLedger(deps: VerifyDeps): Promise<VerifyReport> {
     const { curves, foldedCurves, fills } = await readable('curves', () => verifyCurves(verification));
     const foldedOrders = await readable('folded orders', () => verifyFold(verification));
     const { postings, balances } = await readable('postings', () => verifyEntries(verification));
+    const pairs = await readable('gains', () => verifyGains(verification));
     const claims = await readable('withdrawals', () => verifyClaims(verification));
     const checkpoints = await readable('checkpoints', () => verifyCheckpoints(verification));
     const { rpc } = deps;
@@ -117,6 +121,7 @@ export async function verifyLedger(deps: VerifyDeps): Promise<VerifyReport> {
       foldedOrders,
       postings,
       balances,
+      pairs,
       claims,
       checkpoints,
       chainEvents,

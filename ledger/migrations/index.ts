@@ -14,6 +14,7 @@ import { listings } from './0014-listings.js';
 import { carry } from './0015-carry.js';
 import { swapWallets } from './0016-swap-wallets.js';
 import { acts } from './0017-acts.js';
+import { pairGains } from './0018-pair-gains.js';
 
 /** One step of the schema. A step that was released never changes; later steps alter what it made. */
 export interface Migration {
@@ -40,4 +41,5 @@ export const migrations: readonly Migration[] = [
   carry,
   swapWallets,
   acts,
+  pairGains,
 ];

@@ -37,6 +37,15 @@ export interface PosterFacts {
   crossing: readonly { pair: string; orders: number }[];
 }
 
+export interface PairFacts {
+  maker: string;
+  /** `all` for all takers of a maker together. */
+  taker: string;
+  token: string;
+  gainUnits: bigint;
+  losing: boolean;
+}
+
 export interface GatewayFacts {
   active: boolean;
   sockets: number;
@@ -58,6 +67,8 @@ export interface MetricSources {
   unattributed(): Promise<readonly { token: string; units: bigint }[]>;
   /** The operator's row in every served token, against the floor below which somebody should top it up. */
   operator(): Promise<readonly { token: string; balanceUnits: bigint; floorUnits: bigint; isBelow: boolean }[]>;
+  /** The pairs of maker and taker that lost the operator most, per quote token; a few. `losing`: systematically, not by chance. */
+  pairs(): Promise<readonly PairFacts[]>;
   signers(): readonly SignerFacts[];
   poster(): PosterFacts | null;
   /** Size of the database, and how far the order log is folded. */
@@ -82,6 +93,7 @@ export function createMetrics(sources: MetricSources): Metrics {
   collectDefaultMetrics({ register: registry, prefix: 'curvebook_' });
   ledgerGauges(registry, sources);
   operatorGauges(registry, sources);
+  pairGauges(registry, sources);
   signerGauges(registry, sources);
   posterGauges(registry, sources);
   gatewayGauges(registry, sources);
@@ -165,6 +177,20 @@ function operatorGauges(registry: Registry, { operator }: MetricSources): void {
   // Judged on exact amounts, which the two gauges above need not be.
   gauge(registry, ['operator_below_floor', "1 when the operator's row should be topped up", 'token'], async () =>
     (await operator()).map(({ token, isBelow }) => [{ token }, isBelow ? 1 : 0]),
+  );
+}
+
+function pairGauges(registry: Registry, { pairs }: MetricSources): void {
+  const labels = ({ maker, taker, token }: PairFacts): Labels => ({ maker, taker, token });
+  gauge(
+    registry,
+    ['pair_gain_units', 'what fills brought the operator, of the pairs that lost it most', 'maker', 'taker', 'token'],
+    async () => (await pairs()).map((pair) => [labels(pair), saturated(pair.gainUnits)]),
+  );
+  gauge(
+    registry,
+    ['pair_losing', '1 for such a pair that loses the operator money systematically', 'maker', 'taker', 'token'],
+    async () => (await pairs()).map((pair) => [labels(pair), pair.losing ? 1 : 0]),
   );
 }
 

@@ -90,6 +90,15 @@ const CHANGES: readonly Change[] = [
       ['pending_since_block', () => 5, 'withdrawals'],
     ],
   ),
+  ...changesOf(
+    'pair_gains',
+    ['pair'],
+    [
+      ['gain_units', plusOne, 'gains'],
+      ['fills', next, 'gains'],
+      ['loss_key', () => '1', 'gains'],
+    ],
+  ),
   ...changesOf('taker_fees', ['taker', 'token'], [['accrued_units', plusOne, 'postings']]),
   ...changesOf('balances', ['account', 'token'], [['balance_units', plusOne, 'postings']]),
   ...changesOf(

@@ -364,7 +364,15 @@ describe('folding of the order log', function () {
           'claim_changes',
         ],
         ...['taker_fees', 'settlements', 'settlement_outcomes', 'reversals', 'orphaned_rows', 'capital_origins'],
-        ...['fold_position', 'folded_signers', 'folded_makers', 'folded_agents'],
+        ...[
+          'fold_position',
+          'folded_signers',
+          'folded_makers',
+          'folded_agents',
+          'scan_times',
+          'swap_reverts',
+          'pair_gains',
+        ],
       ]);
       for (const { tables } of SHARES) expect([...sizes.keys()]).to.include.members([...tables]);
     });

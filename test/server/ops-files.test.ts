@@ -39,6 +39,7 @@ const SILENT: MetricSources = {
   solvency: () => [],
   unattributed: () => Promise.resolve([]),
   operator: () => Promise.resolve([]),
+  pairs: () => Promise.resolve([]),
   signers: () => [],
   poster: () => null,
   storage: () => Promise.resolve({ bytes: 0, foldedOrderSeq: 0 }),

@@ -29,6 +29,11 @@ const SOURCES: MetricSources = {
       { token: 'USDC', balanceUnits: -1n, floorUnits: 0n, isBelow: true },
       { token: 'WETH', balanceUnits: 5n, floorUnits: -(10n ** 30n), isBelow: false },
     ]),
+  pairs: () =>
+    Promise.resolve([
+      { maker: '0xa', taker: 'all', token: 'USDC', gainUnits: -7n, losing: true },
+      { maker: '0xa', taker: '0xb', token: 'USDC', gainUnits: -6n, losing: false },
+    ]),
   signers: () => [
     {
       role: 'poster',
@@ -108,6 +113,8 @@ describe('Metrics and probes', () => {
     expect(values.get('curvebook_operator_units{token="USDC"}')).to.equal('-1');
     expect(values.get('curvebook_operator_below_floor{token="USDC"}')).to.equal('1');
     expect(values.get('curvebook_operator_below_floor{token="WETH"}')).to.equal('0');
+    expect(values.get('curvebook_pair_gain_units{maker="0xa",taker="0xb",token="USDC"}')).to.equal('-6');
+    expect(values.get('curvebook_pair_losing{maker="0xa",taker="all",token="USDC"}')).to.equal('1');
     expect(values.get('curvebook_operator_floor_units{token="WETH"}')).to.equal('-9007199254740991');
     expect(values.get('curvebook_database_bytes')).to.equal('4096000');
     expect(values.get('curvebook_folded_order_row')).to.equal('12');

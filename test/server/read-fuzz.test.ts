@@ -221,6 +221,7 @@ forEachDatabase((name, open) =>
         solvency: () => [],
         unattributed: () => Promise.resolve([]),
         operator: () => Promise.resolve([]),
+        pairs: () => Promise.resolve([]),
         signers: () => [],
         poster: () => null,
         storage: () => Promise.resolve({ bytes: 0, foldedOrderSeq: 0 }),

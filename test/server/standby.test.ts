@@ -65,6 +65,7 @@ describe('a process that waits for its logs', () => {
       solvency: () => [],
       unattributed: () => Promise.resolve([]),
       operator: () => Promise.resolve([]),
+      pairs: () => Promise.resolve([]),
       signers: () => [],
       poster: () => null,
       gateway: () => null,
