@@ -132,7 +132,7 @@ export const settingsSchema = z.object({
     .min(0)
     .max(65_535)
     .optional()
-    .describe('port of /metrics, /live and /ready; absent: not served'),
+    .describe('port of /metrics, and of /live, /ready and /active for machines; absent: not served'),
   READ_REQUESTS_PER_MINUTE: integer(1, 1_000_000, 6_000).describe('requests to /v0 per client address and minute'),
   TRUST_PROXY: z
     .enum(['true', 'false'])

@@ -3,6 +3,7 @@ import { ENDPOINTS } from '../server/endpoints.js';
 import { createApp } from '../server/app.js';
 import { listen } from '../server/listen.js';
 import type { GatewayFacts, Metrics } from '../server/ops/metrics.js';
+import { probeRoutes } from '../server/ops/probes.js';
 import { openApiRoutes } from '../server/openapi/routes.js';
 import { logActions } from '../server/orders/action-log.js';
 import { createGateway, type Gateway } from '../server/orders/engine.js';
@@ -40,6 +41,8 @@ export interface HttpOptions {
   signal: AbortSignal;
   /** Sees every request with its final status, and every action. */
   metrics: Pick<Metrics, 'observe' | 'actions'>;
+  /** Null while everything that this process runs is alive. */
+  failure(): string | null;
   /** Called when a gasless order was accepted. */
   onSwapOrder(): void;
   /** Called at most once, when what is served can't be brought up to date any more: it must be started anew. */
@@ -50,7 +53,7 @@ export interface HttpOptions {
 export async function startHttp(
   shared: Shared,
   writer: Writer | null,
-  { signal, metrics, onSwapOrder, onOutdated }: HttpOptions,
+  { signal, metrics, failure, onSwapOrder, onOutdated }: HttpOptions,
 ): Promise<HttpHandle> {
   const { config, db, logger } = shared;
   const startedMs = shared.nowMs();
@@ -96,6 +99,15 @@ export async function startHttp(
       ordersRoutes(info),
       ...(swaps === null ? [] : [swaps]),
       ...(config.manifest.accounts.length > 0 ? [explainRoutes(info)] : []),
+      probeRoutes(
+        {
+          failure,
+          // Whoever reads this is served.
+          ready: () => ({ ready: true, reason: null }),
+          active: () => (gateway.isActive() ? { active: true, reason: null } : { active: false, reason: 'standby' }),
+        },
+        limits.health,
+      ),
       openApiRoutes(
         ENDPOINTS,
         { title: API_TITLE, version: VERSION, description: API_DESCRIPTION, url: config.PUBLIC_URL ?? null },

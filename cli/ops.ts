@@ -2,7 +2,8 @@
 import { createApp } from '../server/app.js';
 import { listen } from '../server/listen.js';
 import { createMetrics, type MetricSources, type Metrics } from '../server/ops/metrics.js';
-import { opsRoutes } from '../server/ops/routes.js';
+import { probeRoutes } from '../server/ops/probes.js';
+import { metricsRoutes } from '../server/ops/routes.js';
 import { UNATTRIBUTED } from '../ledger/types.js';
 import { readBalances } from '../ledger/ledger-log.js';
 import { readOperatorStandings } from '../ledger/operator-row.js';
@@ -18,7 +19,7 @@ const SHOWN_PAIRS = 5;
 
 export interface Ops {
   metrics: Metrics;
-  /** Where /metrics, /live and /ready are, null when they are not served. */
+  /** Where /metrics and the probes are, null when they are not served. */
   url: string | null;
   close(): Promise<void>;
 }
@@ -26,6 +27,8 @@ export interface Ops {
 export interface OpsSources {
   /** False while the process waits for its logs. */
   started(): boolean;
+  /** HTTP is served, by the gateway itself or while it waits for its logs. */
+  serving(): boolean;
   gateway: MetricSources['gateway'];
   /** Null while everything that this process runs is alive. */
   failure(): string | null;
@@ -36,18 +39,29 @@ export async function startOps(shared: Shared, sources: OpsSources): Promise<Ops
   const { config, logger } = shared;
   const metrics = createMetrics(metricSources(shared, sources));
   if (config.METRICS_PORT === undefined) return { metrics, url: null, close: () => Promise.resolve() };
-  const router = opsRoutes({
-    registry: metrics.registry,
+  const isGateway = config.ROLES.includes('gateway');
+  const readiness = readinessOf(shared, sources);
+  const probes = probeRoutes({
     failure: sources.failure,
-    readiness: readinessOf(shared, sources),
+    ready: () => (isGateway ? servingOf(sources) : readiness()),
+    active: () => (isGateway ? activityOf(sources) : { active: false, reason: 'no_gateway' }),
   });
   const server = await listen(
-    createApp({ routers: [router], logger }),
+    createApp({ routers: [metricsRoutes(metrics.registry), probes], logger }),
     config.METRICS_PORT,
     config.HOST,
     'METRICS_PORT',
   );
   return { metrics, url: server.url, close: server.close };
+}
+
+/** A gateway is ready as soon as its port answers, whatever the ledger says: cancels and reads are what it is for then. */
+const servingOf = ({ serving }: OpsSources): { ready: boolean; reason: string | null } =>
+  serving() ? { ready: true, reason: null } : { ready: false, reason: 'starting' };
+
+function activityOf({ gateway, serving }: OpsSources): { active: boolean; reason: string | null } {
+  if (gateway()?.active === true) return { active: true, reason: null };
+  return { active: false, reason: serving() ? 'standby' : 'starting' };
 }
 
 /** A process that does not own its logs is on standby, whatever the ledger says. */

@@ -74,6 +74,7 @@ export async function startRoles(
   let ops: Ops | null = null;
   let failure: Error | null = null;
   let isStarting = true;
+  let isOnStandby = false;
   void failed.then((error) => {
     failure = error;
     logger.error({ err: error }, 'the roles end');
@@ -119,7 +120,8 @@ export async function startRoles(
     };
     // Before the writers, so that a process that waits for its logs can be seen to wait.
     ops = await startOps(shared, {
-      started: () => readStatus !== null,
+      started: () => readStatus !== null && !isStarting,
+      serving: () => http !== null || isOnStandby,
       gateway: () => http?.facts() ?? null,
       failure: () => failure?.message ?? null,
     });
@@ -128,7 +130,12 @@ export async function startRoles(
     const { metrics } = ops;
     const onReversal = () => fail(new RolesOutdatedError());
     if (config.ROLES.includes('gateway')) {
-      const port = await serveStandby(shared, acquired, { signal, metrics });
+      const port = await serveStandby(shared, acquired, {
+        signal,
+        metrics,
+        failure: () => failure?.message ?? null,
+        onServing: (isServing) => (isOnStandby = isServing),
+      });
       if (port !== null) shared.config = { ...config, PORT: port };
     }
     await acquired;
@@ -153,6 +160,7 @@ export async function startRoles(
       http = await startHttp(shared, orderWriter, {
         signal,
         metrics,
+        failure: () => failure?.message ?? null,
         onSwapOrder: () => executor?.wake(),
         onOutdated: onReversal,
       });

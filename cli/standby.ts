@@ -14,6 +14,9 @@ const REBUILD_MS = 100;
 export interface StandbyOptions {
   signal: AbortSignal;
   metrics: HttpOptions['metrics'];
+  failure: HttpOptions['failure'];
+  /** Called when reads begin to be served, and before they end. */
+  onServing(isServing: boolean): void;
 }
 
 /**
@@ -26,8 +29,9 @@ export interface StandbyOptions {
 export async function serveStandby(
   shared: Shared,
   acquired: Promise<void>,
-  { signal, metrics }: StandbyOptions,
+  options: StandbyOptions,
 ): Promise<number | null> {
+  const { signal } = options;
   const { logger } = shared;
   let isOver = false;
   const ended = acquired
@@ -39,7 +43,7 @@ export async function serveStandby(
   let port: number | null = null;
   while (!isOver && !signal.aborted) {
     try {
-      port = await serveOnce(at(shared, port), ended, { signal, metrics });
+      port = await serveOnce(at(shared, port), ended, options);
     } catch (error) {
       if (error instanceof ListenError) {
         logger.warn({ err: error }, 'on standby without serving reads');
@@ -58,7 +62,11 @@ const at = (shared: Shared, port: number | null): Shared =>
   port === null ? shared : { ...shared, config: { ...shared.config, PORT: port } };
 
 /** Serves what is stored now and follows it, until `ended` does or it is out of date; resolves with the port. */
-async function serveOnce(shared: Shared, ended: Promise<void>, { signal, metrics }: StandbyOptions): Promise<number> {
+async function serveOnce(
+  shared: Shared,
+  ended: Promise<void>,
+  { signal, metrics, failure, onServing }: StandbyOptions,
+): Promise<number> {
   const { config, db, logger } = shared;
   const stopping = new AbortController();
   const both = AbortSignal.any([signal, stopping.signal]);
@@ -78,11 +86,13 @@ async function serveOnce(shared: Shared, ended: Promise<void>, { signal, metrics
     const http = await startHttp(
       { ...shared, watcherStatus: remote.status, readiness: () => ({ ready: false, reason: 'standby' }) },
       null,
-      { signal: both, metrics, onSwapOrder: () => undefined, onOutdated },
+      { signal: both, metrics, failure, onSwapOrder: () => undefined, onOutdated },
     );
+    onServing(true);
     logger.info({ url: http.url }, 'on standby: another process holds a log');
     await Promise.race([ended, outdated]);
     stopping.abort();
+    onServing(false);
     await http.close();
     return http.port;
   } finally {

@@ -182,6 +182,7 @@ function openSqlite(url: string, { create = true }: OpenDbOptions): Db {
 function sqliteKnex(filename: string, prepare: (connection: SqliteDatabase) => void): Knex {
   return knexModule.knex({
     client: SqliteClient as unknown as typeof Knex.Client,
+    log: SILENT,
     // Values of a statement that failed, signatures among them, stay out of messages and logs.
     compileSqlOnError: false,
     connection: { filename },

@@ -70,6 +70,13 @@ function operation(endpoint: Endpoint, schemaOf: SchemaOf): Json {
       headers: { ...RATE_LIMIT_HEADERS, etag: ETAG_HEADER },
     };
   }
+  for (const [status, description] of Object.entries(endpoint.alsoAnswers ?? {})) {
+    responses[status] = {
+      description,
+      headers: RATE_LIMIT_HEADERS,
+      content: { 'application/json': { schema: schemaOf(endpoint.answer, 'output') } },
+    };
+  }
   for (const [status, description] of Object.entries({ ...endpoint.refusals, 500: UNEXPECTED })) {
     responses[status] = {
       description,

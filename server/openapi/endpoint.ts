@@ -23,6 +23,8 @@ export interface Endpoint {
   body?: z.ZodType;
   /** The body of a 200. */
   answer: z.ZodType;
+  /** Statuses beside 200 whose body has the same shape, with what each means here. */
+  alsoAnswers?: Readonly<Record<number, string>>;
   /** Statuses other than 200, with what each means here. Their body is the error envelope. */
   refusals: Readonly<Record<number, string>>;
   /** The answer has an ETag, and is 304 for a client that names it. */

@@ -4,9 +4,11 @@ import { listen } from '../../server/listen.js';
 import type { Listening } from '../../server/listen.js';
 import { createMetrics } from '../../server/ops/metrics.js';
 import type { MetricSources } from '../../server/ops/metrics.js';
-import { opsRoutes } from '../../server/ops/routes.js';
-import type { OpsDeps } from '../../server/ops/routes.js';
+import { probeRoutes } from '../../server/ops/probes.js';
+import type { Probes } from '../../server/ops/probes.js';
+import { metricsRoutes } from '../../server/ops/routes.js';
 import Router from '@koa/router';
+import { conform } from '../support/openapi.js';
 
 const NOW_MS = 1_700_000_010_000;
 
@@ -66,12 +68,12 @@ describe('Metrics and probes', () => {
     listening = null;
   });
 
-  async function start(sources: Partial<MetricSources> = {}, probes: Partial<OpsDeps> = {}): Promise<string> {
+  async function start(sources: Partial<MetricSources> = {}, probes: Partial<Probes> = {}): Promise<string> {
     const metrics = createMetrics({ ...SOURCES, ...sources });
-    const ops = opsRoutes({
-      registry: metrics.registry,
+    const ops = probeRoutes({
       failure: () => null,
-      readiness: () => ({ ready: true, reason: null }),
+      ready: () => ({ ready: true, reason: null }),
+      active: () => ({ active: true, reason: null }),
       ...probes,
     });
     const served = new Router();
@@ -80,7 +82,7 @@ describe('Metrics and probes', () => {
     });
     const silent = (): void => undefined;
     const app = createApp({
-      routers: [served, ops],
+      routers: [served, metricsRoutes(metrics.registry), ops],
       logger: { info: silent, error: silent },
       observe: metrics.observe,
     });
@@ -184,11 +186,18 @@ describe('Metrics and probes', () => {
     expect(values.get('curvebook_http_request_seconds_count{route="/things/:id"}')).to.equal('3');
   });
 
-  it('tells whether to restart the process apart from whether to send it requests', async () => {
-    const url = await start({}, { readiness: () => ({ ready: false, reason: 'integrity_halt' }) });
-    expect((await fetch(`${url}/live`)).status).to.equal(200);
-    const ready = await fetch(`${url}/ready`);
-    expect([ready.status, await ready.json()]).to.deep.equal([503, { ready: false, reason: 'integrity_halt' }]);
+  it('tells apart whether to restart the process, to send it requests, and to send it actions', async () => {
+    const ready = { ready: true, reason: null };
+    const url = await start({}, { ready: () => ready, active: () => ({ active: false, reason: 'standby' }) });
+    const ask = async (path: string): Promise<unknown[]> => {
+      const response = await fetch(url + path);
+      const body: unknown = await response.json();
+      conform('GET', path, response.status, body);
+      return [response.status, body];
+    };
+    expect(await ask('/live')).to.deep.equal([200, { live: true, problem: null }]);
+    expect(await ask('/ready')).to.deep.equal([200, ready]);
+    expect(await ask('/active')).to.deep.equal([503, { active: false, reason: 'standby' }]);
     await listening?.close();
     const failed = await start({}, { failure: () => 'the order log was lost' });
     expect((await fetch(`${failed}/live`)).status).to.equal(503);

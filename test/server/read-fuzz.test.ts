@@ -16,7 +16,8 @@ import { ENDPOINTS } from '../../server/endpoints.js';
 import { listen, type Listening } from '../../server/listen.js';
 import { openApiRoutes } from '../../server/openapi/routes.js';
 import { createMetrics } from '../../server/ops/metrics.js';
-import { opsRoutes } from '../../server/ops/routes.js';
+import { probeRoutes } from '../../server/ops/probes.js';
+import { metricsRoutes } from '../../server/ops/routes.js';
 import { createCheckpointView } from '../../server/read/checkpoint-view.js';
 import { readLimits } from '../../server/read/limit.js';
 import { errorSchema } from '../../server/read/schemas.js';
@@ -212,7 +213,15 @@ forEachDatabase((name, open) =>
       const limits = readLimits(1_000_000_000);
       const document = { title: 't', version: '1', description: '', url: null };
       const routers = [swaps(db), openApiRoutes(ENDPOINTS, document, limits.read)];
-      server = await startReadServer(db, MARKETS, { checkpoints: view, limits }, routers);
+      const probing = probeRoutes(
+        {
+          failure: () => null,
+          ready: () => ({ ready: true, reason: null }),
+          active: () => ({ active: true, reason: null }),
+        },
+        limits.health,
+      );
+      server = await startReadServer(db, MARKETS, { checkpoints: view, limits }, [...routers, probing]);
       await fill(db);
       await view.refresh();
       const { registry } = createMetrics({
@@ -228,9 +237,12 @@ forEachDatabase((name, open) =>
         gateway: () => null,
         nowMs: () => 0,
       });
-      const readiness = () => ({ ready: false, reason: 'standby' });
-      const router = opsRoutes({ registry, failure: () => null, readiness });
-      ops = await listen(createApp({ routers: [router], logger: silent }), 0, '127.0.0.1');
+      const probes = probeRoutes({
+        failure: () => null,
+        ready: () => ({ ready: false, reason: 'standby' }),
+        active: () => ({ active: true, reason: null }),
+      });
+      ops = await listen(createApp({ routers: [metricsRoutes(registry), probes], logger: silent }), 0, '127.0.0.1');
     });
 
     afterEach(async () => {

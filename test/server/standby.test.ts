@@ -57,8 +57,11 @@ const openRow = (orderSeq: number): OrderLogRow => {
 };
 
 describe('a process that waits for its logs', () => {
+  const told: boolean[] = [];
   const options = () => ({
     signal: new AbortController().signal,
+    failure: () => null,
+    onServing: (isServing: boolean) => void told.push(isServing),
     metrics: createMetrics({
       readiness: () => ({ ready: true, reason: null }),
       ledger: () => null,
@@ -93,8 +96,12 @@ describe('a process that waits for its logs', () => {
     expect((await post(`${url}/info`, { type: 'spotMeta' })).json.universe).to.have.length(2);
     const answer = await post(`${url}/exchange`, signRequest(orderAction(limit(true, '2500', '1')), 1, Date.now()));
     expect([answer.status, answer.text.split(':')[0]]).to.deep.equal([503, 'standby']);
+    const probes = await Promise.all(['/live', '/ready', '/active'].map((path) => fetch(`${url}${path}`)));
+    expect(probes.map(({ status }) => status)).to.deep.equal([200, 200, 503]);
+    expect(await probes[2]!.json()).to.deep.equal({ active: false, reason: 'standby' });
     acquire();
     const port = await serving;
+    expect(told).to.deep.equal([true, false]);
     expect(url).to.equal(`http://127.0.0.1:${port}`);
     const server = createServer().listen(port ?? 0, '127.0.0.1');
     await once(server, 'listening');

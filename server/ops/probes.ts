@@ -1,0 +1,80 @@
+import Router from '@koa/router';
+import type { Middleware } from 'koa';
+import { z } from 'zod';
+import type { Endpoint } from '../openapi/endpoint.js';
+
+/** What a process says of itself to whoever restarts it, sends it requests, or sends it actions. */
+export interface Probes {
+  /** Null while everything that this process runs is alive; else what is not. A restart is the remedy. */
+  failure(): string | null;
+  /** Whether this process serves what it is for: a gateway its reads, also on standby and while the ledger is not ready. */
+  ready(): { ready: boolean; reason: string | null };
+  /** Whether this process takes actions, cancels among them: it is a gateway that owns the order log. */
+  active(): { active: boolean; reason: string | null };
+}
+
+const reasonSchema = z.string().nullable();
+const liveSchema = z.strictObject({ live: z.boolean(), problem: reasonSchema });
+const readySchema = z.strictObject({ ready: z.boolean(), reason: reasonSchema });
+const activeSchema = z.strictObject({ active: z.boolean(), reason: reasonSchema });
+
+/** GET /live, /ready and /active: 200, or 503 with the reason. */
+export function probeRoutes(probes: Probes, limit: Middleware = (_ctx, next) => next()): Router {
+  const router = new Router();
+  const get = (path: string, answer: () => { ok: boolean; body: object }): void =>
+    void router.get(path, limit, (ctx) => {
+      const { ok, body } = answer();
+      ctx.set('Cache-Control', 'no-store');
+      ctx.status = ok ? 200 : 503;
+      ctx.body = body;
+    });
+  get('/live', () => {
+    const problem = probes.failure();
+    return { ok: problem === null, body: { live: problem === null, problem } };
+  });
+  get('/ready', () => {
+    const body = probes.ready();
+    return { ok: body.ready, body };
+  });
+  get('/active', () => {
+    const body = probes.active();
+    return { ok: body.active, body };
+  });
+  return router;
+}
+
+const RATE_LIMITED = 'RATE_LIMITED: come back after retry-after seconds';
+
+/** The probes, as the OpenAPI document describes them. */
+export const PROBE_ENDPOINTS: readonly Endpoint[] = [
+  {
+    method: 'get',
+    path: '/live',
+    group: 'Probes',
+    summary: 'The process works; a restart is the remedy when it does not',
+    answer: liveSchema,
+    alsoAnswers: { 503: 'The process can not go on; it is about to end' },
+    refusals: { 429: RATE_LIMITED },
+  },
+  {
+    method: 'get',
+    path: '/ready',
+    group: 'Probes',
+    summary: 'Reads may be sent here',
+    description:
+      'A gateway on standby is ready, too. It says nothing of the ledger: that is in /v0/status and in the limits of a maker.',
+    answer: readySchema,
+    alsoAnswers: { 503: 'It does not serve yet' },
+    refusals: { 429: RATE_LIMITED },
+  },
+  {
+    method: 'get',
+    path: '/active',
+    group: 'Probes',
+    summary: 'Actions may be sent here: this gateway owns the order log',
+    description: 'Whatever the state of the ledger, so that cancels get through while it is stale or halted.',
+    answer: activeSchema,
+    alsoAnswers: { 503: 'Another process owns the order log, or this one is starting' },
+    refusals: { 429: RATE_LIMITED },
+  },
+];
