@@ -15,7 +15,7 @@ import type { Publication, Queryable } from './types.js';
 export type RecordFault =
   /** The logs fold to another book than the one that was prepared. */
   | 'snapshot'
-  /** The words are not those that this version makes of the book; only judged when the same version made them. */
+  /** The words, or the counts of exact segments, are not those that this version makes of the book; only judged when the same version made them. */
   | 'words'
   /** The recorded hash is not that of the recorded words. */
   | 'words_hash'
@@ -99,6 +99,11 @@ function checkWords(market: Market, snapshot: MarketSnapshot, publication: Publi
   const hash = wordsHash(askWords, bidWords);
   if (made !== null && made.wordsHash !== hash) {
     throw fault('words', `the book gives words ${made.wordsHash}, recorded are ${hash}`);
+  }
+  const [exactAsks, exactBids] = [publication.exactAskKnots, publication.exactBidKnots];
+  if (made !== null && (made.exactAskKnots !== exactAsks || made.exactBidKnots !== exactBids)) {
+    const exact = `${made.exactAskKnots} and ${made.exactBidKnots}`;
+    throw fault('words', `${exact} segments equal the book, recorded are ${exactAsks} and ${exactBids}`);
   }
   checkWordsHash(publication, fault);
   const curve = {

@@ -151,7 +151,16 @@ const CHANGES: readonly Change[] = [
   ),
   ...changesOf('market_progress', ['market', 'generation'], [['fill_seq', next, 'curves']]),
   ...changesOf('markets', ['market'], [['generation', () => 2, 'postings']]),
-  ...changesOf('posts_seen', ['market', 'seq'], [['words_hash', other, 'curves']]),
+  ...changesOf(
+    'posts_seen',
+    ['market', 'seq'],
+    [
+      ['words_hash', other, 'curves'],
+      ['snap_ask_units', plusOne, 'curves'],
+      ['posted_seq', next, 'curves'],
+    ],
+  ),
+  ...changesOf('publications', ['market', 'seq'], [['exact_ask_knots', () => 0, 'curves']]),
   ...changesOf('generations', ['generation'], [['block_hash', other, 'blocks', { generation: 2 }]]),
   ...changesOf('settlements', ['settlement_no'], [['settlement_no', () => 50, 'withdrawals']]),
 ];
