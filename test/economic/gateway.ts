@@ -28,10 +28,19 @@ export interface WorldGatewayDeps {
   operator: () => OperatorView;
   nowMs: () => number;
   count: (what: string) => void;
+  /** Each row of the order log. */
+  onRow: (row: OrderLogRow) => void;
 }
 
 /** A gateway in which nothing waits: each action is durable at once. */
-export function createWorldGateway({ markets, minOrderUnits, operator, nowMs, count }: WorldGatewayDeps): WorldGateway {
+export function createWorldGateway({
+  markets,
+  minOrderUnits,
+  operator,
+  nowMs,
+  count,
+  onRow,
+}: WorldGatewayDeps): WorldGateway {
   const book = createBook(markets);
   const agents = createAgents();
   const inventory = createInventory();
@@ -53,7 +62,9 @@ export function createWorldGateway({ markets, minOrderUnits, operator, nowMs, co
   });
 
   function note(rows: readonly OrderLogRow[]): void {
-    for (const { maker, kind, effects } of rows) {
+    for (const row of rows) {
+      const { maker, kind, effects } = row;
+      onRow(row);
       for (const effect of effects) {
         if (effect.type === 'open') {
           const { type: _type, tif: _tif, ...order } = effect;

@@ -28,8 +28,6 @@ export interface WorldCurve {
 
 export interface WorldFill {
   fill: ChainFill;
-  /** The full or partial post whose words the fill walked. */
-  baseSeq: number;
   decomposition: Decomposition;
   orderFills: OrderFill[];
 }
@@ -143,7 +141,7 @@ export function createWorldLedger(
     if (decomposition.missingBaseUnits !== 0n) fault('missing_depth');
     states.set(stateKey(fill.market, fill.curveSeq, fill.side), attributed.state);
     const orderFills = orderFillsOf(market, fill.side, decomposition);
-    fills.push({ fill, baseSeq: curve.publication.baseSeq, decomposition, orderFills });
+    fills.push({ fill, decomposition, orderFills });
     post(fillEntries(market, fill, decomposition, OPERATOR));
     if (fill.baseUnits < market.lotUnits) count('dust fill');
     if (decomposition.legs.length > 1) count('several legs');

@@ -50,7 +50,7 @@ const result = search({
 say(progressLine(result));
 for (const candidate of result.found) for (const line of explain(candidate, carryRule)) say(line);
 for (const candidate of result.richest.values()) {
-  if (candidate.score.profit > 0n) for (const line of explain(candidate, carryRule)) say(line);
+  if (candidate.score.profit > candidate.score.bound) for (const line of explain(candidate, carryRule)) say(line);
 }
 for (const [what, times] of [...result.seen].sort()) say(`${String(times).padStart(9)}  ${what}`);
 const missing = unreached(result.seen, carryRule);

@@ -52,10 +52,9 @@ export function boundUnits({ side, legs }: Pick<CurveGain, 'side' | 'legs'>): bi
 
 export function curveGains({ ledger }: Pick<World, 'ledger'>): CurveGain[] {
   const gains = new Map<string, CurveGain>();
-  for (const { fill, baseSeq, decomposition } of ledger.fills) {
+  for (const { fill, decomposition } of ledger.fills) {
     const { market, side } = fill;
-    // Touches of touches go on with the words of the first post.
-    const rootSeq = rootOf(ledger, market, baseSeq);
+    const rootSeq = rootOf(ledger, market, fill.curveSeq);
     const key = `${market}:${rootSeq}:${side}`;
     const gain = gains.get(key) ?? { market, baseSeq: rootSeq, side, fills: 0, legs: 0, gainUnits: 0n };
     gain.fills += 1;
@@ -66,7 +65,7 @@ export function curveGains({ ledger }: Pick<World, 'ledger'>): CurveGain[] {
   return [...gains.values()];
 }
 
-/** A partial post is a curve of its own, a touch is not. */
+/** The post whose words a curve has: a partial post is a curve of its own, and touches, of touches, too, go on with the words of the first. */
 function rootOf(ledger: World['ledger'], market: number, seq: number): number {
   const publication = ledger.curve(market, seq)?.publication;
   return publication?.kind === 'touch' ? rootOf(ledger, market, publication.baseSeq) : seq;

@@ -9,7 +9,7 @@ import { isArmedWithin } from '../../core/cut.js';
 import { worstPayments } from '../../core/exposure.js';
 import { lotsToSize, SUBTICKS_PER_TICK, ticksToPrice } from '../../core/market.js';
 import { snapshotSide } from '../../core/snapshot.js';
-import type { Address, Hex, Segment, Side } from '../../core/types.js';
+import type { Address, Hex, OrderLogRow, Segment, Side } from '../../core/types.js';
 import type { WireOrder } from '../../core/wire/types.js';
 import { partialOf } from '../../keepers/poster/gas.js';
 import { prepareDue, type Due } from '../../keepers/poster/prepare.js';
@@ -18,7 +18,15 @@ import { planSettlements } from '../../keepers/settler/plan.js';
 import type { Follower } from '../../ledger/follower.js';
 import type { BalanceRow, GenerationRow } from '../../ledger/types.js';
 import { SPOT_ASSET_BASE } from '../../server/orders/limits.js';
-import { BLOCK_SEC, createWorldChain, sideOf, type SettlementCall, type WorldChain, type WorldEvent } from './chain.js';
+import {
+  BLOCK_SEC,
+  createWorldChain,
+  sideOf,
+  type SettlementCall,
+  type SwapCall,
+  type WorldChain,
+  type WorldEvent,
+} from './chain.js';
 import { costliest } from './costliest.js';
 import { createWorldGateway, type WorldGateway } from './gateway.js';
 import { createWorldLedger, type WorldLedger } from './ledger.js';
@@ -103,7 +111,20 @@ export function ordersOf(
   });
 }
 
-export function createWorld(setting: Setting, carryRule: CarryRule): World {
+/** What happened, in the order in which it did, as far as it can be done again on the contracts. */
+export type WorldAct =
+  | { kind: 'row'; row: OrderLogRow }
+  | { kind: 'post' }
+  | { kind: 'land' }
+  | { kind: 'swap'; call: SwapCall }
+  | { kind: 'block' };
+
+/** `onAct` is told of everything from the first order on. */
+export function createWorld(
+  setting: Setting,
+  carryRule: CarryRule,
+  onAct: (act: WorldAct) => void = () => undefined,
+): World {
   const { markets } = setting;
   const tokens = [...setting.unitValue.keys()];
   const seen = new Map<string, number>();
@@ -129,6 +150,7 @@ export function createWorld(setting: Setting, carryRule: CarryRule): World {
     operator: () => operator,
     nowMs,
     count,
+    onRow: (row) => onAct({ kind: 'row', row }),
   });
   let generation = 0;
   let cutGeneration = 0;
@@ -259,6 +281,7 @@ export function createWorld(setting: Setting, carryRule: CarryRule): World {
     });
     if (crossing.some(({ orders }) => orders > 0)) count('crossing left out');
     if (due.length === 0) return;
+    onAct({ kind: 'post' });
     const txKey = `post:${generation}`;
     const records = due.map((one) => prepared(amend ? amended(one, view) : one, txKey));
     pool.push(records);
@@ -269,6 +292,7 @@ export function createWorld(setting: Setting, carryRule: CarryRule): World {
     const records = pool[pick % Math.max(1, pool.length)];
     if (records === undefined) return;
     if (pool.length > 1 && pick % pool.length < pool.length - 1) count('older post landed');
+    onAct({ kind: 'land' });
     if (!chain.post(records)) count('post reverted');
     // They all have the same nonce.
     pool = [];
@@ -356,8 +380,10 @@ export function createWorld(setting: Setting, carryRule: CarryRule): World {
   }
 
   function take(taker: Address, market: number, mode: TradeMode, amountUnits: bigint): void {
-    if (chain.swap({ taker, market, mode, amountUnits }) === null) count('swap reverted');
-    else if (mode === 'buyExactIn' || mode === 'sellExactOut') count('swap that fixes quote');
+    const call = { taker, market, mode, amountUnits };
+    if (chain.swap(call) === null) return count('swap reverted');
+    onAct({ kind: 'swap', call });
+    if (mode === 'buyExactIn' || mode === 'sellExactOut') count('swap that fixes quote');
   }
 
   /** Only near the fair price: whoever pays more does so of its own will. */
@@ -411,6 +437,7 @@ export function createWorld(setting: Setting, carryRule: CarryRule): World {
 
   function block(sec: number, isScanned: boolean): void {
     mined.push(...chain.mine(sec));
+    onAct({ kind: 'block' });
     if (isScanned) scan();
     else count('block not scanned at once');
   }
