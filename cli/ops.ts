@@ -94,7 +94,10 @@ function metricSources(shared: Shared, sources: OpsSources): MetricSources {
         .solvency.map(({ token, differenceUnits }) => ({ token: symbolOf(token), differenceUnits })),
     async unattributed() {
       const rows = await readBalances(db.reads, { account: UNATTRIBUTED });
-      return rows.map(({ token, balanceUnits }) => ({ token: symbolOf(token), units: balanceUnits }));
+      // A token of which nothing came yet has a zero, so that its first transfer is seen as a rise.
+      const units = new Map(markets.flatMap(({ base, quote }) => [base, quote]).map(({ address }) => [address, 0n]));
+      for (const { token, balanceUnits } of rows) units.set(token, balanceUnits);
+      return [...units].map(([token, balanceUnits]) => ({ token: symbolOf(token), units: balanceUnits }));
     },
     async operator() {
       const { operator, OPERATOR_FLOORS } = shared.config;

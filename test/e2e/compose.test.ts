@@ -88,7 +88,7 @@ describe('The processes of the compose file', function () {
     return Object.fromEntries(
       Object.entries(environment).map(([name, value]) => [
         name,
-        filled[name] ?? value.replace(/^\$\{\w+:-(.*)\}$/, '$1'),
+        filled[name] ?? value.replace(/^\$\{\w+:-(.*)\}$/, '$1').replace(/^\$\{\w+:\+.*\}$/, ''),
       ]),
     );
   }

@@ -25,7 +25,10 @@ interface Panel {
   targets: { expr: string; legendFormat: string }[];
 }
 
-const compose = parse(read('deploy/ops/compose.yaml'), { merge: true }) as { services: Record<string, Service> };
+const compose = parse(read('deploy/ops/compose.yaml'), { merge: true }) as {
+  services: Record<string, Service>;
+  configs: Record<string, { content: string }>;
+};
 const alerts = (parse(read('deploy/ops/alerts.yml')) as { groups: { rules: Rule[] }[] }).groups.flatMap(
   (group) => group.rules,
 );
@@ -56,6 +59,57 @@ describe('The files for operators', () => {
     expect(roles).to.have.members([...ROLES]);
     for (const [name, { environment = {} }] of ours) {
       expect(Object.keys(settingsSchema.shape), name).to.include.members(Object.keys(environment));
+    }
+  });
+
+  it('let an operator set whatever can be set, the same for every role', () => {
+    const fixed = ['PORT', 'HOST', 'ROLES', 'MANIFEST', 'DATABASE_URL', 'METRICS_PORT'];
+    const own = ['POSTER_PRIVATE_KEY', 'SETTLER_PRIVATE_KEY', 'EXECUTOR_PRIVATE_KEY', 'TRUST_PROXY', 'PUBLIC_URL'];
+    for (const [name, { environment = {} }] of ours) {
+      const missing = Object.keys(settingsSchema.shape).filter((setting) => !(setting in environment));
+      expect([...fixed, ...own], name).to.include.members(missing);
+      for (const [setting, value] of Object.entries(environment)) {
+        if (!fixed.includes(setting)) expect(value, `${name}: ${setting}`).to.match(new RegExp(`^\\$\\{${setting}:`));
+      }
+    }
+    for (const setting of own) {
+      expect(
+        ours.some(([, { environment = {} }]) => setting in environment),
+        setting,
+      ).to.equal(true);
+    }
+  });
+
+  it('send alerts to whom the operator names, and a file of cases tries each of them', () => {
+    const prometheus = parse(read('deploy/ops/prometheus.yml')) as {
+      alerting: { alertmanagers: { static_configs: { targets: string[] }[] }[] };
+    };
+    const [
+      {
+        static_configs: [{ targets }],
+      },
+    ] = prometheus.alerting.alertmanagers as [{ static_configs: [{ targets: string[] }] }];
+    expect(targets).to.deep.equal(['alertmanager:9093']);
+    const manager = parse(compose.configs['alertmanager']!.content) as {
+      route: { receiver: string };
+      receivers: { name: string; webhook_configs: { url: string }[] }[];
+    };
+    expect(manager.receivers.map(({ name }) => name)).to.deep.equal([manager.route.receiver]);
+    expect(manager.receivers[0]!.webhook_configs[0]!.url).to.match(/^\$\{ALERT_WEBHOOK_URL:\?/);
+    const cases = parse(read('deploy/ops/alerts.test.yml')) as {
+      tests: { alert_rule_test: { alertname: string; exp_alerts?: unknown[] }[] }[];
+    };
+    const tried = cases.tests.flatMap(({ alert_rule_test }) => alert_rule_test);
+    for (const { alert } of alerts) {
+      const mine = tried.filter(({ alertname }) => alertname === alert);
+      expect(
+        mine.some(({ exp_alerts = [] }) => exp_alerts.length > 0),
+        `${alert} fires`,
+      ).to.equal(true);
+      expect(
+        mine.some(({ exp_alerts = [] }) => exp_alerts.length === 0),
+        `${alert} is silent`,
+      ).to.equal(true);
     }
   });
 
@@ -158,12 +212,14 @@ describe('The files for operators', () => {
     expect(published).to.deep.equal([
       'gateway 0.0.0.0:${PORT:-8080}:8080',
       'prometheus 127.0.0.1:9090:9090',
+      'alertmanager 127.0.0.1:9093:9093',
       'grafana 127.0.0.1:3000:3000',
     ]);
     const guide = read('docs/operators.md');
     for (const row of [
       '| gateway | 8080 | `PORT`, all interfaces |',
       '| prometheus | 9090 | 127.0.0.1:9090 |',
+      '| alertmanager | 9093 | 127.0.0.1:9093 |',
       '| grafana | 3000 | 127.0.0.1:3000 |',
       '| every role | 9464, metrics and probes | – |',
     ])
