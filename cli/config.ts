@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import type { SettlePace } from '../core/claims.js';
 import type { Address, Hex } from '../core/types.js';
-import { address, coin, integer, privateKey } from './fields.js';
+import { address, coin, digitsToInt, givenSettings, httpUrl, integer, privateKey, wholeNumber } from './fields.js';
+import { jointProblems } from './joint-settings.js';
 import { tokenListSchema } from '../server/swap/tokens.js';
 import { DEFAULT_MIN_ORDER_VALUES, OTHER_MIN_ORDER_VALUE } from '../core/min-order.js';
 import { readSwapConfig, swapManifest, swapSettings, type SwapConfig } from './swap-settings.js';
@@ -48,7 +49,7 @@ export const settingsSchema = z.object({
   RPC_URL: z
     .string()
     .transform((list) => list.split(',').map((url) => url.trim()))
-    .pipe(z.array(z.url()).min(1))
+    .pipe(z.array(httpUrl).min(1))
     .optional()
     .describe('JSON-RPC endpoints, comma-separated, the preferred one first; default: rpcUrl of the manifest'),
   ROLES: z
@@ -64,7 +65,9 @@ export const settingsSchema = z.object({
     .transform((list) => list.split(',').flatMap((item) => (item.trim() === '' ? [] : [item.trim()])))
     .pipe(z.array(z.string().regex(/^[^=\s]+=-?\d{1,60}(\.\d{1,36})?$/, 'must be <TOKEN>=<amount>')))
     .transform((items) => items.map((item) => item.split('=') as [string, string]))
-    .transform((floors) => Object.fromEntries(floors.map(([name, floor]) => [tokenName(name), floor])))
+    .transform((floors) => floors.map(([name, floor]) => [tokenName(name), floor] as const))
+    .refine((floors) => new Set(floors.map(([name]) => name)).size === floors.length, 'names one twice')
+    .transform((floors) => Object.fromEntries(floors))
     .describe(
       "least that the operator's row should have, as <SYMBOL or address>=<amount>,…; an amount may be negative; others may owe 1000 of their smallest units, the dust of rounding",
     ),
@@ -97,9 +100,8 @@ export const settingsSchema = z.object({
   SCAN_MAX_BLOCKS: integer(1, 2_000, 200).describe('most blocks in one scan'),
   CURVE_TTL_SEC: integer(2, 60, 12).describe('time from the head block to the deadline of a post'),
   TOUCH_BEFORE_SEC: integer(1, 59, 6).describe('an unchanged curve is touched when less than this remains'),
-  MAX_KNOTS: z.coerce
-    .number()
-    .pipe(z.union([z.literal(7), z.literal(15), z.literal(31)]))
+  MAX_KNOTS: z
+    .preprocess(digitsToInt, z.union([z.literal(7), z.literal(15), z.literal(31)]))
     .default(31)
     .describe('most knots per side of a posted curve'),
   CURVE_ERROR_MILLI_BPS: integer(0, 1_000_000, 1_600).describe(
@@ -126,11 +128,7 @@ export const settingsSchema = z.object({
     .transform((list) => list.split(',').map((source) => source.trim()))
     .pipe(z.array(z.enum(['a', 'b'])).min(1))
     .describe('accepted source letters of signed actions'),
-  METRICS_PORT: z.coerce
-    .number()
-    .int()
-    .min(0)
-    .max(65_535)
+  METRICS_PORT: wholeNumber(0, 65_535)
     .optional()
     .describe('port of /metrics, and of /live, /ready and /active for machines; absent: not served'),
   READ_REQUESTS_PER_MINUTE: integer(1, 1_000_000, 6_000).describe('requests to /v0 per client address and minute'),
@@ -141,7 +139,7 @@ export const settingsSchema = z.object({
     .describe(
       'take the client address from the end of X-Forwarded-For; only behind a proxy, which sets it or adds to it',
     ),
-  PUBLIC_URL: z.url().optional().describe('base URL as clients see it, for /openapi.json'),
+  PUBLIC_URL: httpUrl.optional().describe('base URL as clients see it, for /openapi.json'),
   ORDER_FAILURES_PER_MINUTE: integer(1, 1_000_000, 120).describe(
     'signatures per minute and IP address that may name no maker before such ones are refused there; a request counts once more for each 8 KiB',
   ),
@@ -159,7 +157,9 @@ export const settingsSchema = z.object({
     .default('')
     .transform((list) => list.split(',').flatMap((item) => (item.trim() === '' ? [] : [item.trim()])))
     .pipe(z.array(z.string().regex(/^[^=]+-[^=]+=\d+(\.\d{1,8})?$/, 'must be <BASE>-<QUOTE>=<price>')))
-    .transform((items) => Object.fromEntries(items.map((item) => item.split('=') as [string, string])))
+    .transform((items) => items.map((item) => item.split('=') as [string, string]))
+    .refine((prices) => new Set(prices.map(([pair]) => pair)).size === prices.length, 'names one twice')
+    .transform((prices) => Object.fromEntries(prices))
     .describe('mark prices of markets without a book and without a trade, as <BASE>-<QUOTE>=<price>,…'),
   MIN_ORDER_VALUES: z
     .string()
@@ -198,7 +198,7 @@ export type Settings = z.output<typeof settingsSchema>;
 const manifestSchema = z.object({
   chainId: z.number().int().positive(),
   deploymentId: z.string().regex(/^[0-9a-f]{16}$/, 'must be 16 hex digits'),
-  rpcUrl: z.url().optional(),
+  rpcUrl: httpUrl.optional(),
   deploymentBlock: z.number().int().nonnegative(),
   contracts: z.looseObject({
     custodian: address,
@@ -245,6 +245,7 @@ export const NO_OPERATOR = 'OPERATOR_ADDRESS: required, the manifest names no ow
 export interface CommandConfig {
   DATABASE_URL: string;
   OPERATOR_FLOORS: Settings['OPERATOR_FLOORS'];
+  REFERENCE_PRICES: Settings['REFERENCE_PRICES'];
   MIN_ORDER_VALUES: Settings['MIN_ORDER_VALUES'];
   manifest: Manifest;
   /** Empty when neither the settings nor the manifest name one. */
@@ -259,6 +260,7 @@ const commandSchema = settingsSchema.pick({
   RPC_URL: true,
   OPERATOR_ADDRESS: true,
   OPERATOR_FLOORS: true,
+  REFERENCE_PRICES: true,
   MIN_ORDER_VALUES: true,
 });
 
@@ -268,8 +270,15 @@ export function loadCommandConfig(
   env: Readonly<Record<string, string | undefined>> = process.env,
 ): CommandConfig {
   const { settings, manifest } = readSettings(commandSchema, overrides, env);
-  const { DATABASE_URL, OPERATOR_FLOORS, MIN_ORDER_VALUES } = settings;
-  return { DATABASE_URL, OPERATOR_FLOORS, MIN_ORDER_VALUES, manifest, ...placesOf(settings, manifest) };
+  const { DATABASE_URL, OPERATOR_FLOORS, REFERENCE_PRICES, MIN_ORDER_VALUES } = settings;
+  return {
+    DATABASE_URL,
+    OPERATOR_FLOORS,
+    REFERENCE_PRICES,
+    MIN_ORDER_VALUES,
+    manifest,
+    ...placesOf(settings, manifest),
+  };
 }
 
 /** Settings of `schema`, and the manifest that they name. Throws `ConfigError` with all problems at once. */
@@ -279,9 +288,7 @@ function readSettings<T extends z.ZodType<{ MANIFEST: string }>>(
   env: Readonly<Record<string, string | undefined>>,
 ): { settings: z.output<T>; manifest: Manifest } {
   const problems: string[] = [];
-  const given = Object.fromEntries(
-    Object.entries({ ...env, ...overrides }).filter(([, value]) => value !== undefined && value !== ''),
-  );
+  const given = givenSettings({ ...env, ...overrides });
   const settings = schema.safeParse(given);
   if (!settings.success) problems.push(...describeIssues(settings.error));
   const manifestPath = settings.success ? settings.data.MANIFEST : String(given['MANIFEST'] ?? '');
@@ -343,10 +350,7 @@ export function loadConfig(
         : 'EXECUTOR_PRIVATE_KEY: required for the executor role, the manifest names no executor account',
     );
   }
-  if (rest.SWAP_ORDER_TTL_SEC < rest.SWAP_QUOTE_TTL_SEC) {
-    problems.push('SWAP_ORDER_TTL_SEC: must not be less than SWAP_QUOTE_TTL_SEC');
-  }
-  if (rest.TOUCH_BEFORE_SEC >= rest.CURVE_TTL_SEC) problems.push('TOUCH_BEFORE_SEC: must be less than CURVE_TTL_SEC');
+  problems.push(...jointProblems(rest));
   if (rpcUrl === undefined || operator === null || problems.length > 0) throw new ConfigError(problems);
   // Only a sandbox's manifest has accounts; there a wallet may sign for whatever chain it is on.
   const knownChains = manifest.accounts.length > 0 ? null : [BigInt(manifest.chainId), ...CLIENT_CHAIN_IDS];

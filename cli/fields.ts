@@ -1,6 +1,6 @@
 /** Fields that several settings and manifests consist of. */
 import { z } from 'zod';
-import { parseUnits } from '../core/amounts.js';
+import { parseUnits, toSafeInt } from '../core/amounts.js';
 import type { Address, Hex } from '../core/types.js';
 
 export const address = z
@@ -10,10 +10,37 @@ export const address = z
 export const privateKey = z
   .string()
   .regex(/^0x[0-9a-fA-F]{64}$/, 'must be a 32-byte hex key')
+  .refine(isKey, 'must be a private key: not zero, and below the order of secp256k1')
   .transform((value) => value as Hex);
-/** An integer setting; the bounds keep it far inside what a double holds exactly. */
+/** The order of secp256k1: a private key is below it. */
+const KEY_LIMIT = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
+
+function isKey(hex: string): boolean {
+  // What is no hex is complained of already.
+  const key = /^0x[0-9a-fA-F]{64}$/.test(hex) ? BigInt(hex) : 1n;
+  return key > 0n && key < KEY_LIMIT;
+}
+
+/** Digits as an integer; anything else as it is, for a schema to refuse. */
+export const digitsToInt = (value: unknown): unknown =>
+  typeof value === 'string' && /^-?\d{1,15}$/.test(value) ? toSafeInt(BigInt(value)) : value;
+
+/** An integer setting without a default, in decimal digits; the bounds keep it far inside what a double holds exactly. */
+export const wholeNumber = (minimum: number, maximum: number) =>
+  z.preprocess(digitsToInt, z.int({ error: 'must be a whole number in decimal digits' }).min(minimum).max(maximum));
+
+/** The same with a default. */
 export const integer = (minimum: number, maximum: number, fallback: number) =>
-  z.coerce.number().int().min(minimum).max(maximum).default(fallback);
+  wholeNumber(minimum, maximum).default(fallback);
+
+/** Where something answers over HTTP. */
+export const httpUrl = z.url({ protocol: /^https?$/, error: 'must be an http:// or https:// URL' });
+
+/** Settings as they are given, without those that are blank: they count as absent. */
+export function givenSettings(env: Readonly<Record<string, string | undefined>>): Record<string, string> {
+  const trimmed = Object.entries(env).map(([name, value]): [string, string] => [name, value?.trim() ?? '']);
+  return Object.fromEntries(trimmed.filter(([, value]) => value !== ''));
+}
 
 /** A decimal amount of the chain's own coin in a unit of so many wei decimals; the value read is in wei. */
 export const coin = (decimals: number, fallback: string) =>

@@ -18,6 +18,7 @@ import { startOps, type Ops } from './ops.js';
 import { rpcPool, type Shared } from './shared.js';
 import { serveStandby } from './standby.js';
 import { startExecutor } from './swap.js';
+import { unusedNames } from './unused-names.js';
 
 /** The ledger was reconciled with the chain, or rows were folded before they were read: roles start again from what is stored. */
 export class RolesOutdatedError extends Error {
@@ -141,6 +142,13 @@ export async function startRoles(
     await acquired;
     const listeners: (() => void)[] = [];
     const notify = () => listeners.forEach((listener) => listener());
+    let toldUnused = false;
+    listeners.push(() => {
+      // Before that, a market that a setting names may just not have been read yet.
+      if (toldUnused || !shared.readiness().ready) return;
+      toldUnused = true;
+      for (const line of unusedNames(markets, config)) logger.warn(line);
+    });
 
     const ledger = await startLedger(shared, signal, { notify, onReversal }, (write) => {
       for (const one of write.fills) {

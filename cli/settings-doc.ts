@@ -19,8 +19,18 @@ export const SETTINGS_DOC = fileURLToPath(new URL('../docs/settings.md', import.
 
 const HEADER = `# Settings
 
-Read from the environment once, at the start; a command's option of the same meaning wins. Absent means the default; present but invalid
-stops the start, with all problems listed at once. This page is made from the schema that checks them: \`npm run docs:settings\`.
+Read from the environment once, at the start; a command's option of the same meaning wins. Absent or blank means the default; present but invalid
+stops the start, with all problems listed at once, each with the setting's name. Numbers are decimal digits. Some are judged
+together, as far as a role of the process uses them:
+
+- \`TOUCH_BEFORE_SEC\` and \`CUT_BEFORE_BLOCK_MS\` must be less than \`CURVE_TTL_SEC\`; the latter should be less than the time between two blocks, or
+  books are cut at once after each, which the poster logs
+- \`POLL_INTERVAL_MS\` of a watcher must be less than 5000, the age at which the ledger is stale
+- \`FEE_CEILING_GWEI\` must be at least 0.001 where a role sends transactions, and \`POST_BUDGET_GWEI_PER_HOUR\` pay for a post of 60000 gas at it
+- \`SWAP_ORDER_TTL_SEC\` must not be less than \`SWAP_QUOTE_TTL_SEC\`; no two keepers may share a key
+
+Names in \`OPERATOR_FLOORS\`, \`REFERENCE_PRICES\` and \`MIN_ORDER_VALUES\` that no listed market bears are of no effect; the log and \`curvebook status\` say
+so. This page is made from the schema that checks them: \`npm run docs:settings\`.
 
 | setting | default | values | |
 |---|---|---|---|
@@ -28,15 +38,24 @@ stops the start, with all problems listed at once. This page is made from the sc
 
 /** The whole page as Markdown. */
 export function settingsDoc(): string {
-  const { properties } = z.toJSONSchema(settingsSchema, { io: 'input', unrepresentable: 'any' }) as {
-    properties: Record<string, Shape>;
-  };
+  const shapes = (io: 'input' | 'output'): Record<string, Shape> =>
+    (z.toJSONSchema(settingsSchema, { io, unrepresentable: 'any' }) as { properties: Record<string, Shape> })
+      .properties;
+  const [inputs, outputs] = [shapes('input'), shapes('output')];
   const rows = Object.entries(settingsSchema.shape).map(([name, field]) => {
-    const shape = properties[name] ?? {};
-    const fallback = shape.default === undefined ? '–' : `\`${String(shape.default)}\``;
+    // Numbers are written as digits, of which a schema says nothing: what they are read as has the bounds.
+    const written = inputs[name] ?? {};
+    const shape = written.type === undefined && written.enum === undefined ? { ...outputs[name], ...written } : written;
+    const fallback = fallbackOf(shape, field);
     return `| \`${name}\` | ${fallback} | ${valuesOf(shape)} | ${(field.description ?? '').replaceAll('|', '\\|')} |`;
   });
   return `${HEADER}${rows.join('\n')}\n`;
+}
+
+function fallbackOf(shape: Shape, field: z.ZodType): string {
+  const { data } = field.safeParse(undefined);
+  const value = shape.default ?? (typeof data === 'number' ? data : undefined);
+  return value === undefined ? '–' : `\`${String(value)}\``;
 }
 
 function valuesOf(shape: Shape): string {

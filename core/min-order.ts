@@ -1,5 +1,6 @@
 /** The least that an order of a market must be worth. */
 import { ceilDiv, parseDecimal, powerOfTen } from './amounts.js';
+import { ownValue } from './token-names.js';
 import type { Market } from './types.js';
 
 /**
@@ -33,8 +34,10 @@ export function createMinOrderUnits(values: MinOrderValues): MinOrderUnits {
     const found = known.get(market);
     if (found !== undefined) return found;
     const { pair, quote } = market;
-    const text = values[pair] ?? values[quote.address] ?? values[quote.symbol];
-    const { digits, scale } = parseDecimal(text ?? DEFAULT_MIN_ORDER_VALUES[quote.symbol] ?? OTHER_MIN_ORDER_VALUE);
+    const text = ownValue(values, pair) ?? ownValue(values, quote.address) ?? ownValue(values, quote.symbol);
+    const { digits, scale } = parseDecimal(
+      text ?? ownValue(DEFAULT_MIN_ORDER_VALUES, quote.symbol) ?? OTHER_MIN_ORDER_VALUE,
+    );
     const units = ceilDiv(digits * powerOfTen(quote.decimals), powerOfTen(scale));
     known.set(market, units);
     return units;

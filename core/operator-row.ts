@@ -1,4 +1,5 @@
 import { ceilDiv, maxBig, parseDecimal } from './amounts.js';
+import { ownValue } from './token-names.js';
 import type { Address, Market, Token } from './types.js';
 
 /**
@@ -52,8 +53,7 @@ export function operatorStandings(
 ): OperatorStanding[] {
   return tokens.map((token) => {
     const balance = balanceUnits(token.address);
-    const name = [token.address, token.symbol].find((one) => Object.hasOwn(floors, one));
-    const text = name === undefined ? undefined : floors[name];
+    const text = ownValue(floors, token.address) ?? ownValue(floors, token.symbol);
     const floor = text === undefined ? -DUST_UNITS : floorUnits(text, token.decimals);
     const isBelow = balance < floor;
     const stopsPosting = text === undefined ? balance < -stopUnits(token) : isBelow;

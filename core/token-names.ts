@@ -48,6 +48,10 @@ export function nameMarkets(markets: readonly Market[]): Market[] {
   });
 }
 
+/** What a record has under a name that a token chose: none of what every object inherits, such as `constructor`. */
+export const ownValue = <T>(record: Readonly<Record<string, T>>, name: string): T | undefined =>
+  Object.hasOwn(record, name) ? record[name] : undefined;
+
 /** What a token answered to `symbol()`: an ABI string, or the bytes32 of a few old ones. Empty for anything else. */
 export function decodeSymbol(data: Hex): string {
   const bytes = Buffer.from(data.slice(2), 'hex');

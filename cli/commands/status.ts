@@ -1,7 +1,6 @@
 import { formatUnits } from '../../core/amounts.js';
 import { isLosing } from '../../core/attribution/gains.js';
-import { unusedMinOrderValues } from '../../core/min-order.js';
-import { servedTokens, unusedFloors, type OperatorStanding } from '../../core/operator-row.js';
+import { servedTokens, type OperatorStanding } from '../../core/operator-row.js';
 import { judgeReadiness, CATCH_UP_BLOCKS } from '../../keepers/watcher/status.js';
 import { readHead } from '../../keepers/watcher/headers.js';
 import { readStandingHalt } from '../../keepers/watcher/standing-halt.js';
@@ -20,6 +19,7 @@ import { readReversals } from '../../ledger/reversals.js';
 import { readStorage, type StorageReport } from '../../ledger/storage.js';
 import type { Queryable } from '../../ledger/types.js';
 import type { CommandConfig } from '../config.js';
+import { unusedNames } from '../unused-names.js';
 import { COMMON_OPTIONS, commandConfig, commandRpc, print, withDatabase, type Command } from './command.js';
 
 /** Pairs of maker and taker that lost the operator most, per quote token. */
@@ -109,8 +109,7 @@ async function readStatus(q: Queryable, config: CommandConfig) {
       token: servedTokens(markets).find(({ address }) => address === pair.token)!,
       isLosing: isLosing(pair),
     })),
-    unusedFloors: unusedFloors(servedTokens(markets), floors),
-    unusedMinOrderValues: unusedMinOrderValues(markets, config.MIN_ORDER_VALUES),
+    unusedNames: unusedNames(markets, config),
     makers: { approved: approved.size, suspended: suspended.size },
     pendingWithdrawals: await countPendingClaims(q),
     unminedTransactions: unmined.length,
@@ -142,10 +141,7 @@ function describe(status: Awaited<ReturnType<typeof readStatus>>): string[] {
       ({ maker, taker, token, fills, gainUnits, isLosing: losing }) =>
         `${losing ? 'systematic loss' : 'loss'}: ${formatUnits(-gainUnits, token.decimals)} ${token.symbol} over ${fills} fills of ${maker} with ${taker}`,
     ),
-    ...status.unusedFloors.map((name) => `OPERATOR_FLOORS names ${name}, which no listed pair trades`),
-    ...status.unusedMinOrderValues.map(
-      (name) => `MIN_ORDER_VALUES names ${name}, which is no listed pair or quote token`,
-    ),
+    ...status.unusedNames,
     `${status.makers.approved} makers approved, ${status.makers.suspended} suspended`,
     `${status.pendingWithdrawals} withdrawals wait, ${status.unminedTransactions} transactions unmined`,
     ...(lastReversal === null

@@ -2,6 +2,7 @@
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { ConfigError } from '../config.js';
+import { givenSettings, integer } from '../fields.js';
 import { SANDBOX_MARKETS } from '../../deploy/sandbox.js';
 
 export const SANDBOX_USAGE = `npm start [-- options]
@@ -28,9 +29,6 @@ export interface SandboxConfig {
   databaseUrl: string;
 }
 
-const integer = (minimum: number, maximum: number, fallback: number) =>
-  z.coerce.number().int().min(minimum).max(maximum).default(fallback);
-
 const environmentSchema = z.object({
   PORT: integer(0, 65_535, 8080),
   RPC_PORT: integer(0, 65_535, 8545),
@@ -55,8 +53,7 @@ export function readSandboxConfig(
   if (marketCount === 0) {
     problems.push(`--markets: must be 1..${SANDBOX_MARKETS.length}, not ${options.markets}`);
   }
-  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
-  const parsed = environmentSchema.safeParse(given);
+  const parsed = environmentSchema.safeParse(givenSettings(env));
   if (!parsed.success) {
     problems.push(...parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`));
   }

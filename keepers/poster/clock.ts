@@ -5,6 +5,8 @@ export interface BlockClock {
   observe(number: number, seenMs: number): void;
   /** How long to wait before cutting for the block after the newest one, so as to cut `beforeMs` before it; 0 when it is time. */
   waitMs(nowMs: number, beforeMs: number): number;
+  /** Time from one block to the next; null while too few were seen to say. */
+  intervalMs(): number | null;
 }
 
 interface Sighting {
@@ -47,6 +49,7 @@ export function createBlockClock(): BlockClock {
   }
 
   return {
+    intervalMs: () => (seen.length < ENOUGH_FOR_PACE ? null : paceMs(seen)),
     observe(number, seenMs) {
       const last = seen.at(-1);
       if (last !== undefined && number <= last.number) return;

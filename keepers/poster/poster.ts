@@ -135,6 +135,7 @@ export function createPoster(deps: PosterDeps): Poster {
   let lastRevert: string | null = null;
   let stopped: string[] = [];
   let reportedMs = deps.nowMs();
+  let hasJudgedPace = false;
   /** Of the newest cut, by market. */
   const crossingOrders = new Map<number, number>();
 
@@ -164,10 +165,21 @@ export function createPoster(deps: PosterDeps): Poster {
     blockedBy = by;
   }
 
+  /** Says once that a cut can't wait for the next block, because it is to be out earlier than the one before. */
+  function judgePace(): void {
+    const intervalMs = clock.intervalMs();
+    if (hasJudgedPace || intervalMs === null) return;
+    hasJudgedPace = true;
+    if (deps.cutBeforeBlockMs < intervalMs) return;
+    const facts = { cutBeforeBlockMs: deps.cutBeforeBlockMs, intervalMs: Math.round(intervalMs) };
+    logger.warn(facts, 'CUT_BEFORE_BLOCK_MS is no less than the time between two blocks: books are cut at once');
+  }
+
   /** Once per generation: what became of earlier transactions. It comes before the cut, so as not to delay the signature. */
   async function settle(head: GenerationRow): Promise<void> {
     if (head.generation === settledGeneration) return;
     clock.observe(head.toBlock, head.scannedMs);
+    judgePace();
     await outbox.resume(toSec(head.blockTimestampMs));
     costs ??= await createCosts({ db, writer, rpc: deps.rpc, signer: outbox.signer, nowMs: deps.nowMs });
     for (const cost of await costs.collect()) {

@@ -306,7 +306,7 @@ forEachDatabase((name, open) =>
         markets: object[];
         makers: object;
         operator: { address: string; tokens: { token: { symbol: string }; isBelow: boolean }[] };
-        unusedFloors: string[];
+        unusedNames: string[];
         pendingWithdrawals: number;
         lastReversal: null;
         chain: { head: number };
@@ -315,7 +315,7 @@ forEachDatabase((name, open) =>
         };
       }
       const status = await json<Status>('status');
-      expect(status).to.deep.include({ pendingWithdrawals: 0, lastReversal: null, unusedFloors: [] });
+      expect(status).to.deep.include({ pendingWithdrawals: 0, lastReversal: null, unusedNames: [] });
       expect(status.markets).to.deep.equal([{ pair: 'WETH-USDC', fillSeq: 0, preparedSeq: 0, landedSeq: 0 }]);
       expect(status.operator.address).to.equal(chain.address('owner'));
       expect(status.operator.tokens.map(({ token, isBelow }) => [token.symbol, isBelow])).to.deep.equal([
