@@ -238,6 +238,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/exchange": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A signed action
+         * @description Signing, every refusal and what each action means are in docs/orders.md of the repository. A reply comes after what it says is durable.
+         */
+        post: operations["postExchange"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/info": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A query
+         * @description The type says what is asked for, and what comes back: the shapes are those that clients of the exchange wire read.
+         */
+        post: operations["postInfo"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/tokens": {
         parameters: {
             query?: never;
@@ -376,6 +416,12 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        Error: {
+            error: {
+                code: string;
+                message: string;
+            };
+        };
         Health: {
             /** @constant */
             status: "ok";
@@ -383,12 +429,6 @@ export interface components {
             chain_id: number;
             deployment_id: string;
             block_number: number | null;
-        };
-        Error: {
-            error: {
-                code: string;
-                message: string;
-            };
         };
         Status: {
             version: string;
@@ -625,6 +665,179 @@ export interface components {
             base_amount: string;
             quote_amount: string;
         };
+        ExchangeReply: {
+            /** @constant */
+            status: "ok";
+            response: {
+                /** @enum {string} */
+                type: "order" | "cancel";
+                data: {
+                    statuses: ("success" | {
+                        resting: {
+                            oid: number;
+                            cloid?: string;
+                        };
+                    } | {
+                        /** @description <code>: <text>, see docs/orders.md */
+                        error: string;
+                    })[];
+                };
+            } | {
+                /** @constant */
+                type: "default";
+            };
+        } | {
+            /** @constant */
+            status: "err";
+            response: string;
+        };
+        ExchangeRequest: {
+            action: {
+                /** @constant */
+                type: "order";
+                orders: components["schemas"]["WireOrder"][];
+                /** @description na */
+                grouping: unknown;
+                builder?: ({
+                    b: string;
+                    f: number;
+                } & {
+                    [key: string]: unknown;
+                }) | null;
+            } | {
+                /** @constant */
+                type: "modify";
+                oid: number | string;
+                order: components["schemas"]["WireOrder"];
+                a?: boolean | null;
+            } | {
+                /** @constant */
+                type: "batchModify";
+                modifies: ({
+                    oid: number | string;
+                    order: components["schemas"]["WireOrder"];
+                } & {
+                    [key: string]: unknown;
+                })[];
+                a?: boolean | null;
+            } | {
+                /** @constant */
+                type: "cancel";
+                cancels: ({
+                    a: number;
+                    o: number;
+                } & {
+                    [key: string]: unknown;
+                })[];
+                f?: boolean | null;
+            } | {
+                /** @constant */
+                type: "cancelByCloid";
+                cancels: ({
+                    asset: number;
+                    cloid: string;
+                } & {
+                    [key: string]: unknown;
+                })[];
+                f?: boolean | null;
+            } | {
+                /** @constant */
+                type: "scheduleCancel";
+                time?: number | null;
+            } | {
+                /** @constant */
+                type: "approveAgent";
+                signatureChainId: string;
+                /** @enum {string} */
+                hyperliquidChain: "Mainnet" | "Testnet";
+                agentAddress: string;
+                agentName?: string | null;
+                nonce: number;
+            } | {
+                /** @constant */
+                type: "noop";
+            };
+            /** @description Unix milliseconds */
+            nonce: number;
+            signature: {
+                r: string;
+                s: string;
+                /** @enum {number} */
+                v: 27 | 28;
+            } & {
+                [key: string]: unknown;
+            };
+            vaultAddress?: null;
+            /** @description Unix milliseconds */
+            expiresAfter?: number | null;
+        } & {
+            [key: string]: unknown;
+        };
+        WireOrder: {
+            /** @description asset: 10000 plus the place of the pair in /v0/pairs */
+            a: number;
+            /** @description is a buy */
+            b: boolean;
+            /** @description price */
+            p: string;
+            /** @description size */
+            s: string;
+            /** @description reduce only: false */
+            r: boolean;
+            /** @description {"limit": {"tif": "Gtc"}} or Alo; anything else is refused */
+            t: {
+                [key: string]: unknown;
+            };
+            /** @description client order id */
+            c?: string | null;
+        } & {
+            [key: string]: unknown;
+        };
+        InfoRequest: ({
+            /** @enum {string} */
+            type: "openOrders" | "frontendOpenOrders" | "historicalOrders" | "userFills" | "spotClearinghouseState" | "clearinghouseState" | "extraAgents" | "userRole" | "userFees" | "userRateLimit" | "userAbstraction";
+            user: string;
+        } & {
+            [key: string]: unknown;
+        }) | ({
+            /** @constant */
+            type: "orderStatus";
+            user: string;
+            oid: number | string;
+        } & {
+            [key: string]: unknown;
+        }) | ({
+            /** @constant */
+            type: "userFillsByTime";
+            user: string;
+            startTime: number;
+            endTime?: number | null;
+        } & {
+            [key: string]: unknown;
+        }) | ({
+            /** @constant */
+            type: "l2Book";
+            /** @description a name of spotMeta: @0 */
+            coin: string;
+        } & {
+            [key: string]: unknown;
+        }) | ({
+            /** @constant */
+            type: "recentTrades";
+            coin: string;
+        } & {
+            [key: string]: unknown;
+        }) | ({
+            /** @constant */
+            type: "maxBuilderFee";
+        } & {
+            [key: string]: unknown;
+        }) | ({
+            /** @enum {string} */
+            type: "allMids" | "exchangeStatus" | "meta" | "metaAndAssetCtxs" | "outcomeMeta" | "perpDexs" | "spotMeta" | "spotMetaAndAssetCtxs" | "candleSnapshot" | "fundingHistory" | "twapHistory" | "userFunding" | "userNonFundingLedgerUpdates" | "userTwapSliceFills" | "userVaultEquities" | "subAccounts" | "vaultDetails";
+        } & {
+            [key: string]: unknown;
+        });
         Token: {
             chainId: number;
             address: string;
@@ -1810,6 +2023,164 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postExchange: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ExchangeRequest"];
+            };
+        };
+        responses: {
+            /** @description A signed action */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExchangeReply"];
+                };
+            };
+            /** @description The body is not JSON */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            /** @description The body is too long */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            /** @description The content type is not application/json */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            /** @description Another shape, or an unknown type; the text names the field */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            /** @description The signature names nobody, like too many others from this address; the body is null */
+            429: {
+                headers: {
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            /** @description INTERNAL_ERROR: unexpected; the operator finds the cause in the log */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            /** @description standby, write_failed or outcome_unknown: whether anything was stored is in the text */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+        };
+    };
+    postInfo: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["InfoRequest"];
+            };
+        };
+        responses: {
+            /** @description A query */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            /** @description The body is not JSON */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            /** @description The body is too long */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            /** @description The content type is not application/json */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            /** @description Another shape, or an unknown type; the text names the field */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            /** @description INTERNAL_ERROR: unexpected; the operator finds the cause in the log */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
                 };
             };
         };

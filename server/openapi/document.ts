@@ -52,7 +52,11 @@ export function openApiDocument(endpoints: readonly Endpoint[], info: DocumentIn
 type SchemaOf = (schema: z.ZodType, io: 'input' | 'output') => Json;
 
 function operation(endpoint: Endpoint, schemaOf: SchemaOf): Json {
-  const { params = {}, query = {} } = endpoint;
+  const { params = {}, query = {}, isWire = false } = endpoint;
+  const limits = isWire ? {} : RATE_LIMIT_HEADERS;
+  const refusal = isWire
+    ? { 'text/plain': { schema: { type: 'string' } } }
+    : { 'application/json': { schema: schemaOf(errorSchema, 'output') } };
   const parameters = [
     ...Object.entries(params).map(([name, one]) => parameter(name, 'path', { ...one, required: true }, schemaOf)),
     ...Object.entries(query).map(([name, one]) => parameter(name, 'query', one, schemaOf)),
@@ -60,7 +64,7 @@ function operation(endpoint: Endpoint, schemaOf: SchemaOf): Json {
   const responses: Record<string, Json> = {
     200: {
       description: endpoint.summary,
-      headers: endpoint.tagged === true ? { ...RATE_LIMIT_HEADERS, etag: ETAG_HEADER } : RATE_LIMIT_HEADERS,
+      headers: endpoint.tagged === true ? { ...RATE_LIMIT_HEADERS, etag: ETAG_HEADER } : limits,
       content: { 'application/json': { schema: schemaOf(endpoint.answer, 'output') } },
     },
   };
@@ -80,8 +84,8 @@ function operation(endpoint: Endpoint, schemaOf: SchemaOf): Json {
   for (const [status, description] of Object.entries({ ...endpoint.refusals, 500: UNEXPECTED })) {
     responses[status] = {
       description,
-      headers: status === '429' ? { ...RATE_LIMIT_HEADERS, ...RETRY_HEADER } : RATE_LIMIT_HEADERS,
-      content: { 'application/json': { schema: schemaOf(errorSchema, 'output') } },
+      headers: status === '429' ? { ...limits, ...RETRY_HEADER } : limits,
+      content: refusal,
     };
   }
   return {

@@ -27,6 +27,8 @@ export interface Endpoint {
   alsoAnswers?: Readonly<Record<number, string>>;
   /** Statuses other than 200, with what each means here. Their body is the error envelope. */
   refusals: Readonly<Record<number, string>>;
+  /** Of the order interface: refusals are plain text, and answers have no rate limit headers. */
+  isWire?: boolean;
   /** The answer has an ETag, and is 304 for a client that names it. */
   tagged?: boolean;
 }

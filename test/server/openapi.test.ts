@@ -4,6 +4,13 @@ import { readFileSync } from 'node:fs';
 import { API_DOC, API_TYPES, apiFiles } from '../../cli/api-doc.js';
 import { createApp } from '../../server/app.js';
 import { ENDPOINTS } from '../../server/endpoints.js';
+import { INFO_TYPES } from '../../server/orders/info/registry.js';
+import {
+  ACTION_TYPES,
+  exchangeReplySchema,
+  exchangeRequestSchema,
+  infoRequestSchema,
+} from '../../server/orders/endpoints.js';
 import { listen } from '../../server/listen.js';
 import type { Listening } from '../../server/listen.js';
 import { openApiRoutes } from '../../server/openapi/routes.js';
@@ -60,6 +67,31 @@ describe('The OpenAPI document', () => {
       headers: { 'if-none-match': etag },
     });
     expect(second.status).to.equal(304);
+  });
+
+  it('names the actions and queries of the wire, and takes recorded requests of its clients', () => {
+    const { l1, userSigned } = JSON.parse(
+      readFileSync(new URL('../fixtures/wire-vectors.json', import.meta.url), 'utf8'),
+    ) as Record<'l1' | 'userSigned', { action: { type: string }; vaultAddress?: unknown; nonce: number }[]>;
+    const known = [...l1, ...userSigned].filter(
+      ({ action, vaultAddress }) => ACTION_TYPES.includes(action.type) && (vaultAddress ?? null) === null,
+    );
+    expect(new Set(known.map(({ action }) => action.type))).to.deep.equal(new Set(ACTION_TYPES));
+    for (const request of known)
+      expect(exchangeRequestSchema.safeParse(request).error, request.action.type).to.equal(undefined);
+    expect(exchangeRequestSchema.safeParse({ ...known[0], nonce: 'x' }).success).to.equal(false);
+    const user = `0x${'1'.repeat(40)}`;
+    for (const type of INFO_TYPES) {
+      const query = { type, user, oid: 1, startTime: 0, coin: '@0' };
+      expect(infoRequestSchema.safeParse(query).success, type).to.equal(true);
+    }
+    expect(infoRequestSchema.safeParse({ type: 'nothing' }).success).to.equal(false);
+    for (const reply of [
+      { status: 'ok', response: { type: 'default' } },
+      { status: 'ok', response: { type: 'order', data: { statuses: [{ resting: { oid: 1 } }, { error: 'x: y' }] } } },
+      { status: 'err', response: 'unknown_signer: x' },
+    ])
+      expect(exchangeReplySchema.safeParse(reply).success).to.equal(true);
   });
 
   it('has a page for people that names every endpoint and loads nothing', async () => {
