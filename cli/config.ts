@@ -110,6 +110,9 @@ export const settingsSchema = z.object({
   WORD_GAIN_MILLI_BPS: integer(0, 1_000_000, 10).describe(
     'what a further word of a side must take off its mean error, in 1/1000 bps',
   ),
+  MAX_CURVE_ERROR_MILLI_BPS: integer(1_000, 1_000_000, 5_000).describe(
+    'a side of a curve leaves out its farthest depth while its worst error is above this, in 1/1000 bps',
+  ),
   SMALL_CHANGE_ORDERS: integer(0, 1_000_000, 10).describe(
     'a change of a book is small when less than this many least orders of its market came and less went; 0: none is',
   ),

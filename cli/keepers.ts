@@ -37,6 +37,7 @@ export function startPoster(shared: Shared, signal: AbortSignal): Loop {
       maxKnots: config.MAX_KNOTS,
       enoughMilliBps: config.CURVE_ERROR_MILLI_BPS,
       wordGainMilliBps: config.WORD_GAIN_MILLI_BPS,
+      maxErrorMilliBps: config.MAX_CURVE_ERROR_MILLI_BPS,
     },
     cutBeforeBlockMs: config.CUT_BEFORE_BLOCK_MS,
     operatorFloors: config.STOP_BELOW_FLOOR ? { operator: config.operator, floors: config.OPERATOR_FLOORS } : null,

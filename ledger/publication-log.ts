@@ -15,6 +15,7 @@ interface StoredRow {
   ask_knots: number;
   bid_knots: number;
   compression: number;
+  max_error_milli_bps: number;
   exact_ask_knots: number;
   exact_bid_knots: number;
   cut_order_seq: number;
@@ -139,6 +140,7 @@ function toRow(publication: Publication): StoredRow {
     ask_knots: publication.askKnots,
     bid_knots: publication.bidKnots,
     compression: publication.compression,
+    max_error_milli_bps: publication.maxErrorMilliBps,
     exact_ask_knots: publication.exactAskKnots,
     exact_bid_knots: publication.exactBidKnots,
     cut_order_seq: publication.cut.orderSeq,
@@ -170,6 +172,7 @@ function fromRow(row: StoredRow): Publication {
     askKnots: row.ask_knots,
     bidKnots: row.bid_knots,
     compression: row.compression,
+    maxErrorMilliBps: row.max_error_milli_bps,
     exactAskKnots: row.exact_ask_knots,
     exactBidKnots: row.exact_bid_knots,
     cut: { orderSeq: row.cut_order_seq, generation: row.cut_generation, timeMs: row.cut_time_ms },

@@ -94,8 +94,9 @@ async function snapshotOf(q: Queryable, snapshots: SnapshotStore, publication: P
 type Fault = (code: RecordFault, message: string) => RecordFaultError;
 
 function checkWords(market: Market, snapshot: MarketSnapshot, publication: Publication, fault: Fault): void {
-  const { askWords, bidWords, askKnots, bidKnots, compression } = publication;
-  const made = compression === COMPRESSION ? buildCurve(market, snapshot, { askKnots, bidKnots }) : null;
+  const { askWords, bidWords, askKnots, bidKnots, compression, maxErrorMilliBps } = publication;
+  const made =
+    compression === COMPRESSION ? buildCurve(market, snapshot, { askKnots, bidKnots, maxErrorMilliBps }) : null;
   const hash = wordsHash(askWords, bidWords);
   if (made !== null && made.wordsHash !== hash) {
     throw fault('words', `the book gives words ${made.wordsHash}, recorded are ${hash}`);

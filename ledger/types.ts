@@ -232,6 +232,8 @@ export interface Publication {
   askKnots: number;
   bidKnots: number;
   compression: number;
+  /** Most error of the curve at any size; depth that it could not follow so closely was left out. Zero for any error. */
+  maxErrorMilliBps: number;
   /** Leading segments of each side that equal the book, as the post named them. */
   exactAskKnots: number;
   exactBidKnots: number;

@@ -205,6 +205,7 @@ async function prepare(
         wordsHash: '0x',
         askKnots: 0,
         bidKnots: 0,
+        maxErrorMilliBps: 0,
         compression: 0,
         exactAskKnots: 0,
         exactBidKnots: 0,

@@ -199,6 +199,7 @@ function publicationOf(seq: number): { post: PostSeen; publication: Publication 
     wordsHash,
     askKnots: 7,
     bidKnots: 7,
+    maxErrorMilliBps: 0,
     compression: 1,
     exactAskKnots: 0,
     exactBidKnots: 0,

@@ -13,17 +13,21 @@ export interface BuiltCurve extends PostedSides {
   askWords: bigint[];
   bidWords: bigint[];
   wordsHash: Hex;
-  /** Lots of the snapshot that the curve does not offer. */
+  /** Lots of the snapshot that the curve does not offer, and those of them that it could not follow within the most error. */
   askLeftOutLots: bigint;
   bidLeftOutLots: bigint;
+  askUnfollowedLots: bigint;
+  bidUnfollowedLots: bigint;
 }
 
-/** Most segments of each side, 1..31, or one number for both. */
-export type CurveKnots = { maxKnots: number } | { askKnots: number; bidKnots: number };
+/** Most segments of each side, 1..31, or one number for both, and most error at any size, 0 or absent for any. */
+export type CurveKnots = ({ maxKnots: number } | { askKnots: number; bidKnots: number }) & {
+  maxErrorMilliBps?: number;
+};
 
 /**
- * The curve of a snapshot, compressed and then checked as it will stand on-chain. Equal snapshots and knots give equal words, as long as
- * COMPRESSION stays. Throws CurveCheckError when the check finds anything, and CurveError when the knots or the market are wrong.
+ * The curve of a snapshot, compressed and then checked as it will stand on-chain. Equal arguments give equal words, as long as COMPRESSION
+ * stays. Throws CurveCheckError when the check finds anything, and CurveError when the knots or the market are wrong.
  */
 export function buildCurve(market: Market, snapshot: MarketSnapshot, knots: CurveKnots): BuiltCurve {
   if (snapshot.market !== market.index) {
@@ -32,8 +36,8 @@ export function buildCurve(market: Market, snapshot: MarketSnapshot, knots: Curv
   const [askKnots, bidKnots] =
     'maxKnots' in knots ? [knots.maxKnots, knots.maxKnots] : [knots.askKnots, knots.bidKnots];
   const [askLevels, bidLevels] = [sideLevels('ask', snapshot.asks), sideLevels('bid', snapshot.bids)];
-  const ask = compressSide(market, 'ask', askLevels, askKnots);
-  const bid = compressSide(market, 'bid', bidLevels, bidKnots);
+  const ask = compressSide(market, 'ask', askLevels, askKnots, knots.maxErrorMilliBps);
+  const bid = compressSide(market, 'bid', bidLevels, bidKnots, knots.maxErrorMilliBps);
   const posted = {
     asks: ask.segments,
     bids: bid.segments,
@@ -49,17 +53,20 @@ export function buildCurve(market: Market, snapshot: MarketSnapshot, knots: Curv
     wordsHash: wordsHash(ask.words, bid.words),
     askLeftOutLots: ask.leftOutLots,
     bidLeftOutLots: bid.leftOutLots,
+    askUnfollowedLots: ask.unfollowedLots,
+    bidUnfollowedLots: bid.unfollowedLots,
   };
 }
 
-/** The knots that the policy gives each side of a book: more for wide books, fewer where more would hardly bring the curve closer. */
+/** What the policy gives each side of a book: more knots for wide books, fewer where more would hardly bring the curve closer. */
 export function chooseCurveKnots(
   snapshot: MarketSnapshot,
   policy: KnotPolicy,
-): { askKnots: KnotStep; bidKnots: KnotStep } {
+): { askKnots: KnotStep; bidKnots: KnotStep; maxErrorMilliBps: number } {
   const choose = (side: Side, levels: readonly Level[]): KnotStep => chooseKnotStep(side, levels, policy);
   return {
     askKnots: choose('ask', sideLevels('ask', snapshot.asks)),
     bidKnots: choose('bid', sideLevels('bid', snapshot.bids)),
+    maxErrorMilliBps: policy.maxErrorMilliBps,
   };
 }

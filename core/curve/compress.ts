@@ -8,9 +8,10 @@
 import { ceilDiv, minBig } from '../amounts.js';
 import { MAX_PRICE_TICKS, SUBTICKS_PER_TICK } from '../market.js';
 import type { Market, Segment, Side } from '../types.js';
+import { PPB_IN_MILLI_BPS, segmentsWithin } from './error.js';
 import { CurveError } from './errors.js';
 import { knotErrors, type KnotErrors } from './knots.js';
-import { chooseLengths, floatLevels, lotsOf, placeKnots, sumLots, type Length } from './lengths.js';
+import { chooseLengths, floatLevels, followableLevels, lotsOf, placeKnots, sumLots, type Length } from './lengths.js';
 import { totalLots, type Level } from './levels.js';
 import {
   decodeSide,
@@ -26,19 +27,22 @@ import {
 
 export const MAX_KNOTS = knotsIn(MAX_WORDS);
 /** Raised whenever equal levels may give other words than before, so that a record is compared only with what made it. */
-export const COMPRESSION = 2;
+export const COMPRESSION = 3;
 
 /** One side, packed and as a walk meets it. */
 export interface CompressedSide {
   words: bigint[];
   segments: Segment[];
-  /** Lots of the levels that the segments do not offer: too far from the best price, too deep, or lost to rounding. */
+  /** Lots of the levels that the segments do not offer, for whatever reason. */
   leftOutLots: bigint;
+  /** Those of them that the segments can't follow within the most error, which are always the farthest ones. */
+  unfollowedLots: bigint;
 }
 
 /**
  * Compresses levels (best price first, prices strictly ordered) into at most `maxKnots` segments. Levels too far away are left out: the
  * quantum of prices stays below 1/65536 of the best price, so asks and bids up to at least half the best price away always have a place.
+ * So is the farthest depth, where the segments would have an error above `maxErrorMilliBps` at any amount; 0 for any error.
  * Throws CurveError `bad_max_knots`.
  */
 export function compressSide(
@@ -46,15 +50,64 @@ export function compressSide(
   side: Side,
   levels: readonly Level[],
   maxKnots: number,
+  maxErrorMilliBps = 0,
 ): CompressedSide {
   if (!Number.isInteger(maxKnots) || maxKnots < 1 || maxKnots > MAX_KNOTS) {
     throw new CurveError('bad_max_knots', `maxKnots must be 1..${MAX_KNOTS}, not ${maxKnots}`);
   }
   const kept = withinReach(levels, BigInt(maxKnots) * MAX_LENGTH_LOTS);
-  const lengths = chooseLengths(side, kept, maxKnots);
-  const words = packChords(side, lengths, chordCosts(kept, lengths));
-  const segments = decodeSide(market, side, words);
-  return { words, segments, leftOutLots: totalLots(levels) - sumLots(lengths) };
+  const anyError = packSegments(market, side, kept, chooseLengths(side, kept, maxKnots));
+  const posted =
+    maxErrorMilliBps === 0
+      ? anyError
+      : packWithin({ market, side, levels: kept, maxKnots }, anyError, maxErrorMilliBps);
+  const unfollowed = anyError.lots - posted.lots;
+  return {
+    words: posted.words,
+    segments: posted.segments,
+    leftOutLots: totalLots(levels) - posted.lots,
+    unfollowedLots: unfollowed > 0n ? unfollowed : 0n,
+  };
+}
+
+interface Packed {
+  lengths: readonly Length[];
+  lots: bigint;
+  words: bigint[];
+  segments: Segment[];
+}
+
+function packSegments(
+  market: Pick<Market, 'lotUnits'>,
+  side: Side,
+  levels: readonly Level[],
+  lengths: readonly Length[],
+): Packed {
+  const words = packChords(side, lengths, chordCosts(levels, lengths));
+  return { lengths, lots: sumLots(lengths), words, segments: decodeSide(market, side, words) };
+}
+
+interface SideToPack {
+  market: Pick<Market, 'lotUnits'>;
+  side: Side;
+  levels: readonly Level[];
+  maxKnots: number;
+}
+
+/** `anyError` if it keeps to the most error, else segments of as much of the side as can. What they do is judged in integers. */
+function packWithin(
+  { market, side, levels, maxKnots }: SideToPack,
+  anyError: Packed,
+  maxErrorMilliBps: number,
+): Packed {
+  const within = ({ segments }: Packed): number =>
+    segmentsWithin(market, side, levels, segments, BigInt(maxErrorMilliBps) * PPB_IN_MILLI_BPS);
+  if (within(anyError) === anyError.segments.length) return anyError;
+  const near = followableLevels(side, levels, maxKnots, maxErrorMilliBps * MILLI_BPS);
+  const followed = packSegments(market, side, near.levels, chooseLengths(side, near.levels, maxKnots, near.limits));
+  const count = within(followed);
+  if (count === followed.segments.length) return followed;
+  return packSegments(market, side, near.levels, followed.lengths.slice(0, count));
 }
 
 /** The levels whose prices and lots have a place in packed words; the last one may be cut. */
@@ -99,6 +152,8 @@ export interface KnotPolicy {
   enoughMilliBps: number;
   /** Each further word must lower the mean error by at least this: gas of a word over the notional that is traded per post. */
   wordGainMilliBps: number;
+  /** Depth that can't be followed with a worst error of at most this is left out, and before any is, words are added whatever they gain; 0: none is. */
+  maxErrorMilliBps: number;
 }
 
 const MILLI_BPS = 1e-7;
@@ -110,14 +165,17 @@ export function chooseKnotStep(side: Side, levels: readonly Level[], policy: Kno
   if (levels.length <= first) return first;
   const errorsOf = (step: KnotStep): KnotErrors => {
     const kept = withinReach(levels, BigInt(step) * MAX_LENGTH_LOTS);
-    return knotErrors(floatLevels(side, kept), placeKnots(side, kept, step));
+    const floats = floatLevels(side, kept);
+    return knotErrors(floats, placeKnots(floats, step));
   };
   let chosen: { step: KnotStep; errors: KnotErrors } = { step: first, errors: errorsOf(first) };
   for (const step of steps.slice(1)) {
     if (chosen.errors.worst <= policy.enoughMilliBps * MILLI_BPS) break;
     const errors = errorsOf(step);
     const words = wordsFor(step) - wordsFor(chosen.step);
-    if (chosen.errors.mean - errors.mean < words * policy.wordGainMilliBps * MILLI_BPS) break;
+    const gains = chosen.errors.mean - errors.mean >= words * policy.wordGainMilliBps * MILLI_BPS;
+    const followed = policy.maxErrorMilliBps === 0 || chosen.errors.worst <= policy.maxErrorMilliBps * MILLI_BPS;
+    if (!gains && followed) break;
     chosen = { step, errors };
   }
   return chosen.step;

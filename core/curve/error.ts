@@ -6,6 +6,7 @@ import type { Level } from './levels.js';
 
 /** Relative errors are in parts per billion of the exact cost, rounded down: 1 bps is 100,000 ppb. */
 export const PPB = 10n ** 9n;
+export const PPB_IN_MILLI_BPS = 100n;
 
 /** A point of the two costs, both in subticks x base units, counted from the first unit of the curve. */
 export interface CostPoint {
@@ -47,6 +48,20 @@ export function costPoints(
 /** The error at one point: what a taker overpays on asks, or is underpaid on bids, relative to the exact cost. */
 export function errorPpb(side: Side, { exact, posted }: Pick<CostPoint, 'exact' | 'posted'>): bigint {
   return ((side === 'ask' ? posted - exact : exact - posted) * PPB) / exact;
+}
+
+/** How many leading segments have no error above `maxPpb` at any amount. */
+export function segmentsWithin(
+  market: Pick<Market, 'lotUnits'>,
+  side: Side,
+  levels: readonly Level[],
+  segments: readonly Segment[],
+  maxPpb: bigint,
+): number {
+  const above = costPoints(market, levels, segments).find((point) => errorPpb(side, point) > maxPpb);
+  if (above === undefined) return segments.length;
+  let units = 0n;
+  return segments.findIndex(({ lengthUnits }) => (units += lengthUnits) >= above.units);
 }
 
 /**

@@ -1,5 +1,5 @@
 /**
- * Where to put the knots of one side. This is the only file of the curve that uses floating point: a knot decides how close the curve
+ * Where to put the knots of one side. Only here and in lengths.ts does the curve use floating point: a knot decides how close the curve
  * comes to the book and never what anybody pays, because every posted number is computed from the knots in integers and checked. Only
  * IEEE basic operations and square roots appear, so equal books give equal knots everywhere.
  *
@@ -27,17 +27,29 @@ interface Breakpoints {
   weight: Float64Array;
   price: Float64Array;
   maxLots: number;
-  /** So many leading levels have a segment each. */
   ownLevels: number;
+  maxError: number;
+}
+
+/** What else segments must keep to. */
+export interface KnotLimits {
+  /** So many leading levels have a segment each. */
+  ownLevels?: number;
+  /** Most error at any size, relative to the exact cost. */
+  maxError?: number;
 }
 
 /**
  * The last lots of each segment, rising, at most `maxKnots` of them, the last one the depth of the side. Segments have at most
- * `maxLots` lots, and the first `ownLevels` levels have one each; the caller sees to it that there are knots enough for both. Prices must
- * rise strictly.
+ * `maxLots` lots; the caller sees to it that there are knots enough for all limits. Prices must rise strictly.
  */
-export function chooseKnots(levels: readonly FloatLevel[], maxKnots: number, maxLots: number, ownLevels = 0): number[] {
-  const points = breakpoints(levels, maxLots, ownLevels);
+export function chooseKnots(
+  levels: readonly FloatLevel[],
+  maxKnots: number,
+  maxLots: number,
+  limits: KnotLimits = {},
+): number[] {
+  const points = breakpoints(levels, maxLots, limits);
   if (points.lots.length === 0) return [];
   const exact = farthestReach(points, 0, maxKnots);
   if (exact !== null) return exact;
@@ -48,7 +60,7 @@ export function chooseKnots(levels: readonly FloatLevel[], maxKnots: number, max
     high *= 4;
     best = farthestReach(points, high, maxKnots);
   }
-  if (best === null) return farthestReach(points, Infinity, maxKnots) ?? [];
+  if (best === null) return reach(points, Infinity, maxKnots);
   let low = high;
   for (let pass = 0; low === high && pass < MAX_PASSES; pass++) {
     const knots = farthestReach(points, low / 4, maxKnots);
@@ -64,9 +76,23 @@ export function chooseKnots(levels: readonly FloatLevel[], maxKnots: number, max
   return best;
 }
 
-function breakpoints(levels: readonly FloatLevel[], maxLots: number, ownLevels = 0): Breakpoints {
+/** How many lots of the side at most `maxKnots` segments can offer within all limits, whatever that does to smaller sizes. */
+export function reachableLots(
+  levels: readonly FloatLevel[],
+  maxKnots: number,
+  maxLots: number,
+  limits: KnotLimits,
+): number {
+  return reach(breakpoints(levels, maxLots, limits), Infinity, maxKnots).at(-1) ?? 0;
+}
+
+function breakpoints(
+  levels: readonly FloatLevel[],
+  maxLots: number,
+  { ownLevels = 0, maxError = Infinity }: KnotLimits,
+): Breakpoints {
   const array = (): Float64Array => new Float64Array(levels.length);
-  const points: Breakpoints = { lots: array(), cost: array(), weight: array(), price: array(), maxLots, ownLevels };
+  const points = { lots: array(), cost: array(), weight: array(), price: array(), maxLots, ownLevels, maxError };
   let lots = 0;
   let cost = 0;
   levels.forEach((level, i) => {
@@ -81,35 +107,48 @@ function breakpoints(levels: readonly FloatLevel[], maxLots: number, ownLevels =
   return points;
 }
 
-/** The eps at which one chord over the whole side is good enough. */
-function singleChordEps({ lots, cost, weight }: Breakpoints): number {
-  const slope = (cost.at(-1) ?? 0) / (lots.at(-1) ?? 1);
-  return weight.reduce((eps, w, i) => Math.max(eps, (slope * (lots[i] ?? 0) - (cost[i] ?? 0)) / w), Number.MIN_VALUE);
+/** The eps at which one chord is good enough over all levels behind those that have a segment each. */
+function singleChordEps({ lots, cost, weight, ownLevels }: Breakpoints): number {
+  const [fromLots, fromCost] = [lots[ownLevels - 1] ?? 0, cost[ownLevels - 1] ?? 0];
+  const slope = ((cost.at(-1) ?? 0) - fromCost) / ((lots.at(-1) ?? 1) - fromLots);
+  let eps = Number.MIN_VALUE;
+  for (let i = ownLevels; i < lots.length; i++) {
+    const error = slope * ((lots[i] as number) - fromLots) - ((cost[i] as number) - fromCost);
+    eps = Math.max(eps, error / (weight[i] as number));
+  }
+  return eps;
+}
+
+/** The fewest knots for eps, or null when they are more than `maxKnots`. */
+function farthestReach(points: Breakpoints, eps: number, maxKnots: number): number[] | null {
+  const knots = reach(points, eps, maxKnots);
+  return knots.at(-1) === points.lots.at(-1) ? knots : null;
 }
 
 /**
- * The fewest knots for eps, or null when they are more than `maxKnots`. Each is the farthest whole lot that one chord from the knot before
- * it may end at, and at least one lot away. The passes over all breakpoints are all that takes time, so nothing is allocated in them.
+ * Up to `maxKnots` knots for eps. Each is the farthest whole lot that one chord from the knot before it may end at, and at least one lot
+ * away. The passes over all breakpoints are all that takes time, so nothing is allocated in them.
  */
-function farthestReach(points: Breakpoints, eps: number, maxKnots: number): number[] | null {
-  const { lots, cost, weight, price, maxLots, ownLevels } = points;
+function reach(points: Breakpoints, eps: number, maxKnots: number): number[] {
+  const { lots, cost, weight, price, maxLots, ownLevels, maxError } = points;
+  const isBounded = maxError !== Infinity;
   const count = lots.length;
   const knots: number[] = [];
   let [fromLots, fromCost, level] = [0, 0, 0];
-  for (; level < ownLevels; level++) {
-    if (knots.length === maxKnots) return null;
+  for (; level < ownLevels && knots.length < maxKnots; level++) {
     [fromLots, fromCost] = [lots[level] as number, cost[level] as number];
     knots.push(fromLots);
   }
-  while (level < count) {
-    if (knots.length === maxKnots) return null;
+  while (level < count && knots.length < maxKnots) {
     let steepest = Infinity;
     let [atLots, atCost] = [fromLots, fromCost];
     for (; level < count; level++) {
       const runCost = (cost[level] as number) - fromCost;
       const run = (lots[level] as number) - fromLots;
       if (run > maxLots || runCost > steepest * run) break;
-      const bound = (runCost + eps * (weight[level] as number)) / run;
+      const loosest = eps * (weight[level] as number);
+      const error = isBounded ? Math.min(loosest, maxError * Math.abs(cost[level] as number)) : loosest;
+      const bound = (runCost + error) / run;
       if (bound < steepest) steepest = bound;
       [atLots, atCost] = [lots[level] as number, cost[level] as number];
     }
@@ -140,7 +179,7 @@ const MEAN_SIZES = 41;
 
 /** How close knots, as `chooseKnots` gives them, come to the exact cost before anything is rounded. */
 export function knotErrors(levels: readonly FloatLevel[], knots: readonly number[]): KnotErrors {
-  const points = breakpoints(levels, Infinity);
+  const points = breakpoints(levels, Infinity, {});
   const depth = points.lots.at(-1) ?? 0;
   if (depth === 0) return { worst: 0, mean: 0 };
   const sizes = [depth];
@@ -155,6 +194,20 @@ export function knotErrors(levels: readonly FloatLevel[], knots: readonly number
     worst: atLevels.reduce((worst, error) => Math.max(worst, error), 0),
     mean: atSizes.reduce((sum, error) => sum + error, 0) / MEAN_SIZES,
   };
+}
+
+/** The cost of so many first lots, at each of these rising sizes. */
+export function costsOf(levels: readonly FloatLevel[], sizes: readonly number[]): number[] {
+  let [level, lotsBefore, costBefore] = [0, 0, 0];
+  return sizes.map((size) => {
+    for (; level < levels.length - 1; level++) {
+      const { price, lots } = levels[level] as FloatLevel;
+      if (lotsBefore + lots >= size) break;
+      lotsBefore += lots;
+      costBefore += lots * price;
+    }
+    return costBefore + (size - lotsBefore) * (levels[level]?.price ?? 0);
+  });
 }
 
 /** Values at rising `sizes` of the piecewise linear function through the origin and these rising points. */

@@ -7,7 +7,7 @@
  */
 import { minBig, toSafeInt } from '../amounts.js';
 import type { Side } from '../types.js';
-import { chooseKnots, type FloatLevel } from './knots.js';
+import { chooseKnots, costsOf, reachableLots, type FloatLevel, type KnotLimits } from './knots.js';
 import { totalLots, type Level } from './levels.js';
 import { MAX_EXPONENT, MAX_LENGTH_LOTS, MAX_MANTISSA, type Knot } from './words.js';
 
@@ -30,29 +30,56 @@ export function floatLevels(side: Side, levels: readonly Level[]): FloatLevel[] 
 }
 
 /** Leading levels get segments of their own until they hold this part of the depth, if so few of them do; else the first one alone. */
-const LEADING_PART = 2_000n;
+const LEADING_PART = 2_000;
 const mostLeading = (maxKnots: number): number => Math.min(3, Math.max(1, maxKnots >> 2));
+const MAX_LOTS = toSafeInt(MAX_LENGTH_LOTS);
 
 /** How many leading levels get a segment each; none where the other segments could then not hold the rest of the depth. */
-function leadingLevels(levels: readonly Level[], maxKnots: number): number {
-  const depth = totalLots(levels);
-  let lots = 0n;
+function leadingLevels(levels: readonly FloatLevel[], maxKnots: number): number {
+  const depth = levels.reduce((sum, { lots }) => sum + lots, 0);
+  let ownLots = 0;
   const reached = levels
     .slice(0, mostLeading(maxKnots))
-    .findIndex((level) => (lots += level.lots) * LEADING_PART >= depth);
-  const leading = Math.min(reached < 0 ? 1 : reached + 1, maxKnots - 1);
-  const own = levels.slice(0, leading);
-  const fit =
-    own.every((level) => level.lots <= MAX_LENGTH_LOTS) &&
-    depth - totalLots(own) <= BigInt(maxKnots - leading) * MAX_LENGTH_LOTS;
-  return fit ? leading : 0;
+    .findIndex(({ lots }) => (ownLots += lots) * LEADING_PART >= depth);
+  const own = levels.slice(0, Math.min(reached < 0 ? 1 : reached + 1, maxKnots - 1));
+  const rest = own.reduce((left, { lots }) => left - lots, depth);
+  const fit = own.every(({ lots }) => lots <= MAX_LOTS) && rest <= (maxKnots - own.length) * MAX_LOTS;
+  return fit ? own.length : 0;
 }
 
 /**
  * Where the segments of a side end before rounding, in lots from its first one. The depth must be at most maxKnots x MAX_LENGTH_LOTS.
+ * `limits` are those of `followableLevels`.
  */
-export function placeKnots(side: Side, levels: readonly Level[], maxKnots: number): number[] {
-  return chooseKnots(floatLevels(side, levels), maxKnots, toSafeInt(MAX_LENGTH_LOTS), leadingLevels(levels, maxKnots));
+export function placeKnots(levels: readonly FloatLevel[], maxKnots: number, limits?: KnotLimits): number[] {
+  return chooseKnots(levels, maxKnots, MAX_LOTS, limits ?? { ownLevels: leadingLevels(levels, maxKnots) });
+}
+
+/** Room for rounding below the most error that a side may have. */
+const ERROR_MARGIN = 0.9;
+
+/**
+ * The most of a side, from its best price on, that so many segments can follow within this error at every size, and the limits under
+ * which they do. A segment always reaches as far as prices get worse by the error, whatever the sizes of the levels are.
+ */
+export function followableLevels(
+  side: Side,
+  levels: readonly Level[],
+  maxKnots: number,
+  maxError: number,
+): { levels: Level[]; limits: KnotLimits } {
+  const floats = floatLevels(side, levels);
+  const limits = { ownLevels: leadingLevels(floats, maxKnots), maxError: maxError * ERROR_MARGIN };
+  // One knot less, since rounding may need one.
+  const knots = Math.max(1, maxKnots - 1);
+  let left = BigInt(reachableLots(floats, knots, MAX_LOTS, limits));
+  const followable: Level[] = [];
+  for (const { priceTicks, lots } of levels) {
+    if (left === 0n) break;
+    followable.push({ priceTicks, lots: minBig(lots, left) });
+    left -= minBig(lots, left);
+  }
+  return { levels: followable, limits };
 }
 
 /** A part of the depth that may be lost to rounding: 0.05 bps. */
@@ -64,21 +91,23 @@ const MANY_LEVELS = 100;
  * Lengths of the segments, at most `maxKnots`. Where rounding would lose more than a negligible part of the depth, as it may before a
  * wall, what it lost gets a segment of its own, if there is one to spare or levels enough to do with one less.
  */
-export function chooseLengths(side: Side, levels: readonly Level[], maxKnots: number): Length[] {
+export function chooseLengths(side: Side, levels: readonly Level[], maxKnots: number, limits?: KnotLimits): Length[] {
   const depth = totalLots(levels);
-  const ends = placeKnots(side, levels, maxKnots);
-  let packed = packLengths(levels, ends, maxKnots - ends.length);
-  let lost = depth - sumLots(packed.lengths);
+  const floats = floatLevels(side, levels);
+  const ends = placeKnots(floats, maxKnots, limits);
+  const spare = maxKnots - ends.length;
+  const isLost = ({ lengths }: Packed): boolean => (depth - sumLots(lengths)) * NEGLIGIBLE_LOSS > depth;
+  const harmlessError = harmlessErrorOf(limits);
+  let packed = packLengths(floats, ends, { forLevels: spare, inAll: spare, harmlessError });
   // Knots to spare are better used for what would be lost than for levels behind the first one.
-  if (lost * NEGLIGIBLE_LOSS > depth && packed.lengths.length === maxKnots) {
-    packed = packLengths(levels, ends, 0);
-    lost = depth - sumLots(packed.lengths);
+  if (isLost(packed) && packed.lengths.length === maxKnots) {
+    packed = packLengths(floats, ends, { forLevels: 0, inAll: spare, harmlessError });
   }
-  if (lost * NEGLIGIBLE_LOSS <= depth || maxKnots === 1) return packed.lengths;
-  if (packed.lengths.length < maxKnots) return withLost(packed, lost);
-  if (levels.length < MANY_LEVELS) return packed.lengths;
-  const fewer = packLengths(levels, placeKnots(side, levels, maxKnots - 1), 0);
-  return withLost(fewer, depth - sumLots(fewer.lengths));
+  if (isLost(packed) && packed.lengths.length === maxKnots && maxKnots > 1 && levels.length >= MANY_LEVELS) {
+    const fewer = placeKnots(floats, maxKnots - 1, limits);
+    packed = packLengths(floats, fewer, { forLevels: 0, inAll: 1, harmlessError });
+  }
+  return isLost(packed) && packed.lengths.length < maxKnots ? withLost(packed, depth) : packed.lengths;
 }
 
 /** Lengths, and how many leading ones have lots of a single level each. */
@@ -87,29 +116,62 @@ interface Packed {
   exact: number;
 }
 
+/** What rounding has to do with: knots to spare for leading levels, and in all; and the error that moving a knot may add. */
+interface Rounding {
+  forLevels: number;
+  inAll: number;
+  harmlessError: number;
+}
+
 /** What was lost comes after the exact segments, which it leaves where they are. */
-function withLost({ lengths, exact }: Packed, lost: bigint): Length[] {
-  return lost === 0n ? lengths : [...lengths.slice(0, exact), packLength(lost), ...lengths.slice(exact)];
+function withLost({ lengths, exact }: Packed, depth: bigint): Length[] {
+  return [...lengths.slice(0, exact), packLength(depth - sumLots(lengths)), ...lengths.slice(exact)];
 }
 
 /**
  * Lengths of segments that end at `ends` before rounding. Leading levels with a segment each are written whole, in as many lengths as they take,
- * while `spare` knots last. The next of them, at the latest the last one before a chord, may lose its last lots to the segment after it.
+ * while the spare knots for that last. The next of them, at the latest the last one before a chord, may lose its last lots to the segment after it.
  */
-function packLengths(levels: readonly Level[], ends: readonly number[], spare: number): Packed {
-  const lots = ends.map((end, i) => BigInt(end - (ends[i - 1] ?? 0)));
-  const chord = lots.findIndex((wanted, i) => wanted !== levels[i]?.lots);
-  const parts = lots.slice(0, chord < 0 ? lots.length : chord).map(partsOf);
+function packLengths(floats: readonly FloatLevel[], ends: readonly number[], rounding: Rounding): Packed {
+  const chords = chordsOf(floats, ends);
+  const chord = chords.findIndex(({ lots }, i) => toSafeInt(lots) !== floats[i]?.lots);
+  const parts = chords.slice(0, chord < 0 ? chords.length : chord).map(({ lots }) => partsOf(lots));
   const written = (count: number): Length[] => parts.slice(0, count).flat();
-  const fit = (count: number): boolean => written(count).length - count <= spare;
-  if (chord < 0 && fit(lots.length)) return { lengths: written(lots.length), exact: lots.length };
-  const last = (chord < 0 ? lots.length - 1 : chord) - 1;
+  const extra = (count: number): number => written(count).length - count;
+  if (chord < 0 && extra(chords.length) <= rounding.forLevels) {
+    return { lengths: written(chords.length), exact: chords.length };
+  }
+  const last = (chord < 0 ? chords.length - 1 : chord) - 1;
   let whole = 0;
-  while (whole < last && fit(whole + 1)) whole++;
+  while (whole < last && extra(whole + 1) <= rounding.forLevels) whole++;
   const inLevel = whole <= last;
-  const lengths = [...written(whole), ...packDown(lots.slice(whole), inLevel)];
-  return { lengths, exact: written(whole).length + (inLevel ? 1 : 0) };
+  const left = { ...rounding, inAll: rounding.inAll - extra(whole) };
+  const rest = packDown(chords.slice(whole), inLevel, left);
+  return { lengths: [...written(whole), ...rest], exact: written(whole).length + (inLevel ? 1 : 0) };
 }
+
+/** A segment before rounding: its lots, their mean price, and the cost of all lots before them. */
+interface Chord {
+  lots: bigint;
+  price: number;
+  costBefore: number;
+}
+
+function chordsOf(levels: readonly FloatLevel[], ends: readonly number[]): Chord[] {
+  const costs = costsOf(levels, ends);
+  return ends.map((end, i) => {
+    const [from, costBefore] = [ends[i - 1] ?? 0, costs[i - 1] ?? 0];
+    return { lots: BigInt(end - from), price: ((costs[i] ?? 0) - costBefore) / (end - from), costBefore };
+  });
+}
+
+/** What moving a knot may add to the error there, relative to the cost: 1 bps, and no more than the room below the most error. */
+const harmlessErrorOf = (limits: KnotLimits | undefined): number =>
+  Math.min(1e-4, (limits?.maxError ?? Infinity) * (1 / ERROR_MARGIN - 1));
+
+/** Whether moving the knot between two segments by so many lots adds at most this error, relative to the cost there. */
+const isHarmless = (lots: bigint, before: Chord, after: Chord, error: number): boolean =>
+  toSafeInt(lots) * (after.price - before.price) <= error * Math.abs(after.costBefore);
 
 /** Lengths that have exactly so many lots together. */
 function partsOf(lots: bigint): Length[] {
@@ -119,27 +181,34 @@ function partsOf(lots: bigint): Length[] {
 }
 
 /**
- * Rounds lengths down from the last to the first; what a segment loses is added to the one before it. With `inLevel` the first one must
- * not grow, since it is a level: the second one is rounded up and takes what it needs from the level, where that has enough.
+ * Rounds lengths down from the last to the first. What a segment loses is added to the one before it; where that would bend the curve, as
+ * between a small segment and a wall far away, it gets one of the spare knots, and is lost without one. With `inLevel` the first segment must
+ * not grow, since it is a level: the second one is rounded up and takes what it needs from the level.
  */
-function packDown(lots: readonly bigint[], inLevel: boolean): Length[] {
+function packDown(chords: readonly Chord[], inLevel: boolean, { inAll, harmlessError }: Rounding): Length[] {
   const packed: Length[] = [];
-  let carried = 0n;
-  for (let i = lots.length - 1; i >= 0; i--) {
-    const own = lots[i] ?? 0n;
-    const wanted = own + carried;
-    const down = packLength(inLevel && i === 0 ? minBig(wanted, own) : wanted);
+  let [carried, free] = [0n, inAll];
+  for (let i = chords.length - 1; i > 0; i--) {
+    const [before, chord] = [chords[i - 1] as Chord, chords[i] as Chord];
+    const intoLevel = inLevel && i === 1;
+    const wanted = chord.lots + carried;
+    const down = packLength(wanted);
     const up = { mantissa: down.mantissa + 1n, exponent: down.exponent };
-    const roundUp =
-      inLevel &&
-      i === 1 &&
-      lotsOf(down) < wanted &&
-      up.mantissa <= MAX_MANTISSA &&
-      lotsOf(up) - wanted < (lots[0] ?? 0n);
-    const length = roundUp ? up : down;
-    carried = wanted - lotsOf(length);
-    packed.push(length);
+    carried = wanted - lotsOf(down);
+    const taken = lotsOf(up) - wanted;
+    const fits = up.mantissa <= MAX_MANTISSA && taken < before.lots;
+    if (intoLevel && carried > 0n && fits && isHarmless(taken, before, chord, harmlessError)) {
+      packed.push(up);
+      carried = -taken;
+      continue;
+    }
+    packed.push(down);
+    if (carried === 0n || (!intoLevel && isHarmless(carried, before, chord, harmlessError))) continue;
+    if (free > 0) packed.push(packLength(carried));
+    free -= 1;
+    carried = 0n;
   }
+  if (chords[0] !== undefined) packed.push(packLength(chords[0].lots + carried));
   return packed.reverse();
 }
 

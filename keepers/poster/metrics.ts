@@ -1,4 +1,5 @@
 /** What the poster measures of itself, for status pages and alarms. */
+import type { LeftOut } from './prepare.js';
 
 /** Quantiles in milliseconds of the newest samples; null before the first one. `count` counts all samples ever. */
 export interface Quantiles {
@@ -16,6 +17,8 @@ export interface PosterMetrics {
   transactions: { sent: number; replacements: number; landed: number; reverted: number; failedRounds: number };
   /** Blocks that went by while a publication of ours waited to be mined. */
   missedBlocks: number;
+  /** Depth that the newest curves of the markets left out, as far as any was posted since the start. */
+  leftOut: (LeftOut & { pair: string })[];
 }
 
 const REMEMBERED = 1_024;
@@ -50,6 +53,8 @@ export interface Meter {
   signed(market: number, seq: number, nowMs: number): void;
   /** The newest publication of the market that landed, and when that was seen. */
   landed(market: number, seq: number, seenMs: number): void;
+  /** What the market's newest curve leaves out. Returns whether a side leaves depth out for its error that did not, or no longer. */
+  leftOut(market: number, leftOut: readonly LeftOut[]): boolean;
   read(pairOf: (market: number) => string): PosterMetrics;
 }
 
@@ -62,6 +67,7 @@ interface MarketMeter {
   waiting: { seq: number; orders: number[] }[];
   toSign: ReturnType<typeof createSamples>;
   toLanded: ReturnType<typeof createSamples>;
+  leftOut: readonly LeftOut[];
 }
 
 /** An empty meter. */
@@ -79,6 +85,7 @@ export function createMeter(): Meter {
       waiting: [],
       toSign: createSamples(),
       toLanded: createSamples(),
+      leftOut: [],
     };
     markets.set(market, known);
     return known;
@@ -104,6 +111,14 @@ export function createMeter(): Meter {
       }
       meter.waiting = meter.waiting.filter((one) => one.seq > seq);
     },
+    leftOut(market, leftOut) {
+      const meter = of(market);
+      const sides = (all: readonly LeftOut[]): string =>
+        all.map(({ side, reason, lots }) => (reason === 'error' && lots > 0n ? side : '')).join('');
+      const isNews = sides(meter.leftOut) !== sides(leftOut);
+      meter.leftOut = leftOut;
+      return isNews;
+    },
     read(pairOf) {
       const { sent, skipped, transactions, missedBlocks } = counters;
       return {
@@ -116,6 +131,9 @@ export function createMeter(): Meter {
         skipped: { ...skipped },
         transactions: { ...transactions },
         missedBlocks,
+        leftOut: [...markets].flatMap(([market, { leftOut }]) =>
+          leftOut.map((one) => ({ pair: pairOf(market), ...one })),
+        ),
       };
     },
   };

@@ -346,12 +346,13 @@ export function createPoster(deps: PosterDeps): Poster {
     const signedMs = deps.nowMs();
     meter.counters.transactions.sent += sent.length;
     meter.counters.transactions.replacements += sent.filter(({ replaced }) => replaced).length;
-    for (const { market, publication, leftOutLots } of signed) {
+    for (const { market, publication, leftOut } of signed) {
       meter.counters.sent[publication.kind] += 1;
-      if (publication.kind !== 'touch') meter.signed(market.index, publication.seq, signedMs);
-      if (leftOutLots > 0n) {
-        logger.debug({ pair: market.pair, lots: leftOutLots.toString() }, 'left out depth too far away to be encoded');
-      }
+      if (publication.kind === 'touch') continue;
+      meter.signed(market.index, publication.seq, signedMs);
+      if (!meter.leftOut(market.index, leftOut)) continue;
+      const lots = leftOut.map((one) => `${one.side} ${one.reason} ${one.lots}`);
+      logger.info({ pair: market.pair, lots }, 'depth that the curve leaves out changed');
     }
     for (const one of sent) logger.debug({ ...one }, 'sent a post');
   }

@@ -1,10 +1,10 @@
-import { buildCurve, chooseCurveKnots } from '../../core/curve/build.js';
+import { buildCurve, chooseCurveKnots, type BuiltCurve } from '../../core/curve/build.js';
 import { COMPRESSION, type KnotPolicy } from '../../core/curve/compress.js';
 import type { BlockRef, FullPost, PostRecord } from '../../core/curve/post.js';
 import { cutDeadlineSec } from '../../core/cut.js';
 import { trimToInventory } from '../../core/exposure.js';
 import { candidateOf, snapshotHash, uncrossSnapshot } from '../../core/snapshot.js';
-import type { Address, Market, MarketSnapshot, Trim } from '../../core/types.js';
+import type { Address, Market, MarketSnapshot, Side, Trim } from '../../core/types.js';
 import type { Follower } from '../../ledger/follower.js';
 import type { Publication } from '../../ledger/types.js';
 import { cheaperPost } from './gas.js';
@@ -18,8 +18,16 @@ export interface Due {
   publication: Omit<Publication, 'txKey'>;
   snapshot: MarketSnapshot;
   record: PostRecord;
-  /** Lots of the book that the curve leaves out because they are too far away. */
-  leftOutLots: bigint;
+  /** Depth of the book that the curve does not offer. */
+  leftOut: LeftOut[];
+}
+
+/** Depth that a curve does not offer, in lots. It stays in the book and is offered once what is in front of it is gone. */
+export interface LeftOut {
+  side: Side;
+  /** `error`: the curve could not follow it closely enough. `reach`: too far away or too deep for packed words, or lost to rounding. */
+  reason: 'error' | 'reach';
+  lots: bigint;
 }
 
 export interface PrepareOptions {
@@ -122,9 +130,17 @@ interface Curve {
   record: PostRecord;
   words: Pick<
     Publication,
-    'askWords' | 'bidWords' | 'wordsHash' | 'askKnots' | 'bidKnots' | 'compression' | 'exactAskKnots' | 'exactBidKnots'
+    | 'askWords'
+    | 'bidWords'
+    | 'wordsHash'
+    | 'askKnots'
+    | 'bidKnots'
+    | 'compression'
+    | 'maxErrorMilliBps'
+    | 'exactAskKnots'
+    | 'exactBidKnots'
   >;
-  leftOutLots: bigint;
+  leftOut: LeftOut[];
 }
 
 function dueOf(
@@ -139,7 +155,7 @@ function dueOf(
   const seq = Math.max(last?.seq ?? 0, landedSeq) + 1;
   const head = { marketId: market.id, seq, deadlineSec };
   const block: BlockRef = { number: view.head.toBlock, hash: view.head.blockHash };
-  const { record, words, leftOutLots } =
+  const { record, words, leftOut } =
     step.kind === 'touch' && last !== null
       ? touchOf(head, last.publication)
       : postOf(market, snapshot, head, { options, block, before: step.kind === 'post' && step.amend ? last : null });
@@ -147,7 +163,7 @@ function dueOf(
     market,
     snapshot,
     record,
-    leftOutLots,
+    leftOut,
     publication: {
       market: market.index,
       seq,
@@ -173,9 +189,14 @@ type RecordHead = Pick<FullPost, 'marketId' | 'seq' | 'deadlineSec'>;
 
 /** A touch keeps the words of the live curve, however new ones would be compressed now. */
 function touchOf(head: RecordHead, live: Publication): Curve {
-  const { askWords, bidWords, wordsHash, askKnots, bidKnots, compression, exactAskKnots, exactBidKnots } = live;
-  const words = { askWords, bidWords, wordsHash, askKnots, bidKnots, compression, exactAskKnots, exactBidKnots };
-  return { record: { kind: 'touch', ...head, baseSeq: live.seq }, words, leftOutLots: 0n };
+  const { askWords, bidWords, wordsHash, askKnots, bidKnots, maxErrorMilliBps, compression } = live;
+  const { exactAskKnots, exactBidKnots } = live;
+  const made = { askKnots, bidKnots, maxErrorMilliBps, compression, exactAskKnots, exactBidKnots };
+  return {
+    record: { kind: 'touch', ...head, baseSeq: live.seq },
+    words: { askWords, bidWords, wordsHash, ...made },
+    leftOut: [],
+  };
 }
 
 function postOf(
@@ -199,6 +220,19 @@ function postOf(
   return {
     record: before === null ? full : cheaperPost(block, full, before.publication),
     words: { askWords, bidWords, wordsHash, ...knots, compression: COMPRESSION, exactAskKnots, exactBidKnots },
-    leftOutLots: curve.askLeftOutLots + curve.bidLeftOutLots,
+    leftOut: leftOutOf(curve),
   };
+}
+
+type LeftOutLots = Pick<BuiltCurve, 'askLeftOutLots' | 'askUnfollowedLots' | 'bidLeftOutLots' | 'bidUnfollowedLots'>;
+
+function leftOutOf(curve: LeftOutLots): LeftOut[] {
+  const of = (side: Side, allLots: bigint, unfollowedLots: bigint): LeftOut[] => [
+    { side, reason: 'error', lots: unfollowedLots },
+    { side, reason: 'reach', lots: allLots - unfollowedLots },
+  ];
+  return [
+    ...of('ask', curve.askLeftOutLots, curve.askUnfollowedLots),
+    ...of('bid', curve.bidLeftOutLots, curve.bidUnfollowedLots),
+  ];
 }

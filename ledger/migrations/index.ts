@@ -15,6 +15,7 @@ import { carry } from './0015-carry.js';
 import { swapWallets } from './0016-swap-wallets.js';
 import { acts } from './0017-acts.js';
 import { pairGains } from './0018-pair-gains.js';
+import { curveError } from './0019-curve-error.js';
 
 /** One step of the schema. A step that was released never changes; later steps alter what it made. */
 export interface Migration {
@@ -42,4 +43,5 @@ export const migrations: readonly Migration[] = [
   swapWallets,
   acts,
   pairGains,
+  curveError,
 ];

@@ -28,6 +28,8 @@ export interface PosterFacts {
   /** Transactions, by what became of them. */
   transactions: Readonly<Record<string, number>>;
   missedBlocks: number;
+  /** Depth that the newest curves leave out, and why. */
+  leftOut: readonly { pair: string; side: string; reason: string; lots: bigint }[];
   fees: { spentLastHourWei: bigint; budgetWei: bigint | null; lastGasUsed: number | null };
   /** Why nothing is posted; null while something may be. */
   blockedBy: string | null;
@@ -255,6 +257,11 @@ function posterGauges(registry: Registry, { poster }: MetricSources): void {
   );
   gauge(registry, ['post_missed_blocks', 'blocks that went by while a post waited to be mined'], () =>
     one(poster()?.missedBlocks),
+  );
+  gauge(
+    registry,
+    ['post_left_out_lots', 'lots that the newest curve of a pair does not offer', 'pair', 'side', 'reason'],
+    () => (poster()?.leftOut ?? []).map(({ lots, ...labels }) => [labels, saturated(lots)]),
   );
   gauge(registry, ['post_gas_used', 'gas of the newest post whose receipt was read'], () =>
     one(poster()?.fees.lastGasUsed),

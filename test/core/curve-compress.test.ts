@@ -166,7 +166,12 @@ describe('core/curve/compress', () => {
   });
 
   it('has no word for an empty side', () => {
-    expect(compressSide(WETH_USDC, 'ask', [], 15)).to.deep.equal({ words: [], segments: [], leftOutLots: 0n });
+    expect(compressSide(WETH_USDC, 'ask', [], 15)).to.deep.equal({
+      words: [],
+      segments: [],
+      leftOutLots: 0n,
+      unfollowedLots: 0n,
+    });
   });
 
   it('takes as many words as its knots need', () => {

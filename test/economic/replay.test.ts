@@ -35,7 +35,7 @@ function settingOn(market: Market): Setting {
       [market.quote.address, 2n * half.usdc],
     ]),
     sizeLots: [4_000n],
-    knots: { maxKnots: 15, enoughMilliBps: 0, wordGainMilliBps: 0 },
+    knots: { maxKnots: 15, enoughMilliBps: 0, wordGainMilliBps: 0, maxErrorMilliBps: 0 },
     feeMarket: null,
     minOrderUnits: createMinOrderUnits({}),
   };

@@ -66,7 +66,8 @@ const CENT = token('CENT', '4', 2);
 const CBBTC = token('cbBTC', '5', 8);
 const MEME = token('MEME', '6', 18);
 
-const POLICY: KnotPolicy = { maxKnots: 31, enoughMilliBps: 0, wordGainMilliBps: 0 };
+/** Any error: the bounds hold without the setting that leaves out what a curve can't follow. */
+const POLICY: KnotPolicy = { maxKnots: 31, enoughMilliBps: 0, wordGainMilliBps: 0, maxErrorMilliBps: 0 };
 
 function settingOf(
   name: string,

@@ -260,7 +260,7 @@ export function createWorld(
     ledger.prepared({ publication: { ...publication, txKey }, snapshot });
     if (publication.trims.length > 0) count('trimmed');
     if (publication.excluded.length > 0) count('maker left out');
-    if (due.leftOutLots > 0n) count('depth left out');
+    if (due.leftOut.some(({ lots }) => lots > 0n)) count('depth left out');
     return record;
   }
 

@@ -1,5 +1,7 @@
 import { expect } from 'chai';
 import { pino } from 'pino';
+import { depthUnits } from '../../core/curve/walk.js';
+import { decodeSide } from '../../core/curve/words.js';
 import type { Address } from '../../core/types.js';
 import { appendOperatorRow } from '../../ledger/operator-log.js';
 import { readHalt } from '../../ledger/halts.js';
@@ -284,7 +286,7 @@ forEachDatabase((name, open) =>
       expect(await asks()).to.equal(2);
       const words = (await live()).askWords;
       await stack.stop();
-      const knots = { maxKnots: 31, enoughMilliBps: 0, wordGainMilliBps: 0 } as const;
+      const knots = { maxKnots: 31, enoughMilliBps: 0, wordGainMilliBps: 0, maxErrorMilliBps: 0 } as const;
       stack = await startKeepers(stack.db, chain, { nowMs, poster: { knots } });
       await land(56);
       expect(await round()).to.deep.equal([`${stack.markets[0]!.pair} 2 touch`]);
@@ -294,11 +296,48 @@ forEachDatabase((name, open) =>
       expect(await asks()).to.equal(4);
     });
 
+    it('leaves out depth that the curve can not follow, says so, and records by which limit', async () => {
+      const near = Array.from({ length: 5 }, (_, i) => ({ ...ask(300_000n + BigInt(i)), sizeLots: 1_000n }));
+      // Each size 1.24 times the one before: 15 segments are far too few.
+      const scattered = Array.from({ length: 40 }, (_, i) => ({
+        ...ask(302_000n + BigInt(i) * 3_000n),
+        sizeLots: (40n * 1_240n ** BigInt(i)) / 1_000n ** BigInt(i),
+      }));
+      const leftOutLots = () => stack.poster.status().leftOut.filter(({ side }) => side === 'ask');
+      await stack.stop();
+      const knots = { maxKnots: 15, enoughMilliBps: 0, wordGainMilliBps: 0, maxErrorMilliBps: 5_000 } as const;
+      stack = await startKeepers(stack.db, chain, { nowMs, poster: { knots } });
+      await stack.watcher.scan();
+      await stack.order(maker1, near);
+      await round();
+      expect(leftOutLots().map(({ reason, lots }) => [reason, lots])).to.deep.equal([
+        ['error', 0n],
+        ['reach', 0n],
+      ]);
+      await stack.order(maker2, scattered);
+      await round();
+      const pair = stack.markets[0]!.pair;
+      const unfollowed = leftOutLots()[0]!.lots;
+      expect(leftOutLots()[0]).to.deep.equal({ pair, side: 'ask', reason: 'error', lots: unfollowed });
+      const all = scattered.reduce((lots, { sizeLots }) => lots + sizeLots, 5_000n);
+      expect(unfollowed > all / 10n && unfollowed < all - 5_000n, `${unfollowed} of ${all} lots`).to.equal(true);
+      expect((await publicationsOf(stack)).at(-1)!.maxErrorMilliBps).to.equal(5_000);
+      const depth = decodeSide(stack.markets[0]!, 'ask', (await live()).askWords);
+      expect(depthUnits(depth) / stack.markets[0]!.lotUnits + unfollowed <= all).to.equal(true);
+      // The records hold whatever the limit is set to later.
+      await stack.stop();
+      stack = await startKeepers(stack.db, chain, { nowMs, poster: { knots: { ...knots, maxErrorMilliBps: 0 } } });
+      await stack.watcher.scan();
+      await stack.order(maker1, [ask(299_999n)]);
+      await round();
+      expect(leftOutLots()[0]!.lots).to.equal(0n);
+    });
+
     it('sends only the words that changed when that is cheaper, and the chain then has them all', async () => {
       // Hardly a byte of these words is zero.
       const steps = (i: number): bigint => BigInt(7 * i * i + 83 * i);
       const ladder = Array.from({ length: 31 }, (_, i) => ({ ...ask(300_000n + steps(i)), sizeLots: 2_731n }));
-      const knots = { maxKnots: 31, enoughMilliBps: 0, wordGainMilliBps: 0 } as const;
+      const knots = { maxKnots: 31, enoughMilliBps: 0, wordGainMilliBps: 0, maxErrorMilliBps: 0 } as const;
       await stack.stop();
       stack = await startKeepers(stack.db, chain, { nowMs, poster: { knots } });
       await stack.watcher.scan();

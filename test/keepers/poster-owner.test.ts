@@ -138,7 +138,7 @@ forEachDatabase((name, open) => {
 
     it('posts more markets than one transaction holds by several, which land in one block', async () => {
       await stack.stop();
-      const knots = { maxKnots: 31, enoughMilliBps: 0, wordGainMilliBps: 0 } as const;
+      const knots = { maxKnots: 31, enoughMilliBps: 0, wordGainMilliBps: 0, maxErrorMilliBps: 0 } as const;
       stack = await start({ poster: { maxTxGas: 600_000n, knots } });
       await requote(40);
       const round = await stack.poster.round();

@@ -176,7 +176,7 @@ const SAID_ONCE: Readonly<Record<string, readonly string[]>> = {
   // Of a market that has seen one curve only.
   publications: [
     ...['base_seq', 'kind', 'cut_generation', 'cut_time_ms', 'block_number', 'block_hash', 'ask_knots', 'bid_knots'],
-    ...['compression', 'prepared_ms', 'tx_key'],
+    ...['max_error_milli_bps', 'compression', 'prepared_ms', 'tx_key'],
   ],
 };
 /** Tables of the ledger, the settlement and the publication log, but for what only a reorganisation or a halt writes. */

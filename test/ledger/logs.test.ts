@@ -284,6 +284,7 @@ function publicationOf(seq: number, change: Partial<Publication> = {}): Publicat
     askKnots: 15,
     bidKnots: 7,
     compression: 1,
+    maxErrorMilliBps: 5_000,
     exactAskKnots: 15,
     exactBidKnots: 2,
     cut: { orderSeq: 10 + seq, generation: seq, timeMs: 1_800_000_000_000 + seq },

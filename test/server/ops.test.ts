@@ -139,6 +139,7 @@ describe('Metrics and probes', () => {
       missedBlocks: 1,
       crossing: [{ pair: 'WETH-USDC', orders: 2 }],
       stopped: ['WETH-USDC'],
+      leftOut: [{ pair: 'A-B', side: 'ask', reason: 'error', lots: 12n }],
       blockedBy: null as string | null,
       fees: { spentLastHourWei: 1_500n * 10n ** 9n, budgetWei: 10n ** 18n, lastGasUsed: 62_000 },
     };
@@ -152,6 +153,7 @@ describe('Metrics and probes', () => {
     expect(values.get('curvebook_post_missed_blocks')).to.equal('1');
     expect(values.get('curvebook_post_crossing_orders{pair="WETH-USDC"}')).to.equal('2');
     expect(values.get('curvebook_post_stopped{pair="WETH-USDC"}')).to.equal('1');
+    expect(values.get('curvebook_post_left_out_lots{pair="A-B",side="ask",reason="error"}')).to.equal('12');
     expect(values.get('curvebook_post_blocked{reason=""}')).to.equal('0');
     poster.blockedBy = 'budget_spent';
     expect(values.get('curvebook_post_fees_hour_gwei')).to.equal('1500');

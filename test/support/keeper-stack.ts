@@ -236,7 +236,7 @@ export async function startKeepers(db: Db, chain: KeeperChain, options: KeeperOp
     curveTtlSec: 60,
     small: { quoteUnits: () => 0n, intervalMs: 0 },
     touchBeforeSec: 6,
-    knots: { maxKnots: 15, enoughMilliBps: 0, wordGainMilliBps: 0 },
+    knots: { maxKnots: 15, enoughMilliBps: 0, wordGainMilliBps: 0, maxErrorMilliBps: 0 },
     cutBeforeBlockMs: 500,
     operatorFloors: null,
     budgetWei: null,
