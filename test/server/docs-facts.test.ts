@@ -151,11 +151,7 @@ describe('the guides', () => {
     says(wire, `at\nmost ${days(orders.AGENT_MAX_MS)} days ahead, ${days(orders.AGENT_DEFAULT_MS)} by default`);
     expect([days(orders.NONCE_PAST_MS), days(orders.NONCE_FUTURE_MS)]).to.deep.equal([2, 1]);
     says(wire, 'within two days back and one day ahead', `The ${REMEMBERED_NONCES}\nhighest are remembered`);
-    says(
-      makers,
-      `the ${orders.MAX_NONCES} highest per signer are kept`,
-      `the newest fills, newest last: ${FILLS_LIMIT}`,
-    );
+    says(makers, `the ${orders.MAX_NONCES} highest per signer are kept`, `the newest ${FILLS_LIMIT} fills`);
     says(makers, `the newest ${CUSTODY_EVENTS_LIMIT} custody events`);
   });
 
