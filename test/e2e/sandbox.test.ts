@@ -1,4 +1,5 @@
 /** `npm start` as a newcomer runs it: every market trades, nothing of a running sandbox is lost, and what goes wrong is said in a line. */
+import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
@@ -10,6 +11,14 @@ import { until } from '../support/stack.js';
 const BANNER = 'In another terminal:';
 /** `npm run test:deep` starts every number of markets; the most stand for them otherwise, and the documentation's test starts one. */
 const COUNTS = process.env.RUNS === undefined ? [SANDBOX_MARKETS.length] : SANDBOX_MARKETS.map((_, i) => i + 1);
+
+/** A chain outlives a console that was killed, and nothing in its command line names the folder. */
+function endChain(rpcUrl: string): void {
+  const processes = execFileSync('ps', ['-A', '-o', 'pid=', '-o', 'args='], { encoding: 'utf8', maxBuffer: 1e8 });
+  const words = ['deploy/chain.ts', `--port ${new URL(rpcUrl).port} `];
+  const found = processes.split('\n').filter((line) => words.every((word) => line.includes(word)));
+  for (const line of found) process.kill(parseInt(line, 10), 'SIGKILL');
+}
 
 for (const count of COUNTS) {
   describe(`npm start -- --markets ${count}`, function () {
@@ -72,6 +81,7 @@ for (const count of COUNTS) {
       const refused = await reader.run(`${start} --markets 1`).catch(String);
       expect(refused).to.include(`a server of an earlier sandbox (server ${manifest.serverUrl}`);
       expect(await server.stop()).to.equal(0);
+      endChain(manifest.rpcUrl);
       const again = reader.start(`${start} --no-demo`);
       await again.line((line) => line === BANNER);
       expect(await again.stop()).to.equal(0);
