@@ -3,7 +3,7 @@ import type { Result } from './main.js';
 
 /** Overpay by knots, times, gas, goals. */
 export function report(result: Result, knots: readonly number[]): string {
-  return [errors(result, knots), times(result), posts(result), goals(result)].join('\n');
+  return [errors(result, knots), lateFills(result), times(result), posts(result), goals(result)].join('\n');
 }
 
 function errors(result: Result, knots: readonly number[]): string {
@@ -32,6 +32,18 @@ function errors(result: Result, knots: readonly number[]): string {
     head,
     body,
   );
+}
+
+function lateFills({ lateFills: rows }: Result): string {
+  const body = rows.map(({ book, side, ...row }) => [
+    `${book} ${side}, ${row.lateFills}`,
+    `${row.withheldMeanPercent.toFixed(2)} / ${row.withheldWorstPercent.toFixed(2)}`,
+    `${row.raised.meanBps.toFixed(2)} / ${row.raised.worstBps.toFixed(2)}`,
+    `${row.unraised.meanBps.toFixed(2)} / ${row.unraised.worstBps.toFixed(2)}`,
+    row.unraised.lowestBps.toFixed(2),
+  ]);
+  const head = ['', 'withheld, %', 'overpay, bps', 'if not raised', 'lowest if not raised'];
+  return table('After late fills at K=15, mean / worst; below zero the operator would pay', head, body);
 }
 
 function times({ times: rows }: Result): string {
