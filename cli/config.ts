@@ -76,7 +76,7 @@ export const settingsSchema = z.object({
     .default('true')
     .transform((value) => value === 'true')
     .describe(
-      "post nothing for pairs with a token of which the operator's row is below its floor, or, where none is set, owes more than 0.01 tokens and 1000000 smallest units",
+      "take the curves off pairs with a token of which the operator's row is below its floor, or below zero where none is set, by more than 0.01 tokens and 1000000 smallest units (never more than 100 tokens)",
     ),
   POSTER_PRIVATE_KEY: privateKey.optional().describe("signs posts; default: the manifest's poster account"),
   SETTLER_PRIVATE_KEY: privateKey.optional().describe("signs settlements; default: the manifest's settler account"),

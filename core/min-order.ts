@@ -17,8 +17,8 @@ export const DEFAULT_MIN_ORDER_VALUES: MinOrderValues = {
   WETH: '0.004',
   cbBTC: '0.0001',
 };
-/** And of any other quote token: as if it were a dollar. */
-export const OTHER_MIN_ORDER_VALUE = '10';
+/** And of any other quote token: none, since nobody here knows what one is worth. */
+export const OTHER_MIN_ORDER_VALUE = '0';
 
 /** Least value of an order of a market, in quote units. */
 export type MinOrderUnits = (market: Pick<Market, 'pair' | 'quote'>) => bigint;

@@ -1,4 +1,4 @@
-import { ceilDiv, maxBig, parseDecimal } from './amounts.js';
+import { ceilDiv, maxBig, minBig, parseDecimal } from './amounts.js';
 import { ownValue } from './token-names.js';
 import type { Address, Market, Token } from './types.js';
 
@@ -14,7 +14,7 @@ export interface OperatorStanding {
   balanceUnits: bigint;
   floorUnits: bigint;
   isBelow: boolean;
-  /** Nothing is to be posted for markets that trade the token. */
+  /** It is so far below that nothing is to be quoted in markets that trade the token. */
   stopsPosting: boolean;
 }
 
@@ -25,10 +25,14 @@ export interface OperatorStanding {
 const DUST_UNITS = 1_000n;
 
 /**
- * What the row may owe of a token without a floor before posting stops: a hundredth of a token, and at least a million units, since dust
- * that costs a unit or so per sale must not be a way to stop a market.
+ * How far the row may be below its floor, or below zero where it has none, before posting stops: a hundredth of a token, and at least a
+ * million units, but never more than a hundred tokens. Makers who share a price level take a unit or so per sale from the row, so a stop at
+ * the floor itself would let one sale stop every market of the token.
  */
-const stopUnits = ({ decimals }: Token): bigint => maxBig(10n ** BigInt(decimals) / 100n, 1_000_000n);
+function stopMarginUnits({ decimals }: Token): bigint {
+  const oneToken = 10n ** BigInt(decimals);
+  return minBig(maxBig(oneToken / 100n, 1_000_000n), 100n * oneToken);
+}
 
 const SIGNED_DECIMAL = /^(-?)(.+)$/;
 
@@ -56,7 +60,7 @@ export function operatorStandings(
     const text = ownValue(floors, token.address) ?? ownValue(floors, token.symbol);
     const floor = text === undefined ? -DUST_UNITS : floorUnits(text, token.decimals);
     const isBelow = balance < floor;
-    const stopsPosting = text === undefined ? balance < -stopUnits(token) : isBelow;
+    const stopsPosting = balance < (text === undefined ? 0n : floor) - stopMarginUnits(token);
     return { token, balanceUnits: balance, floorUnits: floor, isBelow, stopsPosting };
   });
 }

@@ -22,7 +22,7 @@ import { gasLimitOf, splitByGas } from './gas.js';
 import { createMeter, type PosterMetrics } from './metrics.js';
 import { createOwnerWatch, type OwnerState } from './owner-state.js';
 import { BELOW_FLOOR, prepareDue, type Due, type Prepared } from './prepare.js';
-import { revertReason, wouldRevert } from './reverts.js';
+import { OUT_OF_DATE, revertReason, wouldRevert } from './reverts.js';
 import type { SmallChanges } from './small.js';
 import { readPosterView, type PosterView, type ViewDeps } from './view.js';
 
@@ -193,10 +193,13 @@ export function createPoster(deps: PosterDeps): Poster {
   }
 
   async function noteRevert({ hash, txKey, blockNumber, gasUsed }: PostCost): Promise<void> {
-    revertsInARow += 1;
-    isCareful = true;
-    revertedMs = deps.nowMs();
     lastRevert = await revertReason(deps.rpc, hash, blockNumber);
+    // Whatever it was, the next ones are tried before they are sent. One that came too late says nothing about those.
+    isCareful = true;
+    if (!OUT_OF_DATE.includes(lastRevert)) {
+      revertsInARow += 1;
+      revertedMs = deps.nowMs();
+    }
     logger.warn({ hash, txKey, reason: lastRevert, gasUsed, inARow: revertsInARow }, 'a post was mined and reverted');
   }
 

@@ -59,31 +59,37 @@ export const BELOW_FLOOR = 'operator_below_floor';
 export function prepareDue(view: PosterView, follower: Follower, options: PrepareOptions): Prepared {
   const shortIn = ({ base, quote }: Market): boolean =>
     view.shortTokens.has(base.address) || view.shortTokens.has(quote.address);
-  // Nothing is published for a delisted market, or where the operator's row has too little: the curve expires, and counts as long as it
-  // may be executed.
+  // Where the operator's row has too little, everybody is left out: an empty curve takes the live one's place, so that no quote stands that
+  // its maker can't cancel.
+  const excludedIn = (market: Market): ReadonlySet<Address> =>
+    shortIn(market) ? new Set(follower.book.makersIn(market.index)) : view.excluded;
+  // Nothing is published for a delisted market: its curve expires, and counts as long as it may be executed.
   const candidates = view.markets.map(({ market }) =>
-    view.operator.delisted.has(market.index) || shortIn(market)
+    view.operator.delisted.has(market.index)
       ? null
-      : candidateOf(follower.book, market, follower.progress(market.index), view.excluded),
+      : candidateOf(follower.book, market, follower.progress(market.index), excludedIn(market)),
   );
   const limited = trimToInventory(
     view.markets.map(({ market, older }, i) => ({ market, older, candidate: candidates[i] ?? null })),
     view.availableUnits,
   );
+  const trimmed = new Set(
+    limited.flatMap(({ trims }) => trims.flatMap(({ oid }) => follower.book.order(oid)?.maker ?? [])),
+  );
   const prepared: Prepared = { due: [], skipped: [], crossing: [] };
   for (const [i, marketView] of view.markets.entries()) {
+    const { market } = marketView;
     const { snapshot: limitedTo, trims } = limited[i] ?? { snapshot: null, trims: [] };
-    if (limitedTo === null) {
-      const { market } = marketView;
-      if (!view.operator.delisted.has(market.index)) prepared.skipped.push({ market, reason: BELOW_FLOOR });
-      continue;
-    }
+    if (limitedTo === null) continue;
     const { snapshot, crossing } = uncrossSnapshot(limitedTo);
-    prepared.crossing.push({ market: marketView.market, orders: crossing.asks + crossing.bids });
-    const excluded = excludedHere(follower, marketView.market, view.excluded);
-    const one = prepareMarket({ view, marketView, snapshot, trims, excluded }, options);
-    if (typeof one === 'string') prepared.skipped.push({ market: marketView.market, reason: one });
-    else prepared.due.push(one);
+    prepared.crossing.push({ market, orders: crossing.asks + crossing.bids });
+    const excluded = excludedHere(follower, market, excludedIn(market));
+    const isShort = shortIn(market);
+    const waiting = isShort ? null : { trimmed };
+    const one = prepareMarket({ view, marketView, snapshot, trims, excluded, waiting }, options);
+    if (isShort) prepared.skipped.push({ market, reason: BELOW_FLOOR });
+    if (typeof one !== 'string') prepared.due.push(one);
+    else if (!isShort) prepared.skipped.push({ market, reason: one });
   }
   return prepared;
 }
@@ -101,6 +107,8 @@ interface Candidate {
   snapshot: MarketSnapshot;
   trims: Trim[];
   excluded: Address[];
+  /** Small changes may wait, but for orders that these makers took away; null: nothing waits. */
+  waiting: { trimmed: ReadonlySet<Address> } | null;
 }
 
 function prepareMarket(candidate: Candidate, options: PrepareOptions): Due | string {
@@ -110,7 +118,8 @@ function prepareMarket(candidate: Candidate, options: PrepareOptions): Due | str
   const ttlSec = Math.min(options.curveTtlSec, options.maxTtlSec.get(market.index) ?? market.maxTtlSec);
   const deadlineOf = (offered: MarketSnapshot): number => cutDeadlineSec(offered, headSec, ttlSec, view.armed);
   const deadlineSec = deadlineOf(snapshot);
-  const waits = mayWait(view, marketView, snapshot, options.small);
+  const waits =
+    candidate.waiting !== null && mayWait(view, marketView, snapshot, options.small, candidate.waiting.trimmed);
   const kept = last !== null && last.snapshot !== null && waits ? { ...last, snapshot: last.snapshot } : null;
   const step = planStep(last, snapshot, {
     head: { timestampSec: headSec, blockNumber: view.head.toBlock },

@@ -12,6 +12,8 @@ const BOOK = CurveBook__factory.createInterface();
 const CONCURRENCY = 16;
 /** What can't be told: the node does not say, or the call would not revert again. */
 const UNKNOWN = 'unknown';
+/** Errors of a post that landed too late, or on a chain that has lost its block: another one, made later, may well land. */
+export const OUT_OF_DATE: readonly string[] = ['StaleSeq', 'CurveExpired', 'DeadlineOutOfRange', 'OrphanedBlock'];
 
 /** Name of the contract's error that a call of this data ends with at a block; null when it does not revert. */
 async function errorOf(

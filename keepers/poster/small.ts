@@ -40,13 +40,15 @@ export function orderChanges(live: MarketSnapshot, next: MarketSnapshot): OrderC
 /**
  * True when the newest curve may stay a while although the book is another one: no fill is to be reflected, what came and what went is worth
  * little, the curve was cut lately, and no order of it belongs to a maker who was suspended, or whose scheduled cancel came due since or
- * does before the curve dies.
+ * does before the curve dies, or to one of `trimmed`: while this curve quotes what such a maker took away, the cut leaves out orders that it
+ * has elsewhere, and those keep other makers' prices away without being for sale.
  */
 export function mayWait(
   view: PosterView,
   { market, last }: MarketView,
   next: MarketSnapshot,
   small: SmallChanges,
+  trimmed: ReadonlySet<Address>,
 ): boolean {
   if (last === null || last.snapshot === null) return false;
   const live = last.snapshot;
@@ -66,6 +68,7 @@ export function mayWait(
     const armedMs = view.armed(maker);
     return (
       view.operator.suspended.has(maker) ||
+      trimmed.has(maker) ||
       (armedMs !== null && armedMs < deadlineSec * 1_000) ||
       view.triggeredSeq(maker) > cut.orderSeq
     );

@@ -33,11 +33,12 @@ describe("the operator's row", () => {
     expect(standing(quote.symbol, { [quote.symbol]: '0' }, -1n).isBelow, 'a floor of zero is one').to.equal(true);
   });
 
-  it('stops posting below a floor, and where none is set only once it owes what no dust comes to', () => {
+  it('stops posting only once it is below its floor, or below zero without one, by more than dust comes to', () => {
     const stops = (symbol: string, floors: OperatorFloors, units: bigint) =>
       standing(symbol, floors, units).stopsPosting;
-    expect([stops(quote.symbol, { [quote.symbol]: '-2' }, -2_000_000n), quote.decimals]).to.deep.equal([false, 6]);
-    expect(stops(quote.symbol, { [quote.symbol]: '-2' }, -2_000_001n)).to.equal(true);
+    expect([stops(quote.symbol, { [quote.symbol]: '-2' }, -3_000_000n), quote.decimals]).to.deep.equal([false, 6]);
+    expect(stops(quote.symbol, { [quote.symbol]: '-2' }, -3_000_001n)).to.equal(true);
+    expect(stops(quote.symbol, { [quote.symbol]: '500' }, 499_999_999n), 'one sale below it').to.equal(false);
     expect([stops(quote.symbol, {}, -1_000_000n), stops(quote.symbol, {}, -1_000_001n)]).to.deep.equal([false, true]);
     const most = -(10n ** BigInt(base.decimals - 2));
     expect([stops(base.symbol, {}, most), stops(base.symbol, {}, most - 1n)]).to.deep.equal([false, true]);

@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import { MaxUint256 } from 'ethers';
 import type { OperatorFloors } from '../../core/operator-row.js';
 import { readOperatorStandings } from '../../ledger/operator-row.js';
+import { readPublication } from '../../ledger/publication-log.js';
 import { fillWithLegs } from '../../ledger/reads.js';
 import { readBalances } from '../../ledger/balances.js';
 import { GAS, type Custody } from '../support/custody.js';
@@ -84,7 +85,8 @@ describe("the operator's row", function () {
 
     it('stops what is posted of its pairs below the floor, until it is topped up', async () => {
       await stack.stop();
-      const operatorFloors = { operator: chain.address('owner'), floors: { USDC: '25' } };
+      const floors = { USDC: '25' };
+      const operatorFloors = { operator: chain.address('owner'), floors };
       ({ chain, stack, custody } = await begin({ poster: { operatorFloors } }));
       await custody.mined();
       await quote();
@@ -98,6 +100,18 @@ describe("the operator's row", function () {
       await topUp('25');
       expect((await stack.poster.round())?.publications).to.deep.equal([{ pair, seq: 1, kind: 'full' }]);
       expect(stack.poster.status().stopped).to.deep.equal([]);
+
+      // A live curve that stood on would keep quotes that nobody can cancel.
+      await custody.mined();
+      floors.USDC = '100';
+      await custody.mined();
+      const [emptied] = (await stack.poster.round())?.publications ?? [];
+      expect([emptied?.pair, stack.poster.status().stopped]).to.deep.equal([pair, [pair]]);
+      await custody.mined();
+      const publication = await readPublication(stack.db.knex, 0, emptied!.seq);
+      expect([publication?.askWords, publication?.bidWords]).to.deep.equal([[], []]);
+      expect((await stack.poster.round())?.publications ?? []).to.deep.equal([]);
+      await custody.expectSound();
     });
 
     it('is paid by the ordinary withdrawal, never more than it has', async () => {

@@ -120,7 +120,14 @@ describe('which changes may wait', () => {
   const CUT = { orderSeq: 5, generation: 1, timeMs: 100_000 };
   const waits = (
     next: MarketSnapshot,
-    on: { timeMs?: number; armedMs?: number; triggeredSeq?: number; isSuspended?: boolean; quoteUnits?: bigint } = {},
+    on: {
+      timeMs?: number;
+      armedMs?: number;
+      triggeredSeq?: number;
+      isSuspended?: boolean;
+      isTrimmed?: boolean;
+      quoteUnits?: bigint;
+    } = {},
   ): boolean => {
     const view = {
       cut: { ...CUT, timeMs: on.timeMs ?? 101_000 },
@@ -129,8 +136,9 @@ describe('which changes may wait', () => {
       triggeredSeq: () => on.triggeredSeq ?? 0,
     } as unknown as PosterView;
     const live = { ...last(), publication: { cut: CUT, deadlineSec: 112 } };
+    const trimmed = new Set(on.isTrimmed === true ? [MAKER] : []);
     const small = { quoteUnits: () => on.quoteUnits ?? 15_010_000n, intervalMs: 6_000 };
-    return mayWait(view, { market: WETH_USDC, last: live } as unknown as MarketView, next, small);
+    return mayWait(view, { market: WETH_USDC, last: live } as unknown as MarketView, next, small, trimmed);
   };
   const ask = (oid: number, priceTicks: bigint, sizeLots: bigint) => ({ oid, maker: MAKER, priceTicks, sizeLots });
   // Lots of 0.0001 at 3,000: an order of five of them is worth 1.5 USDC.
@@ -162,6 +170,7 @@ describe('which changes may wait', () => {
     expect(waits(moved, { triggeredSeq: 5 })).to.equal(true);
     expect(waits(moved, { triggeredSeq: 6 })).to.equal(false);
     expect(waits(moved, { isSuspended: true })).to.equal(false);
+    expect(waits(moved, { isTrimmed: true })).to.equal(false);
     const added = book({ asks: [ask(1, 300_000n, 5n), ask(9, 300_100n, 5n)] });
     expect(waits(added, { armedMs: 105_000, triggeredSeq: 6 })).to.equal(true);
   });
