@@ -50,6 +50,8 @@ export interface Book {
   version(market: number): number;
   /** Makers with an armed scheduled cancel and its time, due ones included until their trigger is applied. */
   armed(): ReadonlyMap<Address, number>;
+  /** Whether cuts leave the maker out at `nowMs`, or did a moment ago, because its armed time is or was near. */
+  wasLeftOut(maker: Address, nowMs: number): boolean;
   /** How many of the maker's scheduled cancels came due on the UTC day that holds `timeMs`. */
   triggers(maker: Address, timeMs: number): number;
   /** Used nonces of a signer, at most the 100 highest, ascending; it changes as rows are applied. */

@@ -170,7 +170,7 @@ async function foldMakers(tx: Knex.Transaction, rows: readonly OrderLogRow[]): P
     for (const row of rows.filter(({ maker }) => within.has(maker))) {
       if (row.signer !== null) lastAction.set(row.maker, row.timeMs);
       for (const effect of row.effects) {
-        if (effect.type === 'schedule') schedules.set(row.maker, effect.timeMs);
+        if (effect.type === 'schedule') schedules.set(row.maker, effect.timeMs, row.timeMs);
         if (effect.type === 'trigger') schedules.trigger(row.maker, effect.timeMs);
       }
     }

@@ -194,7 +194,7 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
       if (effect.type === 'open') open(row, effect, twin);
       else if (effect.type === 'close') close(effect.oid);
       else if (effect.type === 'reduce') reduce(effect.oid, effect.lots);
-      else if (effect.type === 'schedule') schedules.set(row.maker, effect.timeMs);
+      else if (effect.type === 'schedule') schedules.set(row.maker, effect.timeMs, row.timeMs);
       else if (effect.type === 'trigger') schedules.trigger(row.maker, effect.timeMs);
     }
   };
@@ -229,6 +229,7 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
     makersIn: quoting.makers,
     version: quoting.version,
     armed: schedules.armed,
+    wasLeftOut: schedules.wasLeftOut,
     triggers: schedules.triggers,
     nonces: (signer) => nonces.of(signer),
     strays: () => ({ ...strays }),

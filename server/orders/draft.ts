@@ -1,6 +1,5 @@
 import { openedOrder } from '../../core/book.js';
 import { orderPayment } from '../../core/book/maker-orders.js';
-import { isArmedWithin } from '../../core/cut.js';
 import type { Address, CloseReason, Market, OpenOrder, OrderEffect, Side } from '../../core/types.js';
 import type { AdmissionView } from './types.js';
 
@@ -177,11 +176,9 @@ function defendedTicks(held: Held, market: number, side: Side): bigint | null {
   return best;
 }
 
-/** Which orders of the book defend their price; null for all that are large enough. */
-function counts({ closed, view: { book, nowMs } }: Held): ((order: OpenOrder) => boolean) | null {
-  const armed = book.armed();
-  if (closed.size === 0 && armed.size === 0) return null;
-  return ({ oid, maker }) => !closed.has(oid) && !isArmedWithin(armed.get(maker) ?? null, nowMs);
+/** Which orders of the book defend their price, if they are large enough: those that cuts have offered, as far as their makers decide it. */
+function counts({ closed, view: { book, nowMs } }: Held): (order: OpenOrder) => boolean {
+  return ({ oid, maker }) => !closed.has(oid) && !book.wasLeftOut(maker, nowMs);
 }
 
 /** The listed market of an order. Throws RangeError, because an order's market is always listed. */

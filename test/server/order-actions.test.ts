@@ -49,7 +49,7 @@ function createVenue(): Venue {
         isAccount: () => false,
         nowMs: venue.nowMs,
       });
-      const row = { timeMs: 1, maker, signer: maker, nonce: book.lastOrderSeq(), kind: 'x', effects: outcome.effects };
+      const row = { timeMs: venue.nowMs, maker, signer: maker, nonce: book.lastOrderSeq(), kind: 'x', effects: outcome.effects };
       book.apply({ ...row, orderSeq: book.lastOrderSeq() + 1 });
       return outcome;
     },
@@ -192,6 +192,13 @@ describe('order actions: one entry', () => {
     expect(errorOf(venue, { b: false, p: '2500' }, BOB)).to.match(/^post_only/);
     venue.nowMs = 6_001;
     expect(errorOf(venue, { b: false, p: '2500' }, BOB)).to.equal(null);
+    // Moving it between two cuts brings nothing back before the orders were in a cut again.
+    venue.act(ALICE, { type: 'scheduleCancel', time: 600_000 });
+    expect(errorOf(venue, { b: false, p: '2500' }, BOB)).to.equal(null);
+    venue.nowMs = 16_000;
+    expect(errorOf(venue, { b: false, p: '2500' }, BOB)).to.equal(null);
+    venue.nowMs = 16_001;
+    expect(errorOf(venue, { b: false, p: '2500' }, BOB)).to.match(/^post_only/);
   });
 
   it('refuses a client order id that an open order has, until that one is gone', () => {
