@@ -26,8 +26,10 @@ import {
 } from './words.js';
 
 export const MAX_KNOTS = knotsIn(MAX_WORDS);
+/** The quantum of whole ticks: 2^8 subticks. */
+const TICK_SHIFT = 8n;
 /** Raised whenever equal levels may give other words than before, so that a record is compared only with what made it. */
-export const COMPRESSION = 3;
+export const COMPRESSION = 4;
 
 /** One side, packed and as a walk meets it. */
 export interface CompressedSide {
@@ -110,15 +112,28 @@ function packWithin(
   return packSegments(market, side, near.levels, followed.lengths.slice(0, count));
 }
 
-/** The levels whose prices and lots have a place in packed words; the last one may be cut. */
+/** So much of the depth must be beyond the reach of whole ticks for prices to be coarser than a tick: one part in so many. */
+const FAR_DEPTH_PART = 100n;
+
+/**
+ * The levels whose prices and lots have a place in packed words; the last one may be cut. Where prices would be coarser than a tick for the
+ * sake of little depth, that depth is left out: else a single far order would keep the best price from being exact.
+ */
 function withinReach(levels: readonly Level[], maxDepthLots: bigint): Level[] {
+  const all = withinShift(levels, maxDepthLots, MAX_SHIFT);
+  const near = withinShift(levels, maxDepthLots, TICK_SHIFT);
+  const farLots = totalLots(all) - totalLots(near);
+  return farLots > 0n && farLots * FAR_DEPTH_PART < totalLots(all) ? near : all;
+}
+
+function withinShift(levels: readonly Level[], maxDepthLots: bigint, maxShift: bigint): Level[] {
   const kept: Level[] = [];
   let [nearest, farthest] = [0n, 0n];
   let free = maxDepthLots;
   for (const level of levels) {
     const { priceTicks, lots } = level;
     if (lots <= 0n || priceTicks <= 0n || priceTicks > MAX_PRICE_TICKS) continue;
-    if (kept.length === 0) [nearest, farthest] = reachTicks(priceTicks);
+    if (kept.length === 0) [nearest, farthest] = reachTicks(priceTicks, maxShift);
     if (free === 0n || priceTicks < nearest || priceTicks > farthest) break;
     kept.push(lots <= free ? level : { priceTicks, lots: free });
     free -= minBig(lots, free);
@@ -126,11 +141,11 @@ function withinReach(levels: readonly Level[], maxDepthLots: bigint): Level[] {
   return kept;
 }
 
-/** Lowest and highest price that have a place in one side with this best price. */
-function reachTicks(bestTicks: bigint): [bigint, bigint] {
+/** Lowest and highest price that have a place in one side with this best price, with a quantum of at most 2^maxShift subticks. */
+function reachTicks(bestTicks: bigint, maxShift: bigint): [bigint, bigint] {
   const bestSubticks = bestTicks * SUBTICKS_PER_TICK;
   // One quantum less than the widest offset, because rounding may move the two ends of the side one quantum apart.
-  const reach = ((MAX_OFFSET - 1n) << coarsestShift(bestSubticks)) / SUBTICKS_PER_TICK;
+  const reach = ((MAX_OFFSET - 1n) << minBig(coarsestShift(bestSubticks), maxShift)) / SUBTICKS_PER_TICK;
   return [bestTicks - reach, bestTicks + reach];
 }
 

@@ -133,6 +133,20 @@ describe('core/curve/compress', () => {
     expect(own).to.be.above(100);
   });
 
+  it('leaves out a far order for which near prices would be coarser than a tick, and no depth that counts', () => {
+    for (const best of [300_001n, 300_002n, 300_003n, 300_004n]) {
+      const near = Array.from({ length: 30 }, (_, i) => ({ priceTicks: best + BigInt(i * 7), lots: 1_000n }));
+      const sideOf = (farLots: bigint) => {
+        const levels = [...near, { priceTicks: (best * 17n) / 10n, lots: farLots }];
+        const { segments, leftOutLots } = compressSide(WETH_USDC, 'ask', levels, 15);
+        return { exact: exactKnots(WETH_USDC, levels, segments), leftOutLots };
+      };
+      const { exact, leftOutLots } = sideOf(30n);
+      expect([exact > 0, leftOutLots], `${best}`).to.deep.equal([true, 30n]);
+      expect(sideOf(3_000n).leftOutLots, 'a part that is worth having').to.equal(0n);
+    }
+  });
+
   it('passes over tiny levels before a large one, and writes few levels whole in two segments each', () => {
     const levelsOf = (...lots: bigint[]): Level[] =>
       lots.map((count, i) => ({ priceTicks: 300_000n + BigInt(i), lots: count }));

@@ -49,7 +49,14 @@ function createVenue(): Venue {
         isAccount: () => false,
         nowMs: venue.nowMs,
       });
-      const row = { timeMs: venue.nowMs, maker, signer: maker, nonce: book.lastOrderSeq(), kind: 'x', effects: outcome.effects };
+      const row = {
+        timeMs: venue.nowMs,
+        maker,
+        signer: maker,
+        nonce: book.lastOrderSeq(),
+        kind: 'x',
+        effects: outcome.effects,
+      };
       book.apply({ ...row, orderSeq: book.lastOrderSeq() + 1 });
       return outcome;
     },
