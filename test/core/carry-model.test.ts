@@ -130,7 +130,9 @@ describe('late fills into books that no curve follows', function () {
   });
 
   it('would cost far more if landing did not raise what they took', () => {
-    const { lost, played } = losses(1, false);
-    expect(lost / played, 'losses per play').to.be.above(0.1);
+    // One seed may be a book that a curve can follow; of eight none finds nothing.
+    const { lost, worstUnits } = losses(8, false);
+    expect(lost, 'curves that lose').to.be.above(100);
+    expect(worstUnits > 100n, `worst ${worstUnits}`).to.equal(true);
   });
 });

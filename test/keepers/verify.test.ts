@@ -88,6 +88,7 @@ describe('verification of the ledger', () => {
         'curves',
         'folded orders',
         'postings',
+        'gains',
         'withdrawals',
         'chain',
       ]);
