@@ -62,7 +62,9 @@ forEachDatabaseUrl((name, open) => {
       // Only PostgreSQL takes roles apart; then each keeper is a victim of its own.
       const roles = ['gateway', 'watcher', 'poster', 'settler', 'executor'];
       const processes = name === 'PostgreSQL' ? roles : [roles.join(',')];
-      stack = await startStack({ databaseUrl: database.url, processes, withdrawDelaySec: 1 });
+      // A maker asks for little after every kill, and all of it is to be settled in the end.
+      const env = { CLAIM_INTERVAL_SEC: '1', SMALL_CLAIM_INTERVAL_SEC: '1' };
+      stack = await startStack({ databaseUrl: database.url, processes, withdrawDelaySec: 1, env });
       for (const role of MAKERS) await stack.operate('maker', 'approve', accountOf(stack, role).address);
     });
 

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { MaxUint256 } from 'ethers';
 import { openSide } from '../../core/attribution.js';
 import { buildCurve } from '../../core/curve/build.js';
 import { costPoints } from '../../core/curve/error.js';
@@ -13,7 +14,6 @@ import { chainCurve, publicationsOf } from '../support/publications.js';
 import { costliest } from './costliest.js';
 
 const TAKER_FIRST = { maxPriorityFeePerGas: 5_000_000_000n, maxFeePerGas: 100_000_000_000n, gasLimit: 500_000n };
-const MINUTE_SEC = 60;
 
 /** Forty orders of geometric sizes, farther apart than fifteen segments can follow. */
 const LADDER = Array.from({ length: 40 }, (_, i) => ({
@@ -40,11 +40,10 @@ forEachKeepers((begin) =>
         await chain.mine();
         await stack.watcher.scan();
       };
-      const deadline = Math.floor(Date.now() / 1_000) + 10 * MINUTE_SEC;
       const buy = (role: string, baseUnits: bigint) =>
         chain
           .entrypointAs(role)
-          .swapExactOutput(...tokens, baseUnits, 10n ** 12n, chain.address(role), deadline, TAKER_FIRST);
+          .swapExactOutput(...tokens, baseUnits, 10n ** 12n, chain.address(role), MaxUint256, TAKER_FIRST);
 
       // As much as the new curve is farthest from its book at.
       const asks = LADDER.map(({ priceTicks, sizeLots }, i) => ({ oid: i + 1, maker, priceTicks, sizeLots }));

@@ -66,7 +66,7 @@ function playable(steps: readonly Step[]): Step[] {
 /** Does on the contracts, through the keepers, what happened in the world. */
 async function replay({ chain, stack }: KeeperTest, acts: readonly WorldAct[]): Promise<void> {
   const { base, quote } = stack.markets[0]!;
-  const deadline = Math.floor(Date.now() / 1_000) + 3_600;
+  const deadline = 2n ** 40n;
   let sent = 0;
   let isLanded = false;
   for (const act of acts) {

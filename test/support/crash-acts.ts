@@ -48,7 +48,7 @@ export async function stream(
   for (let count = 0; !pace.signal.aborted; count += 1) {
     await pause(ORDER_PACE_MS, pace);
     try {
-      const quote = { isBuy: true, price: `${1_000 + (count % 500)}`, size: '0.001' };
+      const quote = { isBuy: true, price: `${1_000 + (count % 500)}`, size: '0.02' };
       const [oid = 0] = await placeWith(exchange, [quote]);
       promised.placed.add(oid);
       if (count % 4 === 0 && promised.placed.size - promised.cancelSent.size < MAX_OPEN) continue;
