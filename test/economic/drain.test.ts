@@ -28,6 +28,8 @@ forEachKeepers((begin) =>
 
     it('and its taker get nothing out of contracts, watcher and poster', async () => {
       const { chain, stack, custody } = await begin();
+      // The chain may have stood still for longer than a curve lives.
+      await chain.mine();
       await stack.watcher.scan();
       const market = stack.markets[0]!;
       const [maker, operator] = [chain.address('maker1'), chain.address('owner')];
