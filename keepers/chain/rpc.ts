@@ -21,6 +21,20 @@ export class RpcUnavailableError extends Error {
   }
 }
 
+/**
+ * The endpoint answered, and its answer can't be true: it breaks its own hashes, contradicts itself, or the majority of the endpoints
+ * contradicts it. Whoever asked several endpoints has that one penalised and goes on with the next at once.
+ */
+export class RpcContradictionError extends RpcUnavailableError {
+  /** The endpoint that is at fault; null when it is the one that was in use. */
+  readonly endpoint: Rpc | null;
+  constructor(message: string, endpoint: Rpc | null = null, cause?: unknown) {
+    super(message, cause);
+    this.name = 'RpcContradictionError';
+    this.endpoint = endpoint;
+  }
+}
+
 export interface RpcRequest {
   method: string;
   params: unknown[];
