@@ -21,10 +21,18 @@ export interface EndpointHealth {
 export interface RpcPool extends Rpc {
   /** Every endpoint by itself, for questions that a majority decides. */
   readonly endpoints: readonly Rpc[];
+  /**
+   * The endpoints by themselves, in the order in which a request would try them now: healthy ones first. Those of another chain are left
+   * out, so there may be none. For questions of which it matters who answers them.
+   */
+  ranked(): readonly Rpc[];
   /** Asks all endpoints for their heads, at most once per probe interval. Never rejects. */
   probe(): Promise<void>;
-  /** Counts a fault that the endpoint in use did not report itself, such as an answer of another history. */
-  penalize(problem: string): void;
+  /**
+   * Counts a fault that an endpoint did not report itself, such as an answer of another history: of one of `endpoints`, or of the one in
+   * use.
+   */
+  penalize(problem: string, endpoint?: Rpc | null): void;
   health(): EndpointHealth[];
 }
 
@@ -148,7 +156,8 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
       // An endpoint in its pause is probed, too: its answer says nothing about what failed, so the pause stays.
       await Promise.all(endpoints.filter((one) => one.rightChain !== false).map(probeOne));
     },
-    penalize: (problem) => fail(inUse, problem),
+    ranked: () => candidates().map(({ rpc }) => rpc),
+    penalize: (problem, endpoint = null) => fail(endpoints.find(({ rpc }) => rpc === endpoint) ?? inUse, problem),
     health: () =>
       endpoints.map((one) => ({
         name: one.rpc.name,

@@ -89,6 +89,24 @@ describe('RPC pool', () => {
     }
   });
 
+  it('ranks its endpoints as it would ask them, and penalises the one that is named', async () => {
+    const rpc = pool(3);
+    const [first, second, third] = rpc.endpoints;
+    expect(rpc.ranked()).to.deep.equal([first, second, third]);
+    rpc.penalize('told a lie', second);
+    expect(rpc.ranked()).to.deep.equal([first, third, second]);
+    rpc.penalize('told another');
+    expect(rpc.ranked()).to.deep.equal([third, first, second]);
+    endpoints[1]!.chainId = 1;
+    await rpc.probe();
+    expect(rpc.ranked()).to.deep.equal([third, first]);
+    expect(rpc.health().map(({ problem }) => problem)).to.deep.equal([
+      'told another',
+      'serves chain 1, not 8453',
+      null,
+    ]);
+  });
+
   it('takes an error for an answer', async () => {
     const rpc = pool(2);
     const error = await rpc.call('fail').catch((thrown: unknown) => thrown);
