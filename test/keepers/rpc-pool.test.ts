@@ -4,7 +4,14 @@ import { expect } from 'chai';
 import { pino } from 'pino';
 import type { Hex } from '../../core/types.js';
 import { createRpcPool, type RpcPool } from '../../keepers/chain/pool.js';
-import { createRpc, RpcResponseError, RpcUnavailableError, toQuantity, type Rpc } from '../../keepers/chain/rpc.js';
+import {
+  createRpc,
+  RpcContradictionError,
+  RpcResponseError,
+  RpcUnavailableError,
+  toQuantity,
+  type Rpc,
+} from '../../keepers/chain/rpc.js';
 import { confirmMismatch } from '../../keepers/watcher/canonical.js';
 
 /** An endpoint that answers what the test says. */
@@ -138,6 +145,195 @@ describe('RPC pool', () => {
     for (const one of endpoints.slice(1)) one.down = true;
     await rpc.call('which').catch(() => undefined);
     expect(rpc.health()[0]?.problem).to.equal('serves chain 1, not 8453');
+  });
+
+  describe('one step on one endpoint', () => {
+    const caught = (work: Promise<unknown>) => work.catch((thrown: unknown) => thrown);
+
+    it('penalises the endpoint whose answers do not fit, and goes on with the next in the same step', async () => {
+      const rpc = pool(3);
+      const tried: string[] = [];
+      const answer = await rpc.attempt(async (one) => {
+        tried.push(one.name);
+        expect(await one.call('which')).to.equal(one.name);
+        if (one.name === '0') throw new RpcContradictionError('two histories');
+        return one.name;
+      });
+      expect([answer, tried]).to.deep.equal(['1', ['0', '1']]);
+      expect(rpc.health()[0]).to.include({ healthy: false, failures: 1, problem: 'two histories' });
+      expect(rpc.health()[0]?.counts).to.deep.equal({ silent: 0, contradiction: 1, wrongChain: 0 });
+      expect(await rpc.call('which')).to.equal('1');
+    });
+
+    it('penalises exactly that one while others answer at the same time', async () => {
+      const rpc = pool(2);
+      let fail: () => void = () => undefined;
+      const held = new Promise<void>((resolve) => (fail = resolve));
+      const step = rpc.attempt(async (one) => {
+        if (one.name === '1') return one.name;
+        await held;
+        throw new RpcContradictionError('invented');
+      });
+      endpoints[0]!.down = true;
+      expect(await rpc.call('which'), 'the other one was in use last').to.equal('1');
+      fail();
+      expect(await step).to.equal('1');
+      expect(rpc.health().map(({ counts }) => counts.contradiction)).to.deep.equal([1, 0]);
+    });
+
+    it('penalises another one that the error names, and asks the same again', async () => {
+      const rpc = pool(2);
+      let tries = 0;
+      const answer = await rpc.attempt((one) => {
+        tries += 1;
+        if (tries === 1) throw new RpcContradictionError('it lacks a log', rpc.endpoints[1]);
+        return Promise.resolve(one.name);
+      });
+      expect([answer, tries]).to.deep.equal(['0', 2]);
+      expect(rpc.health().map((one) => one.healthy)).to.deep.equal([true, false]);
+    });
+
+    it('takes an answer that can not be read for one that can not be true', async () => {
+      const rpc = pool(2);
+      const answer = await rpc.attempt(async (one) => (one.name === '0' ? BigInt('nonsense') : one.call('which')));
+      expect(answer).to.equal('1');
+      expect(rpc.health()[0]?.counts.contradiction).to.equal(1);
+    });
+
+    it('ends with an answer that is an error, and with one that is none of an endpoint', async () => {
+      const rpc = pool(2);
+      const tried: string[] = [];
+      const failing = (one: Rpc) => {
+        tried.push(one.name);
+        return one.call('fail');
+      };
+      const ours = (one: Rpc) => {
+        tried.push(one.name);
+        return Promise.reject(new Error('ours'));
+      };
+      expect(await caught(rpc.attempt(failing))).to.be.instanceOf(RpcResponseError);
+      expect(await caught(rpc.attempt(ours))).to.have.property('message', 'ours');
+      expect(tried).to.deep.equal(['0', '0']);
+      expect(rpc.health().map((one) => one.healthy)).to.deep.equal([true, true]);
+    });
+
+    it('gives up when all were tried, and says why', async () => {
+      const rpc = pool(2);
+      endpoints[1]!.down = true;
+      const error = await caught(
+        rpc.attempt(async (one) => {
+          await one.call('which');
+          throw new RpcContradictionError('invented');
+        }),
+      );
+      expect(error).to.be.instanceOf(RpcUnavailableError);
+      expect(rpc.health().map(({ counts }) => [counts.silent > 0, counts.contradiction])).to.deep.equal([
+        [false, 1],
+        [true, 0],
+      ]);
+    });
+
+    it('does not forget by single answers that an endpoint lied, and rests it longer each time', async () => {
+      const rpc = pool(2);
+      const lie = (one: Rpc) =>
+        one.name === '0' ? Promise.reject(new RpcContradictionError('invented')) : Promise.resolve('true');
+      for (const [atMs, healthyAtMs] of [
+        [0, 1_000],
+        [1_000, 3_000],
+        [3_000, 7_000],
+      ] as const) {
+        nowMs = atMs;
+        expect(await rpc.attempt(lie)).to.equal('true');
+        nowMs = healthyAtMs - 1;
+        expect(await rpc.call('which'), `${nowMs} ms`).to.equal('1');
+        nowMs = healthyAtMs;
+        expect(await rpc.call('which'), `${nowMs} ms`).to.equal('0');
+      }
+      expect(await rpc.attempt((one) => Promise.resolve(one.name))).to.equal('0');
+      expect(rpc.health()[0]).to.include({ failures: 0, problem: null });
+    });
+  });
+
+  describe('the chain of an endpoint', () => {
+    it('is asked before anything else, also when nobody probes', async () => {
+      const rpc = pool(2);
+      endpoints[0]!.chainId = 1;
+      expect(await rpc.call('which')).to.equal('1');
+      expect(endpoints[0]!.asked).to.equal(1);
+      expect(await rpc.call('which')).to.equal('1');
+      expect(endpoints[0]!.asked).to.equal(1);
+      expect(rpc.health()[0]).to.include({ healthy: false, problem: 'serves chain 1, not 8453' });
+      expect(rpc.endpoints.map(({ name }) => name)).to.deep.equal(['1']);
+      expect(rpc.otherChains()).to.deep.equal([]);
+    });
+
+    it('leaves nothing to ask when it is another one', async () => {
+      const rpc = pool(1);
+      endpoints[0]!.chainId = 1;
+      for (let request = 0; request < 3; request++) {
+        const error = await rpc.call('eth_sendRawTransaction').catch((thrown: unknown) => thrown);
+        expect(error).to.be.instanceOf(RpcUnavailableError);
+      }
+      expect(endpoints[0]!.asked, 'only the question').to.equal(1);
+      expect(rpc.otherChains()).to.deep.equal([1]);
+    });
+
+    it('is asked again, so that one that changes is dropped, and one that comes back is used', async () => {
+      const rpc = pool(2);
+      expect(await rpc.call('which')).to.equal('0');
+      endpoints[0]!.chainId = 1;
+      nowMs = 59_999;
+      expect(await rpc.call('which')).to.equal('0');
+      nowMs = 60_000;
+      expect(await rpc.call('which'), 'no answer of the other chain gets through').to.equal('1');
+      endpoints[0]!.chainId = 8453;
+      nowMs = 120_000;
+      await rpc.probe();
+      expect(await rpc.call('which')).to.equal('0');
+      expect(rpc.health()[0]?.counts.wrongChain).to.equal(1);
+    });
+
+    it('is asked again after a failure', async () => {
+      const rpc = pool(2);
+      await rpc.call('which');
+      endpoints[0]!.down = true;
+      await rpc.call('which');
+      Object.assign(endpoints[0]!, { down: false, chainId: 1 });
+      nowMs = 500;
+      expect(await rpc.call('which')).to.equal('1');
+      expect(rpc.health()[0]?.problem).to.equal('serves chain 1, not 8453');
+    });
+  });
+
+  describe('a head', () => {
+    it('far ahead, of one endpoint, does not make the others lag', async () => {
+      const rpc = pool(3);
+      endpoints[2]!.head = 100_000;
+      await rpc.probe();
+      expect(rpc.health().map((one) => one.healthy)).to.deep.equal([true, true, true]);
+      expect(await rpc.call('which')).to.equal('0');
+    });
+
+    it('counts when the others stand still', async () => {
+      const rpc = pool(3);
+      await rpc.probe();
+      for (nowMs = 5_000; nowMs <= 10_000; nowMs += 5_000) {
+        endpoints[2]!.head += 3;
+        await rpc.probe();
+      }
+      expect(rpc.health().map((one) => one.healthy)).to.deep.equal([false, false, true]);
+      expect(await rpc.call('which')).to.equal('2');
+    });
+
+    it('of an endpoint that was caught is no measure until it was asked again', async () => {
+      const rpc = pool(2);
+      endpoints[1]!.head = 100_000;
+      await rpc.probe();
+      expect(await rpc.call('which'), 'of two, the further one').to.equal('1');
+      rpc.penalize('it lacks block 100000', rpc.endpoints[1]);
+      expect(await rpc.call('which')).to.equal('0');
+      expect(rpc.health()[0]).to.include({ healthy: true, problem: null });
+    });
   });
 
   describe('mismatch of a block', () => {
