@@ -1,7 +1,6 @@
 import { signatureBackend } from '../core/wire/recover.js';
 import { ENDPOINTS } from '../server/endpoints.js';
 import { createApp } from '../server/app.js';
-import { listen } from '../server/listen.js';
 import type { GatewayFacts, Metrics } from '../server/ops/metrics.js';
 import { probeRoutes } from '../server/ops/probes.js';
 import { openApiRoutes } from '../server/openapi/routes.js';
@@ -29,6 +28,7 @@ export interface HttpHandle {
   /** Wakes the gateway's follower. */
   onGeneration(): void;
   facts(): GatewayFacts;
+  /** Ends what is answered here; the address stays taken, and requests wait for whoever answers next. */
   close(): Promise<void>;
 }
 
@@ -119,9 +119,9 @@ export async function startHttp(
     trustProxy: config.TRUST_PROXY,
     observe: metrics.observe,
   });
-  const server = await listen(app, config.PORT, config.HOST);
+  const answering = await shared.doors.http.answer(app);
   const stream = serveStream({
-    server: server.server,
+    server: answering.upgrades,
     gateway,
     info,
     sessions,
@@ -130,8 +130,8 @@ export async function startHttp(
     trustProxy: config.TRUST_PROXY,
   });
   return {
-    url: server.url,
-    port: server.port,
+    url: answering.url,
+    port: answering.port,
     onGeneration: gateway.onGeneration,
     facts() {
       const book = gateway.book();
@@ -145,7 +145,7 @@ export async function startHttp(
       };
     },
     async close() {
-      await Promise.all([stream.close(), server.close()]);
+      await Promise.all([stream.close(), answering.leave()]);
       await gateway.idle();
       await running;
       await following;

@@ -1,6 +1,5 @@
 /** Metrics and probes of one process, whichever roles it plays. */
 import { createApp } from '../server/app.js';
-import { listen } from '../server/listen.js';
 import { createMetrics, type MetricSources, type Metrics } from '../server/ops/metrics.js';
 import { probeRoutes } from '../server/ops/probes.js';
 import { metricsRoutes } from '../server/ops/routes.js';
@@ -46,13 +45,10 @@ export async function startOps(shared: Shared, sources: OpsSources): Promise<Ops
     ready: () => (isGateway ? servingOf(sources) : readiness()),
     active: () => (isGateway ? activityOf(sources) : { active: false, reason: 'no_gateway' }),
   });
-  const server = await listen(
+  const answering = await shared.doors.ops.answer(
     createApp({ routers: [metricsRoutes(metrics.registry), probes], logger }),
-    config.METRICS_PORT,
-    config.HOST,
-    'METRICS_PORT',
   );
-  return { metrics, url: server.url, close: server.close };
+  return { metrics, url: answering.url, close: answering.leave };
 }
 
 /** A gateway is ready as soon as its port answers, whatever the ledger says: cancels and reads are what it is for then. */

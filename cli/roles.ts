@@ -15,7 +15,7 @@ import { startHttp, type HttpHandle } from './http.js';
 import { createLogger } from './logger.js';
 import { startFolder, startPoster, startSettler } from './keepers.js';
 import { startOps, type Ops } from './ops.js';
-import { rpcPool, type Shared } from './shared.js';
+import { rpcPool, type Doors, type Shared } from './shared.js';
 import { serveStandby } from './standby.js';
 import { startExecutor } from './swap.js';
 import { unusedNames } from './unused-names.js';
@@ -50,6 +50,8 @@ const LOG_OF: Partial<Record<Role, LogName>> = {
 export interface StartOptions {
   /** Gives the start up, which may wait for logs that another process holds. A set of roles that runs is stopped by `stop`. */
   signal: AbortSignal;
+  /** Where the roles answer; they stay open when the roles end. */
+  doors: Doors;
   /** Gets one line per fill. */
   printLine(line: string): void;
 }
@@ -60,7 +62,7 @@ export interface StartOptions {
  */
 export async function startRoles(
   config: Config,
-  { signal: interrupt, printLine }: StartOptions,
+  { signal: interrupt, doors, printLine }: StartOptions,
 ): Promise<Running | null> {
   const logger = createLogger(config.LOG_LEVEL);
   const stopping = new AbortController();
@@ -109,6 +111,7 @@ export async function startRoles(
     };
     const shared: Shared = {
       config,
+      doors,
       db,
       logger,
       markets,
@@ -131,13 +134,12 @@ export async function startRoles(
     const { metrics } = ops;
     const onReversal = () => fail(new RolesOutdatedError());
     if (config.ROLES.includes('gateway')) {
-      const port = await serveStandby(shared, acquired, {
+      await serveStandby(shared, acquired, {
         signal,
         metrics,
         failure: () => failure?.message ?? null,
         onServing: (isServing) => (isOnStandby = isServing),
       });
-      if (port !== null) shared.config = { ...config, PORT: port };
     }
     await acquired;
     const listeners: (() => void)[] = [];

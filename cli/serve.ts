@@ -1,9 +1,11 @@
 import { once } from 'node:events';
 import { readCommandLine } from './arguments.js';
-import { ConfigError, loadConfig } from './config.js';
+import { ConfigError, loadConfig, type Config } from './config.js';
+import { createLogger } from './logger.js';
 import { RolesOutdatedError, startRoles } from './roles.js';
-import { toSafeInt } from '../core/amounts.js';
+import { createDoor } from '../server/door.js';
 import { ListenError } from '../server/listen.js';
+import type { Doors } from './shared.js';
 import { DatabaseError } from '../ledger/errors.js';
 
 /** The start can't succeed by trying again. */
@@ -39,22 +41,34 @@ export async function serveCommand(args: readonly string[]): Promise<number> {
     const { signal } = interrupt;
     const interrupted = once(signal, 'abort').then(() => null);
     for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => interrupt.abort());
-    let port = config.PORT;
-    for (;;) {
-      const running = await startRoles({ ...config, PORT: port }, { signal, printLine });
-      if (running === null) return 0;
-      process.stdout.write(`serving ${config.ROLES.join(', ')}${running.url === null ? '' : ` at ${running.url}`}\n`);
-      if (running.url !== null) port = toSafeInt(BigInt(new URL(running.url).port));
-      const failure = await Promise.race([interrupted, running.failed]);
-      await running.stop();
-      if (failure === null) return 0;
-      if (!(failure instanceof RolesOutdatedError)) return EXIT_RESTART;
+    const doors = openDoors(config);
+    try {
+      for (;;) {
+        const running = await startRoles(config, { signal, doors, printLine });
+        if (running === null) return 0;
+        process.stdout.write(`serving ${config.ROLES.join(', ')}${running.url === null ? '' : ` at ${running.url}`}\n`);
+        const failure = await Promise.race([interrupted, running.failed]);
+        await running.stop();
+        if (failure === null) return 0;
+        if (!(failure instanceof RolesOutdatedError)) return EXIT_RESTART;
+      }
+    } finally {
+      await Promise.all([doors.http.close(), doors.ops.close()]);
     }
   } catch (error) {
     process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
     const permanent = error instanceof ConfigError || error instanceof DatabaseError || error instanceof ListenError;
     return permanent ? EXIT_CONFIGURATION : EXIT_RESTART;
   }
+}
+
+/** The addresses outlive the roles, which start again when what they hold is out of date: nobody is refused a connection meanwhile. */
+function openDoors({ PORT, METRICS_PORT, HOST, LOG_LEVEL }: Config): Doors {
+  const logger = createLogger(LOG_LEVEL);
+  return {
+    http: createDoor({ port: PORT, host: HOST, logger }),
+    ops: createDoor({ port: METRICS_PORT ?? 0, host: HOST, portSetting: 'METRICS_PORT', logger }),
+  };
 }
 
 const printLine = (text: string): void => void process.stdout.write(`${text}\n`);

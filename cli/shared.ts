@@ -5,6 +5,7 @@ import { createOutbox, type Outbox, type OutboxStatus } from '../keepers/chain/o
 import { createRpcPool, type RpcPool } from '../keepers/chain/pool.js';
 import type { PosterStatus } from '../keepers/poster/poster.js';
 import type { Readiness, WatcherStatus } from '../keepers/watcher/status.js';
+import type { Door } from '../server/door.js';
 import type { Db, LogName, Writer } from '../ledger/types.js';
 import type { Config, Role } from './config.js';
 
@@ -14,9 +15,16 @@ export interface KeeperFacts {
   poster: (() => PosterStatus) | null;
 }
 
+/** Addresses of a process, which stay taken while its roles start again: those of the interface, and of metrics and probes. */
+export interface Doors {
+  http: Door;
+  ops: Door;
+}
+
 /** Everything the roles of one process share. */
 export interface Shared {
   config: Config;
+  doors: Doors;
   db: Db;
   logger: Logger;
   markets: Market[];

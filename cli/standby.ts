@@ -21,16 +21,11 @@ export interface StandbyOptions {
 
 /**
  * Serves reads while a process waits for logs that another one holds: everything but actions, which get 503 `standby`, and it says
- * of itself that it is not ready. When the ledger is reconciled, or rows are folded before they were read, it starts again from what
- * is stored, on the same port; clients of its sockets connect anew. Ends when `acquired` does, so that the address is free for the
- * roles themselves; resolves with the port that was served on, or null when nothing was, because the wait was short or the address is
- * the holder's.
+ * of itself that it is not active. When the ledger is reconciled, or rows are folded before they were read, it starts again from what
+ * is stored, at the same door; clients of its sockets connect anew. Ends when `acquired` does: requests wait at the door for the roles
+ * themselves. Nothing is served when the wait is short, or the address is the holder's.
  */
-export async function serveStandby(
-  shared: Shared,
-  acquired: Promise<void>,
-  options: StandbyOptions,
-): Promise<number | null> {
+export async function serveStandby(shared: Shared, acquired: Promise<void>, options: StandbyOptions): Promise<void> {
   const { signal } = options;
   const { logger } = shared;
   let isOver = false;
@@ -40,33 +35,27 @@ export async function serveStandby(
       isOver = true;
     });
   await Promise.race([ended, delay(PATIENCE_MS)]);
-  let port: number | null = null;
   while (!isOver && !signal.aborted) {
     try {
-      port = await serveOnce(at(shared, port), ended, options);
+      await serveOnce(shared, ended, options);
     } catch (error) {
       if (error instanceof ListenError) {
         logger.warn({ err: error }, 'on standby without serving reads');
-        await ended;
-        return null;
+        return ended;
       }
       // Rows were folded between the checkpoint and them.
       if (!(error instanceof LogFoldedError)) throw error;
     }
     if (!isOver) await Promise.race([ended, delay(REBUILD_MS)]);
   }
-  return port;
 }
 
-const at = (shared: Shared, port: number | null): Shared =>
-  port === null ? shared : { ...shared, config: { ...shared.config, PORT: port } };
-
-/** Serves what is stored now and follows it, until `ended` does or it is out of date; resolves with the port. */
+/** Serves what is stored now and follows it, until `ended` does or it is out of date. */
 async function serveOnce(
   shared: Shared,
   ended: Promise<void>,
   { signal, metrics, failure, onServing }: StandbyOptions,
-): Promise<number> {
+): Promise<void> {
   const { config, db, logger } = shared;
   const stopping = new AbortController();
   const both = AbortSignal.any([signal, stopping.signal]);
@@ -94,7 +83,6 @@ async function serveOnce(
     stopping.abort();
     onServing(false);
     await http.close();
-    return http.port;
   } finally {
     stopping.abort();
     await loop.done;

@@ -1013,6 +1013,17 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            503: {
+                headers: {
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
         };
     };
     getV0Status: {
@@ -1065,6 +1076,17 @@ export interface operations {
                     "x-ratelimit-remaining"?: number;
                     /** @description end of the window, Unix milliseconds */
                     "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            503: {
+                headers: {
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1148,6 +1170,17 @@ export interface operations {
                     "x-ratelimit-remaining"?: number;
                     /** @description end of the window, Unix milliseconds */
                     "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            503: {
+                headers: {
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1244,6 +1277,17 @@ export interface operations {
                     "x-ratelimit-remaining"?: number;
                     /** @description end of the window, Unix milliseconds */
                     "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            503: {
+                headers: {
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1349,6 +1393,17 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            503: {
+                headers: {
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
         };
     };
     getV0MakersMakerLimits: {
@@ -1419,6 +1474,17 @@ export interface operations {
                     "x-ratelimit-remaining"?: number;
                     /** @description end of the window, Unix milliseconds */
                     "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            503: {
+                headers: {
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1541,6 +1607,17 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            503: {
+                headers: {
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
         };
     };
     getV0FillsFillSeqDecomposition: {
@@ -1641,6 +1718,17 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            503: {
+                headers: {
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
         };
     };
     getV0MakersMakerWithdrawals: {
@@ -1733,6 +1821,17 @@ export interface operations {
                     "x-ratelimit-remaining"?: number;
                     /** @description end of the window, Unix milliseconds */
                     "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            503: {
+                headers: {
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2025,6 +2124,17 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            503: {
+                headers: {
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
         };
     };
     postExchange: {
@@ -2183,6 +2293,17 @@ export interface operations {
                     "text/plain": string;
                 };
             };
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            503: {
+                headers: {
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
         };
     };
     getApiV1Tokens: {
@@ -2256,6 +2377,17 @@ export interface operations {
                     "x-ratelimit-remaining"?: number;
                     /** @description end of the window, Unix milliseconds */
                     "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            503: {
+                headers: {
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2484,6 +2616,17 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            503: {
+                headers: {
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
         };
     };
     getApiV1OrdersOrderId: {
@@ -2554,6 +2697,17 @@ export interface operations {
                     "x-ratelimit-remaining"?: number;
                     /** @description end of the window, Unix milliseconds */
                     "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            503: {
+                headers: {
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
                     [name: string]: unknown;
                 };
                 content: {

@@ -1,5 +1,5 @@
 import { createServer } from 'node:http';
-import type { Server } from 'node:http';
+import type { RequestListener, Server } from 'node:http';
 import type Koa from 'koa';
 
 /**
@@ -39,7 +39,15 @@ export interface Listening {
  */
 export async function listen(app: Koa, port: number, host: string, portSetting = 'PORT'): Promise<Listening> {
   const handle = app.callback();
-  const server = createServer((request, response) => void handle(request, response));
+  return listenOn((request, response) => void handle(request, response), { port, host, portSetting });
+}
+
+/** The same for any handler of requests. */
+export async function listenOn(
+  handle: RequestListener,
+  { port, host, portSetting }: { port: number; host: string; portSetting: string },
+): Promise<Listening> {
+  const server = createServer(handle);
   server.keepAliveTimeout = KEEP_ALIVE_MS;
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) => reject(listenError(error, port, host, portSetting)));
@@ -60,7 +68,8 @@ function listenError(error: NodeJS.ErrnoException, port: number, host: string, p
   return new ListenError('PORT_IN_USE', message, { cause: error });
 }
 
-async function closeServer(server: Server): Promise<void> {
+/** Takes no new connection, lets requests in flight end within a grace period, then cuts them off. */
+export async function closeServer(server: Server): Promise<void> {
   if (!server.listening) return;
   const cutOff = setTimeout(() => server.closeAllConnections(), CLOSE_GRACE_MS);
   cutOff.unref();

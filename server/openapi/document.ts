@@ -27,6 +27,9 @@ const RATE_LIMIT_HEADERS: Json = {
 
 const UNEXPECTED = 'INTERNAL_ERROR: unexpected; the operator finds the cause in the log';
 
+const STARTING =
+  'NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back';
+
 const RETRY_HEADER: Json = { 'retry-after': header('seconds until the next window') };
 
 const ETAG_HEADER: Json = { description: 'names this answer, for If-None-Match', schema: { type: 'string' } };
@@ -88,6 +91,8 @@ function operation(endpoint: Endpoint, schemaOf: SchemaOf): Json {
       content: refusal,
     };
   }
+  // A probe answers in its own shape, and those that say something else by 503 say it in the same envelope.
+  responses[503] ??= { description: STARTING, headers: RETRY_HEADER, content: refusal };
   return {
     operationId: operationId(endpoint),
     tags: [endpoint.group],

@@ -1,4 +1,5 @@
-import type { IncomingMessage, Server } from 'node:http';
+import type { EventEmitter } from 'node:events';
+import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { WebSocketServer } from 'ws';
 import type { WebSocket } from 'ws';
@@ -17,7 +18,8 @@ import type { Sessions } from './sessions.js';
 import { createUpdateFeed } from './updates.js';
 
 export interface StreamDeps {
-  server: Server;
+  /** Emits `upgrade`: an HTTP server, or what a door has for an application. */
+  server: EventEmitter;
   gateway: Gateway;
   info: InfoDeps;
   sessions: Sessions;

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { request } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { toSafeInt } from '../../core/amounts.js';
 import { auditBooks, balanceOf, limitsAt, MAKERS, micros, wei } from '../support/audit.js';
@@ -49,6 +50,33 @@ async function hashesFrom({ provider }: Stack, from: number): Promise<Map<number
     if (block === null) return hashes;
     hashes.set(number, block.hash);
   }
+}
+
+/** Asks by a connection of its own each time, until it is stopped; then how often there was which status, or error. */
+function askedOverAndOver(url: string): { stop(): Promise<Map<string, number>> } {
+  const answers = new Map<string, number>();
+  let isOver = false;
+  const asking = (async () => {
+    while (!isOver) {
+      const answer = await new Promise<string>((resolve) => {
+        const asked = request(url, { agent: false }, (response) => {
+          response.resume();
+          response.once('end', () => resolve(String(response.statusCode)));
+        });
+        asked.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
+        asked.end();
+      });
+      answers.set(answer, (answers.get(answer) ?? 0) + 1);
+      await delay(10);
+    }
+    return answers;
+  })();
+  return {
+    stop() {
+      isOver = true;
+      return asking;
+    },
+  };
 }
 
 forEachDatabaseUrl((name, open) => {
@@ -225,6 +253,7 @@ forEachDatabaseUrl((name, open) => {
       // An empty block that is mined again may well be the same one.
       const now = await hashesFrom(stack, start);
       const firstLost = [...lost.keys()].find((number) => lost.get(number) !== now.get(number));
+      const reads = askedOverAndOver(`${stack.manifest.serverUrl}/v0/pairs`);
       const printed = await stack.operate('reconcile', '--yes', '--json');
       const { ok, plan } = JSON.parse(printed.split('\n').at(-1)!) as {
         ok: boolean;
@@ -232,6 +261,9 @@ forEachDatabaseUrl((name, open) => {
       };
       expect([ok, plan.orphanedBlocks.from]).to.deep.equal([true, firstLost]);
       await untilReady();
+      const answers = await reads.stop();
+      expect(answers.size, 'answers').to.equal(1);
+      expect(answers.get('200'), 'no connection refused').to.be.greaterThan(5);
       await verify();
       await stack.operate('halt', 'for', 'a', 'while');
       await until('the operator halt', async () => (await limits()).ledger.reason === 'operator_halt');

@@ -1,10 +1,13 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import Router from '@koa/router';
 import { expect } from 'chai';
 import type { Config } from '../../cli/config.js';
 import type { Shared } from '../../cli/shared.js';
 import { serveStandby } from '../../cli/standby.js';
+import { createApp } from '../../server/app.js';
+import { createDoor, type Door } from '../../server/door.js';
 import { createMetrics } from '../../server/ops/metrics.js';
 import { migrate, openDb } from '../../ledger/db.js';
 import { foldStep } from '../../ledger/fold-log.js';
@@ -15,10 +18,11 @@ import type { OrderLogRow } from '../../core/types.js';
 import { orderAction, limit, until } from '../support/gateway-suite.js';
 import { addressOf, post, seed, signRequest } from '../support/gateway.js';
 
+const silent = { info: () => undefined, error: () => undefined };
 const contract = `0x${'1'.repeat(40)}`;
 
 /** What serving reads asks of a process; its roles are not started here. */
-function processOf(db: Db, port: number, seen: { url: string | null }): Shared {
+function processOf(db: Db, door: Door, seen: { url: string | null }): Shared {
   const manifest = {
     chainId: 8453,
     deploymentId: '00aa',
@@ -27,8 +31,6 @@ function processOf(db: Db, port: number, seen: { url: string | null }): Shared {
     contracts: { custodian: contract, curveBook: contract, entrypoint: contract, orderSettler: null },
   };
   const config = {
-    PORT: port,
-    HOST: '127.0.0.1',
     ORDER_SOURCES: ['a', 'b'],
     ORDER_FAILURES_PER_MINUTE: 50,
     READ_REQUESTS_PER_MINUTE: 1_000,
@@ -45,7 +47,15 @@ function processOf(db: Db, port: number, seen: { url: string | null }): Shared {
     warn: () => undefined,
     error: () => undefined,
   } as unknown as Shared['logger'];
-  const shared = { config, db, logger, markets: [], writers: new Map(), nowMs: () => Date.now() };
+  const shared = {
+    config,
+    doors: { http: door, ops: door },
+    db,
+    logger,
+    markets: [],
+    writers: new Map(),
+    nowMs: () => Date.now(),
+  };
   return { ...shared, keepers: { signers: [], poster: null } } as unknown as Shared;
 }
 
@@ -77,20 +87,26 @@ describe('a process that waits for its logs', () => {
     }),
   });
   let db: Db;
+  let door: Door;
+  const openDoor = (port: number): Door => createDoor({ port, host: '127.0.0.1', logger: silent });
 
   beforeEach(async () => {
     db = await openDb('sqlite::memory:');
     await migrate(db);
     await seed(db);
+    door = openDoor(0);
   });
 
-  afterEach(() => db.close());
+  afterEach(async () => {
+    await door.close();
+    await db.close();
+  });
 
-  it('serves reads until it has them, and then leaves the address free', async () => {
+  it('serves reads until it has them, and then requests wait for what the roles serve at the same address', async () => {
     const seen: { url: string | null } = { url: null };
     let acquire: () => void = () => undefined;
     const acquired = new Promise<void>((resolve) => (acquire = resolve));
-    const serving = serveStandby(processOf(db, 0, seen), acquired, options());
+    const serving = serveStandby(processOf(db, door, seen), acquired, options());
     await until(() => seen.url !== null);
     const { url } = seen;
     expect((await post(`${url}/info`, { type: 'spotMeta' })).json.universe).to.have.length(2);
@@ -100,19 +116,22 @@ describe('a process that waits for its logs', () => {
     expect(probes.map(({ status }) => status)).to.deep.equal([200, 200, 503]);
     expect(await probes[2]!.json()).to.deep.equal({ active: false, reason: 'standby' });
     acquire();
-    const port = await serving;
+    await serving;
     expect(told).to.deep.equal([true, false]);
-    expect(url).to.equal(`http://127.0.0.1:${port}`);
-    const server = createServer().listen(port ?? 0, '127.0.0.1');
-    await once(server, 'listening');
-    server.close();
+    const waiting = post(`${url}/info`, { type: 'spotMeta' });
+    const starting = await fetch(`${url}/ready`);
+    expect([starting.status, await starting.json()]).to.deep.equal([503, { ready: false, reason: 'starting' }]);
+    const router = new Router();
+    router.post('/info', (ctx) => void (ctx.body = { of: 'the roles' }));
+    expect((await door.answer(createApp({ routers: [router], logger: silent }))).url).to.equal(url);
+    expect((await waiting).json).to.deep.equal({ of: 'the roles' });
   });
 
   it('starts again from the book checkpoint when rows were folded before it read them', async () => {
     const seen: { url: string | null } = { url: null };
     let acquire: () => void = () => undefined;
     const acquired = new Promise<void>((resolve) => (acquire = resolve));
-    const serving = serveStandby(processOf(db, 0, seen), acquired, options());
+    const serving = serveStandby(processOf(db, door, seen), acquired, options());
     try {
       await until(() => seen.url !== null);
       const { url } = seen;
@@ -137,7 +156,9 @@ describe('a process that waits for its logs', () => {
   });
 
   it('serves nothing when the wait is short', async () => {
-    expect(await serveStandby(processOf(db, 0, { url: null }), Promise.resolve(), options())).to.equal(null);
+    told.length = 0;
+    await serveStandby(processOf(db, door, { url: null }), Promise.resolve(), options());
+    expect(told).to.deep.equal([]);
   });
 
   it('waits without serving where the holder has the address', async () => {
@@ -147,8 +168,14 @@ describe('a process that waits for its logs', () => {
     const { port } = holder.address() as AddressInfo;
     const acquired = new Promise<void>((resolve) => setTimeout(resolve, 1_500));
     try {
-      expect(await serveStandby(processOf(db, port, seen), acquired, options())).to.equal(null);
+      const busy = openDoor(port);
+      await serveStandby(processOf(db, busy, seen), acquired, options());
       expect(seen.url).to.equal(null);
+      holder.close();
+      await once(holder, 'close');
+      const { url } = await busy.answer(createApp({ routers: [], logger: silent }));
+      expect(url, 'taken once it is free').to.equal(`http://127.0.0.1:${port}`);
+      await busy.close();
     } finally {
       holder.close();
     }

@@ -1,0 +1,187 @@
+import { EventEmitter } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Duplex } from 'node:stream';
+import type Koa from 'koa';
+import { createApp, type AppLogger } from './app.js';
+import { ApiError } from './errors.js';
+import { closeServer, listenOn, type Listening } from './listen.js';
+import { probeRoutes } from './ops/probes.js';
+
+/** How long a request waits for the next application before it is refused: as long as most clients wait themselves. */
+const HOLD_MS = 10_000;
+/** How many requests may wait: what more there are is refused at once. */
+const MAX_HELD = 1_000;
+/** How long an application that goes waits for its requests in flight before it cuts them off. */
+const LEAVE_GRACE_MS = 3_000;
+const RETRY_AFTER_SEC = '1';
+/** Whoever asks for these wants to know now. */
+const PROBE = /^\/(?:live|ready|active)\/?(?:\?|$)/;
+
+type Handle = (request: IncomingMessage, response: ServerResponse) => unknown;
+
+/** An application that answers at a door. */
+export interface Answering {
+  /** `http://host:port` with the real port, also when 0 was asked for. */
+  url: string;
+  port: number;
+  /** Emits `upgrade` as an HTTP server does. */
+  upgrades: EventEmitter;
+  /** Takes no new request, which wait from now on for the next application; those in flight end within a grace period. */
+  leave(): Promise<void>;
+}
+
+/** An address that outlives the applications behind it: one goes and the next comes, and no connection is refused meanwhile. */
+export interface Door {
+  /**
+   * Hands requests to this application from now on. The first one takes the address, and the address stays taken until `close`. Rejects
+   * with `ListenError`; then another try is one more.
+   */
+  answer(app: Koa): Promise<Answering>;
+  /** Gives the address up; requests that wait are refused with 503. */
+  close(): Promise<void>;
+}
+
+export interface DoorOptions {
+  /** 0 takes any free port, and keeps it. */
+  port: number;
+  host: string;
+  /** Named when somebody else has the port. */
+  portSetting?: string;
+  logger: AppLogger;
+  holdMs?: number;
+}
+
+interface Application {
+  handle: Handle;
+  upgrades: EventEmitter;
+  inFlight: Set<ServerResponse>;
+}
+
+/** A door that nobody answers at yet: it takes no address before the first application comes. */
+export function createDoor({ port, host, portSetting = 'PORT', logger, holdMs = HOLD_MS }: DoorOptions): Door {
+  let listening: Promise<Listening> | null = null;
+  let current: Application | null = null;
+  let held = 0;
+  let isClosed = false;
+  const arrivals = new EventEmitter();
+  arrivals.setMaxListeners(0);
+  const nobody = nobodyAnswers(logger).callback();
+
+  /** The application that answers, now or in a while; null when none comes in time. */
+  async function next(): Promise<Application | null> {
+    if (current !== null || isClosed || held >= MAX_HELD) return current;
+    held += 1;
+    const over = new AbortController();
+    try {
+      const arrived = new Promise<void>((resolve) => arrivals.once('change', resolve));
+      await Promise.race([
+        arrived,
+        delay(holdMs, undefined, { signal: over.signal, ref: false }).catch(() => undefined),
+      ]);
+      return current;
+    } finally {
+      held -= 1;
+      over.abort();
+    }
+  }
+
+  async function onRequest(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const app = current ?? (PROBE.test(request.url ?? '') ? null : await next());
+    // A client that has gone meanwhile wants nothing any more, least of all an order.
+    if (response.destroyed) return;
+    if (app === null) {
+      if (isClosed) response.setHeader('Connection', 'close');
+      return void nobody(request, response);
+    }
+    app.inFlight.add(response);
+    response.once('close', () => app.inFlight.delete(response));
+    app.handle(request, response);
+  }
+
+  async function onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    socket.on('error', () => undefined);
+    const app = current ?? (await next());
+    if (app === null || app.upgrades.listenerCount('upgrade') === 0) return refuse(socket);
+    app.upgrades.emit('upgrade', request, socket, head);
+  }
+
+  async function open(): Promise<Listening> {
+    const opened = await listenOn((request, response) => void onRequest(request, response), {
+      port,
+      host,
+      portSetting,
+    });
+    opened.server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+      void onUpgrade(request, socket, head);
+    });
+    return opened;
+  }
+
+  function take(app: Koa): Application {
+    const taken: Application = { handle: app.callback(), upgrades: new EventEmitter(), inFlight: new Set() };
+    current = taken;
+    // Those who wait are served in the next turn, when a WebSocket server has had its chance to listen.
+    setImmediate(() => arrivals.emit('change'));
+    return taken;
+  }
+
+  return {
+    async answer(app) {
+      listening ??= open();
+      const opened = await listening.catch((error: unknown) => {
+        listening = null;
+        throw error;
+      });
+      const taken = take(app);
+      return {
+        url: opened.url,
+        port: opened.port,
+        upgrades: taken.upgrades,
+        async leave() {
+          if (current === taken) current = null;
+          await untilIdle(taken.inFlight);
+        },
+      };
+    },
+    async close() {
+      isClosed = true;
+      current = null;
+      arrivals.emit('change');
+      const opened = await listening?.catch(() => null);
+      if (opened !== null && opened !== undefined) await closeServer(opened.server);
+    },
+  };
+}
+
+/** Resolves when every response has ended; those that have not in time are cut off. */
+async function untilIdle(inFlight: ReadonlySet<ServerResponse>): Promise<void> {
+  const ends = [...inFlight].map((response) => new Promise<void>((resolve) => response.once('close', resolve)));
+  if (ends.length === 0) return;
+  const cutOff = setTimeout(() => inFlight.forEach((response) => response.destroy()), LEAVE_GRACE_MS);
+  await Promise.all(ends);
+  clearTimeout(cutOff);
+}
+
+/** What is said while no application answers: the process lives and serves nothing. */
+function nobodyAnswers(logger: AppLogger): Koa {
+  const probes = probeRoutes({
+    failure: () => null,
+    ready: () => ({ ready: false, reason: 'starting' }),
+    active: () => ({ active: false, reason: 'starting' }),
+  });
+  return createApp({
+    routers: [probes],
+    logger,
+    unmatched: (ctx) => {
+      ctx.set('Retry-After', RETRY_AFTER_SEC);
+      throw new ApiError(503, 'NOT_READY', 'standby: the server is starting, nothing was stored; try again');
+    },
+  });
+}
+
+function refuse(socket: Duplex): void {
+  const message = 'starting: try again';
+  const head = `HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nContent-Length: ${message.length}\r\n`;
+  socket.end(`${head}Retry-After: ${RETRY_AFTER_SEC}\r\nConnection: close\r\n\r\n${message}`);
+}
