@@ -9,57 +9,17 @@ import { consumedUnits, depthUnits, trade, type Consumed, type TradeMode } from 
 import { decodeSide, VOLUME_MODULUS } from '../../core/curve/words.js';
 import type { Address, ChainFill, Hex, Market, Segment, Side } from '../../core/types.js';
 import type { CustodyEvent } from '../../ledger/types.js';
+import type { ChainMarket, SettlementCall, SwapCall, Swapped, WorldEvent } from './calls.js';
 import { addressOf, FEE_PPM, FEE_TAKER, type CarryRule, type Setting } from './setting.js';
 
 const PPM = 1_000_000n;
 export const BLOCK_SEC = 2;
 export const WITHDRAW_DELAY_SEC = 4;
 
-/** What the watcher reads of a block. */
-export type WorldEvent =
-  | { type: 'posted'; market: number; seq: number; snapAskUnits: bigint; snapBidUnits: bigint }
-  | { type: 'touched'; market: number; seq: number; baseSeq: number }
-  | { type: 'swap'; fill: ChainFill }
-  | {
-      type: 'custody';
-      event: Pick<CustodyEvent, 'kind' | 'maker' | 'token' | 'amountUnits' | 'readyAtSec' | 'blockNumber'>;
-      /** Of a settlement: the last block that it looked at. */
-      cutBlock: number;
-    };
-
-export interface ChainMarket {
-  askWords: readonly bigint[];
-  bidWords: readonly bigint[];
-  asks: readonly Segment[];
-  bids: readonly Segment[];
-  askVolumeUnits: bigint;
-  bidVolumeUnits: bigint;
-  fillSeq: number;
-  snapAskUnits: bigint;
-  snapBidUnits: bigint;
-  deadlineSec: number;
-  seq: number;
-}
-
 interface Claim {
   units: bigint;
   basis: bigint;
   readyAtSec: number;
-}
-
-export interface SettlementCall {
-  maker: Address;
-  token: Address;
-  amountUnits: bigint;
-  basis: bigint;
-  cutBlock: number;
-}
-
-export interface SwapCall {
-  taker: Address;
-  market: number;
-  mode: TradeMode;
-  amountUnits: bigint;
 }
 
 /** How often something came about on the chain. */
@@ -82,6 +42,10 @@ export interface WorldChain {
   /** All or none of the records, but for those out of date. False when the transaction would revert. */
   post(records: readonly PostRecord[]): boolean;
   swap(call: SwapCall): ChainFill | null;
+  /** What the swap would take and bring now, null when it would revert. */
+  quote(call: SwapCall): Pick<Swapped, 'inUnits' | 'outUnits'> | null;
+  /** From one wallet to another; false when there is nothing to move. */
+  transfer(from: Address, to: Address, token: Address, units: bigint): boolean;
   deposit(maker: Address, token: Address, units: bigint): boolean;
   donate(from: Address, token: Address, units: bigint): boolean;
   requestWithdraw(maker: Address, token: Address, units: bigint): boolean;
@@ -94,6 +58,8 @@ export interface WorldChain {
 }
 
 const key = (account: Address, token: Address): string => `${account}:${token}`;
+/** Takes part in swaps of signed orders. */
+const SETTLER: Address = `0x${'e'.repeat(40)}`;
 const EMPTY = { askWords: [], bidWords: [], asks: [], bids: [] };
 const COUNTERS = { askVolumeUnits: 0n, bidVolumeUnits: 0n, fillSeq: 0 };
 const POSTED = { snapAskUnits: 0n, snapBidUnits: 0n, deadlineSec: 0, seq: 0 };
@@ -210,28 +176,45 @@ export function createWorldChain(setting: Setting, carryRule: CarryRule, count: 
     return true;
   }
 
-  function swap({ taker, market: index, mode, amountUnits }: SwapCall): ChainFill | null {
+  function compute({ taker, market: index, mode, amountUnits, order }: SwapCall): Swapped | null {
     const market = setting.markets[index]!;
     const state = states[index]!;
     if (timeSec >= state.deadlineSec) return null;
-    const ratePpm = setting.feeMarket === index && taker === feeTaker ? FEE_PPM : 0n;
+    const isCharged = setting.feeMarket === index && taker === feeTaker && order === undefined;
+    const ratePpm = isCharged ? FEE_PPM : 0n;
     const exactOut = mode.endsWith('Out');
     const gross =
       exactOut && ratePpm > 0n && amountUnits > 0n ? ((amountUnits - 1n) * PPM) / (PPM - ratePpm) + 1n : amountUnits;
-    const before = consumed(index);
-    const result = trade(market, state, before, mode, gross);
+    const result = trade(market, state, consumed(index), mode, gross);
     if (result === null) return null;
+    const { baseUnits, quoteUnits } = result;
+    const [inUnits, outUnits] = sideOf(mode) === 'ask' ? [quoteUnits, baseUnits] : [baseUnits, quoteUnits];
+    const [tokenIn, tokenOut] =
+      sideOf(mode) === 'ask'
+        ? [market.quote.address, market.base.address]
+        : [market.base.address, market.quote.address];
+    const feeUnits = exactOut ? gross - amountUnits : (outUnits * ratePpm) / PPM;
+    if (order !== undefined && (inUnits > order.mostInUnits || outUnits < order.leastOutUnits)) return null;
+    if (walletOf(taker, tokenIn) < inUnits + (order?.feeUnits ?? 0n) || outUnits > free(tokenOut)) return null;
+    return { inUnits, outUnits, feeUnits, baseUnits, quoteUnits, tokenIn, tokenOut };
+  }
+
+  function swap(call: SwapCall): ChainFill | null {
+    const swapped = compute(call);
+    if (swapped === null) return null;
+    const { market: index, mode, order } = call;
+    const { inUnits, outUnits, feeUnits, baseUnits, quoteUnits, tokenIn, tokenOut } = swapped;
+    const before = consumed(index);
+    const state = states[index]!;
     const side = sideOf(mode);
     const isBuy = side === 'ask';
-    const { baseUnits, quoteUnits } = result;
-    const [tokenIn, tokenOut] = isBuy
-      ? [market.quote.address, market.base.address]
-      : [market.base.address, market.quote.address];
-    const [inUnits, outUnits] = isBuy ? [quoteUnits, baseUnits] : [baseUnits, quoteUnits];
-    const feeUnits = exactOut ? gross - amountUnits : (outUnits * ratePpm) / PPM;
-    if (walletOf(taker, tokenIn) < inUnits || outUnits > free(tokenOut)) return null;
-    move(taker, tokenIn, inUnits);
-    move(taker, tokenOut, -(outUnits - feeUnits));
+    const taker = order === undefined ? call.taker : SETTLER;
+    move(call.taker, tokenIn, inUnits);
+    move(call.taker, tokenOut, -(outUnits - feeUnits));
+    if (order !== undefined) {
+      move(call.taker, tokenIn, order.feeUnits);
+      custody('deposited', order.operator, tokenIn, order.feeUnits);
+    }
     const fillSeq = state.fillSeq + 1;
     states = states.map((one, i) =>
       i === index
@@ -303,6 +286,13 @@ export function createWorldChain(setting: Setting, carryRule: CarryRule, count: 
     depthLeft,
     post,
     swap,
+    quote: compute,
+    transfer(from, to, token, units) {
+      if (units <= 0n || from === to || walletOf(from, token) < units) return false;
+      wallets.set(key(from, token), walletOf(from, token) - units);
+      wallets.set(key(to, token), walletOf(to, token) + units);
+      return true;
+    },
     deposit(maker, token, units) {
       if (units <= 0n || walletOf(maker, token) < units) return false;
       move(maker, token, units);

@@ -87,8 +87,42 @@ function drawAct(random: Random, focus: Focus): Step {
   if (roll <= 74) return { kind: 'schedule', maker, sec: chance(random, 25) ? null : random.int(5, 14) };
   if (roll <= 80) return { kind: 'honestQuote', maker, market, ladder: drawHonest(random) };
   if (roll <= 84) return { kind: 'suspend', maker, back: chance(random, 50) };
+  if (roll <= 85) return { kind: 'pace', on: chance(random, 50) };
+  if (roll <= 86) return { kind: 'floor', token: random.int(0, 2), on: chance(random, 50) };
+  if (roll <= 90) return drawGasless(random, focus);
   return drawCustody(random, maker);
 }
+
+function drawSign(random: Random, { market, side }: Focus, taker = random.int(0, 2)): Step {
+  const mode = side === 'ask' ? 'buyExactOut' : 'sellExactIn';
+  return { kind: 'sign', taker, market, mode, amount: drawAmount(random), slippageBps: random.pick([0, 0, 50, 2_000]) };
+}
+
+/** What owners of signed orders and the executor do, one step at a time. */
+function drawGasless(random: Random, focus: Focus): Step {
+  const taker = random.int(0, 2);
+  switch (random.int(0, 5)) {
+    case 0:
+    case 1:
+      return drawSign(random, near(random, focus), taker);
+    case 2:
+      return { kind: 'executor' };
+    case 3:
+      return { kind: 'executed' };
+    case 4:
+      return { kind: 'spoil', taker };
+    default:
+      return drawTransfer(random, taker);
+  }
+}
+
+const drawTransfer = (random: Random, taker: number, token = random.int(0, 2)): Step => ({
+  kind: 'transfer',
+  taker,
+  to: (taker + random.int(1, 2)) % 3,
+  token,
+  permille: random.pick([500, 990, 1_000, 1_000]),
+});
 
 function drawCustody(random: Random, maker: number): Step {
   const token = random.int(0, 2);
@@ -151,6 +185,7 @@ function drawCourse(random: Random, focus: Focus): Step[] {
     { kind: 'land', pick: 0 },
     { kind: 'block', sec: random.int(2, 5), scan: true },
   ];
+  if (chance(random, 25)) return drawOrders(random, focus, quiet);
   if (chance(random, 50)) return [...quiet, ...quiet, ...quiet, ...(chance(random, 50) ? quiet : [])];
   return [
     { kind: 'request', maker, token, permille: random.pick([500, 1_000]) },
@@ -164,6 +199,25 @@ function drawCourse(random: Random, focus: Focus): Step[] {
     { kind: 'execute', maker, token },
     ...drawBlock(random, focus),
   ];
+}
+
+/** Signed orders of one owner, sent, and perhaps spoiled before they land. */
+function drawOrders(random: Random, focus: Focus, quiet: readonly Step[]): Step[] {
+  const taker = random.int(0, 2);
+  // What the first market sells on that side.
+  const token = focus.side === 'ask' ? 0 : 1;
+  const signs = Array.from({ length: random.int(1, 4) }, () => drawSign(random, focus, taker));
+  if (chance(random, 40)) signs.splice(random.int(0, signs.length), 0, drawTransfer(random, taker, token));
+  const rounds = Array.from({ length: random.int(1, 4) }, (): Step[] => [
+    { kind: 'executor' },
+    ...(chance(random, 40) ? [random.pick<Step>([{ kind: 'spoil', taker }, drawTransfer(random, taker, token)])] : []),
+    ...(chance(random, 25) ? drawBlock(random, focus) : []),
+    { kind: 'executed' },
+    ...(chance(random, 20) ? [drawTrade(random, focus)] : []),
+    ...(chance(random, 30) ? [drawSign(random, focus, taker)] : []),
+    ...(chance(random, 50) ? quiet : []),
+  ]);
+  return [...signs, ...rounds.flat()];
 }
 
 export function drawStrategy(random: Random, settings: readonly string[] = SETTINGS.map(({ name }) => name)): Strategy {
@@ -225,6 +279,20 @@ function tweak(random: Random, step: Step, focus: Focus): Step {
       return { ...step, pick: random.int(0, 2) };
     case 'block':
       return { ...step, sec: random.pick([2, 2, 4, 7, 14]), scan: chance(random, 85) };
+    case 'sign':
+      return chance(random, 60)
+        ? { ...step, amount: tweakAmount(random, step.amount) }
+        : { ...step, taker: random.int(0, 2), slippageBps: random.int(0, 200) };
+    case 'transfer':
+      return drawTransfer(random, step.taker);
+    case 'spoil':
+      return { ...step, taker: random.int(0, 2) };
+    case 'executor':
+    case 'executed':
+      return drawGasless(random, focus);
+    case 'pace':
+    case 'floor':
+      return { ...step, on: !step.on };
     case 'deposit':
     case 'request':
       return { ...step, token: random.int(0, 2), permille: random.int(0, 1_000) };

@@ -15,7 +15,7 @@ import type { Address, ChainFill, Decomposition, MarketSnapshot, OrderFill, Side
 import { depositEntries, executionEntries, fillEntries, surplusEntries } from '../../keepers/watcher/postings.js';
 import { dueRaise, namedVolume, raisedBy } from '../../ledger/raises.js';
 import { VAULT, type Account, type LedgerEntry, type MarketProgress, type Publication } from '../../ledger/types.js';
-import type { WorldEvent } from './chain.js';
+import type { WorldEvent } from './calls.js';
 import { OPERATOR, type CarryRule, type Setting } from './setting.js';
 
 /** A curve that the poster prepared, with what is known of it. */

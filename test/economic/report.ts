@@ -36,6 +36,16 @@ export const REACH = [
   'settled',
   'executed',
   'withdrawal waits',
+  'withdrawal paced',
+  'small change waits',
+  'posting stopped',
+  'gasless accepted',
+  'gasless sum',
+  'gasless refused',
+  'gasless waits for the one before',
+  'gasless filled',
+  'gasless reverted',
+  'gasless owner not trusted',
 ] as const;
 export const REACH_RAISED = ['raised', 'carry kept'] as const;
 

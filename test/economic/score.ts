@@ -101,6 +101,13 @@ export function scoreOf(world: World): Score {
       violations.push(`the claim of ${roleOf(maker)} is ${units}, not ${claim.claimUnits}`);
   }
 
+  for (const [owner, { spent, lost }] of world.gasless.gas()) {
+    if (lost > spent)
+      violations.push(
+        `orders of ${roleOf(owner)} that reverted cost the operator ${lost} gas, and their owner ${spent}`,
+      );
+  }
+
   let bound = 0n;
   let excess: bigint | null = null;
   let taken = 0n;

@@ -56,6 +56,11 @@ const TRAITS = [
   'executed',
   'taker fee',
   'dust fill',
+  'small change waits',
+  'posting stopped',
+  'withdrawal paced',
+  'gasless filled',
+  'gasless reverted',
 ];
 
 /** Plays a strategy from the start. */

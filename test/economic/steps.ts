@@ -50,6 +50,15 @@ export type Step =
   | { kind: 'land'; pick: number }
   | { kind: 'swap'; taker: number; market: number; mode: TradeMode; amount: Amount }
   | { kind: 'deposit'; maker: number; token: number; permille: number }
+  /** A colluding taker signs an order for that much of the base token. */
+  | { kind: 'sign'; taker: number; market: number; mode: TradeMode; amount: Amount; slippageBps: number }
+  /** The executor's look at signed orders; what it sends gets into the block by `executed`. */
+  | { kind: 'executor' }
+  | { kind: 'executed' }
+  /** A colluding taker uses up the nonce of its oldest signed order. */
+  | { kind: 'spoil'; taker: number }
+  /** A part of a colluding taker's wallet goes to another. */
+  | { kind: 'transfer'; taker: number; to: number; token: number; permille: number }
   | { kind: 'donate'; taker: number; token: number; units: number }
   | { kind: 'request'; maker: number; token: number; permille: number }
   /** The settler's round; what it sends gets into the block, or waits for a later `settled`. */
@@ -57,6 +66,10 @@ export type Step =
   | { kind: 'settled' }
   | { kind: 'execute'; maker: number; token: number }
   | { kind: 'suspend'; maker: number; back: boolean }
+  /** Whether small changes of a book wait. */
+  | { kind: 'pace'; on: boolean }
+  /** The operator asks for more of a token than its row has, or for nothing any more. */
+  | { kind: 'floor'; token: number; on: boolean }
   /** The block ends; the watcher scans it at once, or with the next one. */
   | { kind: 'block'; sec: number; scan: boolean };
 
@@ -109,6 +122,20 @@ export function describe(step: Step): string {
       return `colluding taker ${step.taker} swaps in market ${step.market}, ${step.mode}: ${amountText(step.amount)}`;
     case 'deposit':
       return `colluding maker ${step.maker} deposits ${step.permille}/1000 of its token ${step.token}`;
+    case 'sign':
+      return `colluding taker ${step.taker} signs an order in market ${step.market}, ${step.mode}: ${amountText(step.amount)}, ${step.slippageBps} bps slippage`;
+    case 'executor':
+      return 'the executor sends signed orders';
+    case 'executed':
+      return 'what the executor sent lands';
+    case 'spoil':
+      return `colluding taker ${step.taker} uses up the nonce of its oldest signed order`;
+    case 'transfer':
+      return `colluding taker ${step.taker} sends ${step.permille}/1000 of its token ${step.token} to colluding taker ${step.to}`;
+    case 'pace':
+      return `small changes ${step.on ? 'wait' : 'are posted at once'}`;
+    case 'floor':
+      return `the operator ${step.on ? 'asks for more of' : 'drops the floor of'} token ${step.token}`;
     case 'donate':
       return `colluding taker ${step.taker} sends ${step.units} units of token ${step.token} to the vault`;
     case 'request':

@@ -1,0 +1,221 @@
+/**
+ * Signed orders: what the gateway accepts by its own rules, what the executor sends, and what each owner's orders cost the operator in gas
+ * beside what the owner spent.
+ */
+import { ceilDiv } from '../../core/amounts.js';
+import { mayRisk } from '../../core/swap/trust.js';
+import type { TradeMode } from '../../core/curve/walk.js';
+import type { Address } from '../../core/types.js';
+import { checkFunds } from '../../server/swap/funds.js';
+import type { SwapDeps } from '../../server/swap/deps.js';
+import type { SwapQuote } from '../../ledger/swap-log.js';
+import type { SwapCall } from './calls.js';
+import { sideOf, type Count, type WorldChain } from './chain.js';
+import { OPERATOR, type Setting } from './setting.js';
+
+/** Gas as measured on the contracts, the owner's at its least and the operator's at its most. */
+const GAS = { setUp: 94_000, spoil: 34_000, transfer: 34_000, swap: 95_000, fill: 160_000, revert: 79_000 };
+/** A thousandth of a cent per thousand gas. */
+const GAS_PER_DOLLAR = 100_000_000n;
+const MAX_REVERTS = 2;
+const ORDER_TTL_SEC = 120;
+const BPS = 10_000n;
+
+interface Order {
+  nonce: bigint;
+  owner: Address;
+  market: number;
+  /** Exact input of a sale, exact output of a purchase. */
+  mode: 'sellExactIn' | 'buyExactOut';
+  amountUnits: bigint;
+  sellToken: Address;
+  /** The most that it takes, fee included, and what it takes if nothing moves. */
+  sellUnits: bigint;
+  expectedSellUnits: bigint;
+  feeUnits: bigint;
+  /** The least that it brings. */
+  minOutUnits: bigint;
+  validToSec: number;
+  state: 'pending' | 'sent' | 'done';
+}
+
+/** What one owner's orders cost, in gas. */
+export interface OwnerGas {
+  spent: number;
+  /** Of transactions that reverted: nobody pays the operator for them. */
+  lost: number;
+}
+
+export interface WorldGasless {
+  sign(owner: Address, market: number, mode: TradeMode, baseUnits: bigint, slippageBps: number): void;
+  /** The executor's look at all pending orders. */
+  round(): void;
+  /** What it sent gets into the block; true for each that filled. */
+  land(): void;
+  /** Uses up the nonce of the owner's oldest order. */
+  spoil(owner: Address): void;
+  /** Moves a part of a wallet away. */
+  transfer(from: Address, to: Address, token: Address, permille: number): void;
+  /** The owner sent a swap of its own. */
+  swapped(owner: Address): void;
+  gas(): ReadonlyMap<Address, OwnerGas>;
+}
+
+export function createWorldGasless(setting: Setting, chain: WorldChain, count: Count): WorldGasless {
+  const orders: Order[] = [];
+  const used = new Set<bigint>();
+  const gas = new Map<Address, OwnerGas>();
+  /** What became of each owner's transactions, in their order. */
+  const past = new Map<Address, ('fill' | 'revert' | 'swap')[]>();
+  let nonce = 0n;
+
+  const noteGas = (owner: Address, key: keyof OwnerGas, units: number): void => {
+    const known = gas.get(owner) ?? { spent: 0, lost: 0 };
+    gas.set(owner, { ...known, [key]: known[key] + units });
+  };
+  const note = (owner: Address, what: 'fill' | 'revert' | 'swap'): void => {
+    past.set(owner, [...(past.get(owner) ?? []), what]);
+  };
+  const pendingOf = (owner: Address): Order[] =>
+    orders.filter((one) => one.owner === owner && one.state !== 'done' && one.validToSec >= chain.timeSec());
+
+  function feeUnits(token: Address): bigint {
+    return ceilDiv(setting.dollar * BigInt(GAS.fill), setting.unitValue.get(token)! * GAS_PER_DOLLAR);
+  }
+
+  const callOf = ({ owner, market, mode, amountUnits, sellUnits, feeUnits: fee, minOutUnits }: Order): SwapCall => ({
+    taker: owner,
+    market,
+    mode,
+    amountUnits,
+    order: { mostInUnits: sellUnits - fee, leastOutUnits: minOutUnits, feeUnits: fee, operator: OPERATOR },
+  });
+
+  function sign(owner: Address, market: number, mode: TradeMode, baseUnits: bigint, slippageBps: number): void {
+    const { base, quote } = setting.markets[market]!;
+    const isBuy = sideOf(mode) === 'ask';
+    const sellToken = (isBuy ? quote : base).address;
+    const quoted = chain.quote({
+      taker: owner,
+      market,
+      mode: isBuy ? 'buyExactOut' : 'sellExactIn',
+      amountUnits: baseUnits,
+    });
+    if (quoted === null) return;
+    const fee = feeUnits(sellToken);
+    const slip = (units: bigint): bigint => (units * BigInt(slippageBps)) / BPS;
+    const expectedSellUnits = quoted.inUnits + fee;
+    const order: Order = {
+      nonce: (nonce += 1n),
+      owner,
+      market,
+      mode: isBuy ? 'buyExactOut' : 'sellExactIn',
+      amountUnits: baseUnits,
+      sellToken,
+      sellUnits: isBuy ? expectedSellUnits + slip(expectedSellUnits) : expectedSellUnits,
+      expectedSellUnits,
+      feeUnits: fee,
+      minOutUnits: isBuy ? baseUnits : quoted.outUnits - slip(quoted.outUnits),
+      validToSec: chain.timeSec() + ORDER_TTL_SEC,
+      state: 'pending',
+    };
+    const others = pendingOf(owner)
+      .filter((one) => one.sellToken === sellToken)
+      .map((one) => ({ ...one, orderId: String(one.nonce) }));
+    const balanceUnits = chain.walletOf(owner, sellToken);
+    try {
+      checkFunds(
+        { permit2: OPERATOR } as SwapDeps,
+        order as unknown as SwapQuote,
+        { owner, code: '0x', balanceUnits, allowanceUnits: 2n ** 256n, isNonceUsed: (one) => used.has(one) },
+        others,
+      );
+    } catch {
+      return count('gasless refused');
+    }
+    if (!gas.has(owner)) noteGas(owner, 'spent', GAS.setUp);
+    orders.push(order);
+    count('gasless accepted');
+    if (others.length > 0) count('gasless sum');
+  }
+
+  function judged(owner: Address): 'send' | 'wait' | 'refuse' {
+    const acts = past.get(owner) ?? [];
+    const revertsAfter = (at: number): number => acts.slice(at + 1).filter((act) => act === 'revert').length;
+    const [fillAt, swapAt] = [acts.lastIndexOf('fill'), acts.lastIndexOf('swap')];
+    const underWay = orders.filter((one) => one.owner === owner && one.state === 'sent').length;
+    return mayRisk(
+      {
+        sinceFill: revertsAfter(fillAt),
+        hasFill: fillAt !== -1,
+        sinceSwap: swapAt === -1 ? null : revertsAfter(swapAt),
+      },
+      underWay,
+      MAX_REVERTS,
+    );
+  }
+
+  function round(): void {
+    const underWay = new Set(
+      orders.filter(({ state }) => state === 'sent').map(({ owner, sellToken }) => `${owner}:${sellToken}`),
+    );
+    for (const order of orders) {
+      if (order.state !== 'pending' || order.validToSec < chain.timeSec() || used.has(order.nonce)) continue;
+      const key = `${order.owner}:${order.sellToken}`;
+      if (underWay.has(key)) {
+        count('gasless waits for the one before');
+        continue;
+      }
+      if (chain.quote(callOf(order)) === null) continue;
+      const verdict = judged(order.owner);
+      if (verdict === 'refuse') count('gasless owner not trusted');
+      if (verdict !== 'send') continue;
+      order.state = 'sent';
+      underWay.add(key);
+    }
+  }
+
+  function land(): void {
+    for (const order of orders) {
+      if (order.state !== 'sent') continue;
+      const fill = used.has(order.nonce) ? null : chain.swap(callOf(order));
+      if (fill === null) {
+        order.state = 'pending';
+        noteGas(order.owner, 'lost', GAS.revert);
+        note(order.owner, 'revert');
+        count('gasless reverted');
+      } else {
+        order.state = 'done';
+        used.add(order.nonce);
+        // The fee has paid for it.
+        noteGas(order.owner, 'spent', GAS.fill);
+        note(order.owner, 'fill');
+        count('gasless filled');
+      }
+    }
+  }
+
+  return {
+    sign,
+    round,
+    land,
+    spoil(owner) {
+      const [order] = pendingOf(owner).filter((one) => !used.has(one.nonce));
+      if (order === undefined) return;
+      used.add(order.nonce);
+      noteGas(owner, 'spent', GAS.spoil);
+      count('gasless spoiled');
+    },
+    transfer(from, to, token, permille) {
+      if (!chain.transfer(from, to, token, (chain.walletOf(from, token) * BigInt(permille)) / 1_000n)) return;
+      if (gas.has(from)) noteGas(from, 'spent', GAS.transfer);
+      count('wallet moved');
+    },
+    swapped(owner) {
+      if (!gas.has(owner)) return;
+      noteGas(owner, 'spent', GAS.swap);
+      note(owner, 'swap');
+    },
+    gas: () => gas,
+  };
+}
