@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 /**
- * `npm test`: types, Solidity tests, TypeScript tests. Tests of the database run on SQLite, and once more on PostgreSQL when
- * DATABASE_URL names a server. Arguments go to Mocha and leave the rest out: `npm test -- test/core/book.test.ts`.
+ * `npm test`: types, Solidity tests, TypeScript tests, in groups that run beside each other (LANES=1 for one after the other; what a
+ * group printed is shown when it has ended). Tests of the database run on SQLite, and once more on PostgreSQL when DATABASE_URL names a
+ * server. Arguments go to Mocha, in one process, and leave the rest out: `npm test -- test/core/book.test.ts`.
  * Solidity properties run 10,000 times each; SOLIDITY_RUNS=quick is for the impatient.
  * `--deep` multiplies the runs of each property (RUNS, default 20) and lifts Mocha's time limit.
  * The last line is `N passed, N failed`; the exit code is 0 only when nothing failed.
@@ -11,8 +12,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
 import { ensureCompiled } from './compile.mjs';
-import { projectRoot, say, withProgress } from './console.mjs';
+import { projectRoot, say } from './console.mjs';
 import { ensureInstalled } from './install.mjs';
+import { inLanes, laneCount, testGroups } from './lanes.mjs';
 import { ensureNode } from './node-version.mjs';
 import { run } from './process.mjs';
 
@@ -25,20 +27,19 @@ const bin = (name) => join(projectRoot, 'node_modules', name);
 
 /** Checks types; counts only when it fails. @returns {Promise<Totals>} */
 async function checkTypes() {
-  const { code, output } = await withProgress('checking types', () =>
-    run(process.execPath, [bin('typescript/bin/tsc'), '--noEmit', '-p', projectRoot]),
-  );
+  const { code, output } = await run(process.execPath, [bin('typescript/bin/tsc'), '--noEmit', '-p', projectRoot]);
+  say(`types: ${code === 0 ? 'ok' : 'FAILED'}`);
   if (code !== 0) process.stdout.write(output);
   return { passed: 0, failed: code === 0 ? 0 : 1 };
 }
 
 /** @param {string} runs a profile of hardhat.config.ts @returns {Promise<Totals>} */
 async function runSolidityTests(runs) {
-  say(`Solidity tests (${runs} runs)`);
   const { code, output } = await run(process.execPath, [bin('hardhat/dist/src/cli.js'), 'test', 'solidity'], {
-    echo: true,
     env: { SOLIDITY_RUNS: process.env.SOLIDITY_RUNS ?? runs },
   });
+  say(`Solidity tests (${runs} runs)`);
+  process.stdout.write(output);
   const lines = stripVTControlCharacters(output);
   const count = (word) =>
     [...lines.matchAll(new RegExp(`^\\s*(\\d+) ${word}`, 'gm'))].map((match) => parseInt(match[1], 10));
@@ -46,11 +47,11 @@ async function runSolidityTests(runs) {
   return settle('Solidity tests', code, count('passing').at(-1) ?? 0, (count('failing').at(-1) ?? 0) + skipped);
 }
 
-/** @param {string[]} args @param {Record<string, string>} env @returns {Promise<Totals>} */
-async function runTypeScriptTests(args, env) {
-  const database =
-    process.env.DATABASE_URL === undefined ? 'SQLite (DATABASE_URL is not set)' : 'SQLite and PostgreSQL';
-  say(`TypeScript tests on ${database}`);
+/**
+ * One process of Mocha. Without `echo` its output is shown when it has ended, under the name.
+ * @param {string} name @param {string[]} args @param {Record<string, string>} env @param {boolean} echo @returns {Promise<Totals>}
+ */
+async function runTypeScriptTests(name, args, env, echo) {
   const folder = mkdtempSync(join(tmpdir(), 'curvebook-totals-'));
   const totals = join(folder, 'totals.json');
   try {
@@ -60,12 +61,15 @@ async function runTypeScriptTests(args, env) {
       '--reporter-option',
       `totals=${totals}`,
     ];
-    const { code } = await run(process.execPath, [bin('mocha/bin/mocha.js'), ...reporter, ...args], {
-      echo: true,
+    const startedMs = Date.now();
+    const { code, output } = await run(process.execPath, [bin('mocha/bin/mocha.js'), ...reporter, ...args], {
+      echo,
       env,
     });
     const { passed, failed } = readTotals(totals);
-    return settle('TypeScript tests', code, passed, failed);
+    say(`${name}: ${passed} passed, ${failed} failed, ${Math.round((Date.now() - startedMs) / 1_000)} s`);
+    if (!echo) process.stdout.write(output);
+    return settle(name, code, passed, failed);
   } finally {
     rmSync(folder, { recursive: true });
   }
@@ -98,15 +102,35 @@ await ensureInstalled();
 await ensureCompiled();
 const deep = process.argv.includes('--deep');
 const args = process.argv.slice(2).filter((arg) => arg !== '--deep');
-const results = [];
-if (args.length === 0) {
-  results.push(await checkTypes());
-  results.push(await runSolidityTests(deep ? 'deep' : 'full'));
-}
-const deepEnv = { RUNS: process.env.RUNS ?? '20' };
-const files = args.some((arg) => arg.endsWith('.ts')) ? [] : [TEST_FILES];
+const env = deep ? { RUNS: process.env.RUNS ?? '20' } : {};
 const limits = deep ? ['--timeout', '0'] : [];
-results.push(await runTypeScriptTests([...limits, ...args, ...files], deep ? deepEnv : {}));
+const database = process.env.DATABASE_URL === undefined ? 'SQLite (DATABASE_URL is not set)' : 'SQLite and PostgreSQL';
+say(`TypeScript tests on ${database}`);
+
+/** @returns {Promise<Totals[]>} */
+async function runEverything() {
+  const lanes = laneCount();
+  // The one that takes longest first: what is left for the end should be small.
+  const jobs = [
+    () => runSolidityTests(deep ? 'deep' : 'full'),
+    checkTypes,
+    ...testGroups().map((files) => () => runTypeScriptTests(nameOf(files), [...limits, ...files], env, lanes === 1)),
+  ];
+  return inLanes(jobs, lanes);
+}
+
+/** The first and the last file of a group. @param {string[]} files */
+function nameOf(files) {
+  return files.length === 1 ? files[0] : `${files[0]} to ${files.at(-1).split('/').at(-1)}`;
+}
+
+/** Arguments for Mocha: the files that they name, or all. @returns {Promise<Totals>} */
+function runNamed() {
+  const files = args.some((arg) => arg.endsWith('.ts')) ? [] : [TEST_FILES];
+  return runTypeScriptTests('TypeScript tests', [...limits, ...args, ...files], env, true);
+}
+
+const results = args.length === 0 ? await runEverything() : [await runNamed()];
 const passed = results.reduce((sum, result) => sum + result.passed, 0);
 const failed = results.reduce((sum, result) => sum + result.failed, 0);
 process.stdout.write(`${passed} passed, ${failed} failed\n`);
