@@ -1,5 +1,5 @@
 import type { Hex } from '../../core/types.js';
-import { RpcUnavailableError } from '../chain/rpc.js';
+import { RpcContradictionError, type Rpc } from '../chain/rpc.js';
 import type { RpcPool } from '../chain/pool.js';
 import { readBlock } from './scan.js';
 
@@ -25,9 +25,10 @@ export async function confirmMismatch(endpoints: RpcPool['endpoints'], known: Kn
   return [...others].reduce((most, one) => (one[1] > most[1] ? one : most))[0];
 }
 
-/** Thrown when an endpoint tells another history than the majority does. The pool then prefers another one. */
-export function minorityHistory(pool: RpcPool, known: KnownBlock): RpcUnavailableError {
-  const problem = `${pool.name} has another block ${known.number} than the ledger, and no majority agrees with it`;
-  pool.penalize(problem);
-  return new RpcUnavailableError(problem);
+/** Thrown when an endpoint tells another history than the majority does. The pool then goes on with another one. */
+export function minorityHistory(rpc: Rpc, known: KnownBlock): RpcContradictionError {
+  return new RpcContradictionError(
+    `${rpc.name} has another block ${known.number} than the ledger, and no majority agrees with it`,
+    rpc,
+  );
 }

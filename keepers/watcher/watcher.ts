@@ -20,7 +20,7 @@ import {
 } from '../../ledger/types.js';
 import { startLoop, type Loop } from '../loop.js';
 import type { RpcPool } from '../chain/pool.js';
-import { RpcResponseError, RpcUnavailableError } from '../chain/rpc.js';
+import { RpcResponseError, RpcUnavailableError, type Rpc } from '../chain/rpc.js';
 import { createAttributor, type Attributor } from './attributor.js';
 import { confirmMismatch, minorityHistory, type KnownBlock } from './canonical.js';
 import { readClaimContext, unbackedClaim, unexplainedSettlement } from './claims.js';
@@ -72,6 +72,18 @@ const MAX_BACKOFF_MS = 4_000;
 const NOTE_INTERVAL_MS = 1_000;
 
 type Halt = { code: string; message: string };
+
+/** A generation that waits to be stored. */
+interface Drafted {
+  write: GenerationWrite;
+  lastBlock: ScannedBlock;
+  listed: readonly Market[];
+  /** To be called once it is durable. */
+  attributed(): void;
+}
+
+/** The endpoint is behind what was scanned; another one may not be. */
+class OlderHeadError extends RpcUnavailableError {}
 
 /**
  * Reads the chain into the ledger log, one generation per scan: custody events, posts, fills with their attribution, postings, and
@@ -168,19 +180,19 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
 
   async function scanToHead(): Promise<void> {
     await rpc.probe();
-    const observed = await readHead(rpc);
-    if (last !== null && observed.number < last.number) {
+    const found = await rpc.attempt(look).catch((error: unknown) => {
       // Not a scan: if no endpoint gets further, the ledger grows stale and says so.
-      rpc.penalize(`its head is ${observed.number}, and block ${last.number} is scanned already`);
-      logger.warn({ head: observed.number, scanned: last.number, rpc: rpc.name }, 'a node answers an older head');
+      if (error instanceof OlderHeadError) return null;
+      throw error;
+    });
+    if (found === null) {
+      logger.warn({ scanned: last?.number, rpc: rpc.name }, 'no node answers a newer head than what is scanned');
       return;
     }
+    const { observed, drafted } = found;
     status.observedHead = observed.number;
     status.observedHeadTimestampMs = observed.timestampSec * 1_000;
-    await checkCanonical();
-    const from = status.nextBlock;
-    const to = Math.min(observed.number, from + span - 1);
-    if (to >= from) await commit(await readRange(from, to), observed);
+    if (drafted !== null) await commit(drafted);
     const scannedMs = deps.nowMs();
     if (scannedMs - notedMs >= NOTE_INTERVAL_MS) await note(scannedMs);
     status.lastSuccessfulScanMs = scannedMs;
@@ -190,43 +202,57 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
     if (line !== null) logger.info(line, 'catching up with the chain');
   }
 
-  /** A missing block is a fault of the node; another hash at our height is one, too, unless a majority of the nodes has it. */
-  async function checkCanonical(): Promise<void> {
-    if (last === null) return;
-    const block = await readBlock(rpc, last.number);
-    if (block !== null && block.hash !== last.hash) await judgeMismatch(last);
+  /** What one endpoint says of the next blocks, and the generation that follows from it; null when there is no new block. Reads only. */
+  async function look(one: Rpc): Promise<{ observed: ScannedBlock; drafted: Drafted | null }> {
+    const observed = await readHead(one);
+    if (last !== null && observed.number < last.number) {
+      throw new OlderHeadError(`its head is ${observed.number}, and block ${last.number} is scanned already`);
+    }
+    await checkCanonical(one);
+    const from = status.nextBlock;
+    const to = Math.min(observed.number, from + span - 1);
+    if (to < from) return { observed, drafted: null };
+    return { observed, drafted: await draft(await readRange(one, from, to), observed, one) };
   }
 
-  async function judgeMismatch(known: KnownBlock): Promise<never> {
+  /** A missing block is a fault of the node; another hash at our height is one, too, unless a majority of the nodes has it. */
+  async function checkCanonical(one: Rpc): Promise<void> {
+    if (last === null) return;
+    const block = await readBlock(one, last.number);
+    if (block !== null && block.hash !== last.hash) await judgeMismatch(one, last);
+  }
+
+  async function judgeMismatch(one: Rpc, known: KnownBlock): Promise<never> {
     const actual = await confirmMismatch(rpc.endpoints, known);
-    if (actual === null) throw minorityHistory(rpc, known);
+    if (actual === null) throw minorityHistory(one, known);
     throw new CanonicalMismatchError(known.number, known.hash, actual);
   }
 
   /** Halves the range when the node refuses one as large, and doubles it again after each success. */
-  async function readRange(from: number, to: number): Promise<Scan> {
+  async function readRange(one: Rpc, from: number, to: number): Promise<Scan> {
     try {
-      const scan = await scanRange(rpc, { from, to, parent: last, addresses });
+      const scan = await scanRange(one, { from, to, parent: last, addresses });
       span = Math.min(deps.scanMaxBlocks, span * 2);
       return scan;
     } catch (error) {
-      if (error instanceof CanonicalMismatchError && last !== null) return judgeMismatch(last);
+      if (error instanceof CanonicalMismatchError && last !== null) return judgeMismatch(one, last);
       if (error instanceof RpcResponseError && to > from) {
         span = Math.max(1, Math.floor((to - from + 1) / 2));
-        throw new RpcUnavailableError(`${rpc.name} refused blocks ${from} to ${to}: ${error.message}`, error);
+        throw new RpcUnavailableError(`${one.name} refused blocks ${from} to ${to}: ${error.message}`, error);
       }
       throw error;
     }
   }
 
-  async function commit(scan: Scan, observed: ScannedBlock): Promise<void> {
+  /** The generation of a scan, with what the endpoint of the scan says beside it. Reads only. */
+  async function draft(scan: Scan, observed: ScannedBlock, one: Rpc): Promise<Drafted | null> {
     const lastBlock = scan.blocks[scan.blocks.length - 1];
-    if (lastBlock === undefined) return;
+    if (lastBlock === undefined) return null;
     const read: Market[] = [];
-    for (const { event } of scan.events) if (event.type === 'listed') read.push(await readMarket(rpc, event));
+    for (const { event } of scan.events) if (event.type === 'listed') read.push(await readMarket(one, event));
     const known = nameMarkets([...markets, ...read]);
     const listed = known.slice(markets.length);
-    const draft = draftGeneration(scan.events, {
+    const drafted = draftGeneration(scan.events, {
       markets,
       listed,
       blocks: scan.blocks,
@@ -235,15 +261,15 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
     const run = attributor.begin(db.knex);
     const fills = [];
     const posts = [];
-    for (const one of draft.curveEvents) {
+    for (const one of drafted.curveEvents) {
       const market = known['post' in one ? one.post.market : one.fill.market];
       if (market === undefined) continue;
       if ('post' in one) posts.push(await run.land(market, one.post));
       else fills.push(await run.attribute(market, one.fill));
     }
     const settled = draftSettledOrders(scan.events, markets, deps.operator);
-    const entries = [...draft.entries, ...fillPostings(known, fills, deps.operator), ...settled.entries];
-    const holdings = await compareHoldings(known, entries, lastBlock);
+    const entries = [...drafted.entries, ...fillPostings(known, fills, deps.operator), ...settled.entries];
+    const holdings = await compareHoldings(known, entries, lastBlock, one);
     const write: GenerationWrite = {
       generation: generation + 1,
       fromBlock: scan.blocks[0]?.number ?? lastBlock.number,
@@ -253,27 +279,31 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
       observedHead: observed.number,
       observedHeadTimestampMs: observed.timestampSec * 1_000,
       listed,
-      custody: draft.custody,
+      custody: drafted.custody,
       posts,
       fills,
       settledOrders: settled.orders,
       entries: [...entries, ...holdings.entries],
-      reservations: draft.reservations,
-      claims: draft.claims,
+      reservations: drafted.reservations,
+      claims: drafted.claims,
       holdings: holdings.held,
-      netCapital: draft.netCapital,
+      netCapital: drafted.netCapital,
       snapshots: run.snapshots(),
       halt:
         // First, because only the halt that names it lets a shortfall be committed.
         holdings.halt ??
         run.faults()[0] ??
-        unexplainedSettlement(draft.custody) ??
-        (await unbackedClaim(db.knex, { claims: draft.claims, entries }, deps.operator, (account, token) =>
+        unexplainedSettlement(drafted.custody) ??
+        (await unbackedClaim(db.knex, { claims: drafted.claims, entries }, deps.operator, (account, token) =>
           balanceAfter(entries, account, token),
         )),
     };
+    return { write, lastBlock, listed, attributed: () => run.commit() };
+  }
+
+  async function commit({ write, lastBlock, listed, attributed }: Drafted): Promise<void> {
     await store(write);
-    run.commit();
+    attributed();
     finish(write, lastBlock, listed);
   }
 
@@ -344,9 +374,10 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
     known: readonly Market[],
     entries: readonly LedgerEntry[],
     block: ScannedBlock,
+    one: Rpc,
   ): Promise<{ entries: LedgerEntry[]; held: GenerationWrite['holdings']; halt: Halt | null }> {
     const tokens = [...new Set(known.flatMap((market) => [market.base.address, market.quote.address]))];
-    const said = await readBalancesAt(rpc, deps.contracts.custodian, tokens, block);
+    const said = await readBalancesAt(one, deps.contracts.custodian, tokens, block);
     const held = tokens.map((token, i) => {
       const units = said[i] ?? null;
       // One that never held anything, or is no token, must not keep the others from being scanned.
