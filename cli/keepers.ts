@@ -41,6 +41,7 @@ export function startPoster(shared: Shared, signal: AbortSignal): Loop {
     },
     cutBeforeBlockMs: config.CUT_BEFORE_BLOCK_MS,
     operatorFloors: config.STOP_BELOW_FLOOR ? { operator: config.operator, floors: config.OPERATOR_FLOORS } : null,
+    archive: null,
     budgetWei: config.POST_BUDGET_GWEI_PER_HOUR === 0n ? null : config.POST_BUDGET_GWEI_PER_HOUR,
     pollIntervalMs: config.POLL_INTERVAL_MS,
     nowMs,

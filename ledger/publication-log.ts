@@ -128,6 +128,19 @@ export async function executablePublications(
   return rows.map(fromRow);
 }
 
+/** A publication as it is stored, every value a number or a text; what an archive keeps. */
+export type PublicationRow = StoredRow;
+
+/** The stored form of a publication. */
+export function publicationRow(publication: Publication): PublicationRow {
+  return toRow(publication);
+}
+
+/** Inverse of publicationRow. Throws PayloadError and RangeError for lists and amounts that are none. */
+export function publicationOf(row: PublicationRow): Publication {
+  return fromRow(row);
+}
+
 function toRow(publication: Publication): StoredRow {
   return {
     market: publication.market,

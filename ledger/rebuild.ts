@@ -82,6 +82,11 @@ export async function checkFoldedPublication(
   await recordOf(q, market, publication, fault);
 }
 
+/** Checks that a publication's words are those of a book that is not in the logs. Throws RecordFaultError. */
+export function checkBookWords(market: Market, snapshot: MarketSnapshot, publication: Publication): void {
+  checkWords(market, snapshot, publication, (code, message) => new RecordFaultError(code, publication, message));
+}
+
 async function snapshotOf(q: Queryable, snapshots: SnapshotStore, publication: Publication): Promise<MarketSnapshot> {
   try {
     return await snapshots.get(q, publication);

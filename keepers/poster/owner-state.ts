@@ -13,15 +13,24 @@ export interface OwnerState {
   isPoster: boolean;
   /** Longest time from a post to its deadline, by index of the market. */
   maxTtlSec: ReadonlyMap<number, number>;
+  /** Sequence number of the newest record on the chain when it was last looked at, by index of the market. */
+  seqs: ReadonlyMap<number, number>;
 }
 
 export interface OwnerWatch {
-  /** As of the newest block. Asks for the events since the last call, and for what they say only when there are other ones than before. */
-  read(headBlock: number, markets: readonly Market[]): Promise<OwnerState>;
+  /**
+   * As of the newest block. Asks for the events since the last call, and for what they say only when there are other ones than before. With
+   * `seqs` also for the sequence numbers, which others than the owner change, too.
+   */
+  read(headBlock: number, markets: readonly Market[], options?: { seqs?: boolean }): Promise<OwnerState>;
 }
 
 const BOOK = CurveBook__factory.createInterface();
-const TOPICS: readonly Hex[] = [keccakText('PosterSet(address,bool)'), keccakText('MaxTtlSet(bytes32,uint256)')];
+const TOPICS: readonly Hex[] = [
+  keccakText('PosterSet(address,bool)'),
+  keccakText('MaxTtlSet(bytes32,uint256)'),
+  keccakText('SeqSet(bytes32,uint32)'),
+];
 /** Calls in one round trip. */
 const CALLS_PER_BATCH = 100;
 
@@ -45,24 +54,30 @@ export function createOwnerWatch(deps: { rpc: Rpc; curveBook: Address; signer: A
     const call = (data: string) => ({ method: 'eth_call', params: [{ to: curveBook, data }, 'latest'] });
     const mayPost = (await rpc.batch([call(BOOK.encodeFunctionData('isPoster', [signer]))]))[0] as Hex;
     const maxTtlSec = new Map<number, number>();
+    const seqs = new Map<number, number>();
     for (const part of chunks(markets, CALLS_PER_BATCH)) {
       const answers = await rpc.batch(part.map(({ id }) => call(BOOK.encodeFunctionData('marketState', [id]))));
       for (const [i, answer] of answers.entries()) {
-        const [state] = BOOK.decodeFunctionResult('marketState', answer as Hex) as unknown as [{ maxTtlSec: bigint }];
+        const [state] = BOOK.decodeFunctionResult('marketState', answer as Hex) as unknown as [
+          { maxTtlSec: bigint; seq: bigint },
+        ];
         maxTtlSec.set(part[i]!.index, toSafeInt(state.maxTtlSec));
+        seqs.set(part[i]!.index, toSafeInt(state.seq));
       }
     }
-    return { isPoster: BigInt(mayPost) === 1n, maxTtlSec };
+    return { isPoster: BigInt(mayPost) === 1n, maxTtlSec, seqs };
   }
 
   return {
-    async read(headBlock, markets) {
+    async read(headBlock, markets, { seqs = false } = {}) {
       // A block that the chain dropped takes its events with it, so that those of the last blocks are looked at each time.
       const fromBlock = Math.max(0, Math.min(known?.headBlock ?? headBlock, headBlock) - MAX_REORG_BLOCKS);
       const events = await eventsIn(fromBlock, headBlock);
       const marketCount = markets.length;
       const isKnown = known !== null && known.events === events && known.marketCount === marketCount;
-      const state = isKnown ? known!.state : await load(markets);
+      const before = known?.state;
+      const loaded = isKnown && !seqs ? null : await load(markets);
+      const state = isKnown ? { ...before!, seqs: (loaded ?? before!).seqs } : loaded!;
       known = { state, events, headBlock, marketCount };
       return state;
     },

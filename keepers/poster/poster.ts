@@ -15,6 +15,7 @@ import { FeeCeilingError } from '../chain/fees.js';
 import type { Outbox, SentTx, TxRequest } from '../chain/outbox.js';
 import type { Rpc } from '../chain/rpc.js';
 import { startLoop, type Loop } from '../loop.js';
+import type { Archive, ArchiveStatus } from '../archive/archive.js';
 import { postCalldata } from './calldata.js';
 import { createBlockClock } from './clock.js';
 import { createCosts, HOUR_MS, type Costs } from './costs.js';
@@ -49,6 +50,8 @@ export interface PosterDeps {
   maxTxGas?: bigint;
   /** Posting stops for markets with a token of which the operator's row is too far below its floor; null to go on all the same. */
   operatorFloors: ViewDeps['operatorFloors'];
+  /** Where publications and their books are kept outside the database; null for nowhere. */
+  archive: { archive: Archive; required: boolean } | null;
   /** Most that posting may cost in an hour; null for no limit. Beyond it nothing is posted, and curves expire. */
   budgetWei: bigint | null;
   pollIntervalMs: number;
@@ -75,6 +78,8 @@ export interface PosterStatus extends PosterMetrics {
   crossing: { pair: string; orders: number }[];
   /** Why the newest post that was mined and reverted did, in the contract's words; null before the first. */
   lastRevert: string | null;
+  /** Null without an archive. */
+  archive: ArchiveStatus | null;
   fees: { spentLastHourWei: bigint; budgetWei: bigint | null; lastGasUsed: number | null };
 }
 
@@ -91,11 +96,13 @@ const FEE_CEILING = 'fee_ceiling';
 const NOT_POSTER = 'not_poster';
 /** Posts were mined and reverted, and all that is due would be, too. */
 const POSTS_REVERT = 'posts_revert';
+/** The archive can't be written, without which a lost database could not explain what would be posted. */
+const ARCHIVE_FAILS = 'archive_fails';
 /** Reverts in a row after which nothing is sent for a while, though it would land as far as can be seen. */
 const MAX_REVERTS = 2;
 const RETRY_MS = 60_000;
 /** What stands until something is sent. */
-const SENDING: readonly (string | null)[] = [FEE_CEILING, POSTS_REVERT];
+const SENDING: readonly (string | null)[] = [FEE_CEILING, POSTS_REVERT, ARCHIVE_FAILS];
 /** Rounds tried for one generation when they fail. */
 const MAX_TRIES = 3;
 /** Rounds whose slowest says how much earlier to cut. */
@@ -126,7 +133,7 @@ export function createPoster(deps: PosterDeps): Poster {
   let tookMs: number[] = [];
   let blockedBy: string | null = null;
   const ownerWatch = createOwnerWatch({ rpc: deps.rpc, curveBook: deps.curveBook, signer: outbox.signer });
-  let owner: OwnerState = { isPoster: true, maxTtlSec: new Map() };
+  let owner: OwnerState = { isPoster: true, maxTtlSec: new Map(), seqs: new Map() };
   /** Posts that were mined and reverted since the last that landed. */
   let revertsInARow = 0;
   /** Since a revert, until all that is due was tried and would land: records are tried before they are sent. */
@@ -182,13 +189,17 @@ export function createPoster(deps: PosterDeps): Poster {
     judgePace();
     await outbox.resume(toSec(head.blockTimestampMs));
     costs ??= await createCosts({ db, writer, rpc: deps.rpc, signer: outbox.signer, nowMs: deps.nowMs });
+    let reverted = false;
     for (const cost of await costs.collect()) {
       if (cost.gasUsed > 0) lastGasUsed = cost.gasUsed;
       meter.counters.transactions[cost.succeeded ? 'landed' : 'reverted'] += 1;
       if (cost.succeeded) revertsInARow = 0;
-      else if (cost.blockNumber > 0) await noteRevert(cost);
+      else if (cost.blockNumber > 0) {
+        reverted = true;
+        await noteRevert(cost);
+      }
     }
-    owner = await ownerWatch.read(head.toBlock, markets);
+    owner = await ownerWatch.read(head.toBlock, markets, { seqs: reverted });
     settledGeneration = head.generation;
   }
 
@@ -234,6 +245,7 @@ export function createPoster(deps: PosterDeps): Poster {
     const { due, skipped, crossing } = prepareDue(view, follower, {
       ...deps,
       maxTtlSec: owner.maxTtlSec,
+      usedSeq: (market) => Math.max(owner.seqs.get(market) ?? 0, deps.archive?.archive.highs().seqs[market] ?? 0),
       preparedMs: deps.nowMs(),
     });
     for (const { reason } of skipped) meter.counters.skipped[reason] = (meter.counters.skipped[reason] ?? 0) + 1;
@@ -323,6 +335,7 @@ export function createPoster(deps: PosterDeps): Poster {
     });
     if (!prepared) return null;
     for (const { publication, snapshot } of due) snapshots.put(publication, snapshot);
+    if (!(await archived(view, batches))) return null;
     const requests = batches.map(({ part, txKey }): TxRequest => {
       const records = part.map(({ record }) => record);
       return {
@@ -343,6 +356,26 @@ export function createPoster(deps: PosterDeps): Poster {
       txHash: first.hash,
       txHashes: sent.map(({ hash }) => hash),
     };
+  }
+
+  /** Whether what is about to be sent may be, because the archive has it or need not have it. */
+  async function archived(
+    view: PosterView,
+    batches: readonly { part: readonly Due[]; txKey: string }[],
+  ): Promise<boolean> {
+    if (deps.archive === null) return true;
+    const { archive, required } = deps.archive;
+    const rows = batches.flatMap(({ part, txKey }) =>
+      part.map(({ publication, snapshot }) => ({ publication: { ...publication, txKey }, snapshot })),
+    );
+    try {
+      await archive.write(rows, { orderSeq: view.cut.orderSeq, oid: follower.book.lastOid() });
+      return true;
+    } catch (error) {
+      logger.error({ err: error, required }, 'the archive can not be written');
+      if (required) block(ARCHIVE_FAILS);
+      return !required;
+    }
   }
 
   function noteSent(signed: readonly Due[], sent: readonly SentTx[]): void {
@@ -402,6 +435,7 @@ export function createPoster(deps: PosterDeps): Poster {
       stopped,
       crossing: [...crossingOrders].map(([market, orders]) => ({ pair: markets[market]?.pair ?? `${market}`, orders })),
       lastRevert,
+      archive: deps.archive?.archive.status() ?? null,
       fees: { spentLastHourWei: costs?.spentWei() ?? 0n, budgetWei: deps.budgetWei, lastGasUsed },
     };
   }

@@ -34,6 +34,8 @@ export interface PrepareOptions {
   curveTtlSec: number;
   /** As the owner has set it, by index of the market; that of its listing where it is missing. */
   maxTtlSec: ReadonlyMap<number, number>;
+  /** Highest sequence number of a market that the chain or the archive knows of, whatever the database does; 0 for none. */
+  usedSeq(market: number): number;
   touchBeforeSec: number;
   small: SmallChanges;
   knots: KnotPolicy;
@@ -135,6 +137,18 @@ function prepareMarket(candidate: Candidate, options: PrepareOptions): Due | str
   return dueOf(before, step, deadlineOf(kept.snapshot), options);
 }
 
+/** Most that a sequence number may rise by at once, as the contract has it. */
+const MAX_SEQ_STEP = 65_536;
+
+/**
+ * The number after the highest that was ever seen: one that somebody else's curve took, or that a lost database gave away, is never given
+ * away again. What would lie beyond the contract's step is not believed, so that no answer of an endpoint uses up numbers.
+ */
+function nextSeq(market: number, knownSeq: number, { usedSeq }: Pick<PrepareOptions, 'usedSeq'>): number {
+  const used = usedSeq(market);
+  return (used - knownSeq < MAX_SEQ_STEP ? Math.max(knownSeq, used) : knownSeq) + 1;
+}
+
 interface Curve {
   record: PostRecord;
   words: Pick<
@@ -160,8 +174,7 @@ function dueOf(
 ): Due {
   const { view, marketView, snapshot, trims, excluded } = candidate;
   const { market, last, landedSeq } = marketView;
-  // A number that somebody else's curve took is never given away again.
-  const seq = Math.max(last?.seq ?? 0, landedSeq) + 1;
+  const seq = nextSeq(market.index, Math.max(last?.seq ?? 0, landedSeq), options);
   const head = { marketId: market.id, seq, deadlineSec };
   const block: BlockRef = { number: view.head.toBlock, hash: view.head.blockHash };
   const { record, words, leftOut } =

@@ -136,7 +136,9 @@ export function createAttributor(deploymentId: string, snapshots: SnapshotStore)
         const postedSeq = seen?.postedSeq ?? fill.curveSeq;
         const posted = await seenPost(market.index, postedSeq);
         const stored = await readFillsAfter(q, market.index, snapshot.fillSeq);
-        const past = [...stored, ...current.filter((one) => one.market === market.index)];
+        // A scan that reads old blocks anew holds fills that the book was cut after.
+        const since = (one: PastFill): boolean => one.market === market.index && one.fillSeq > snapshot.fillSeq;
+        const past = [...stored, ...current.filter(since)];
         if (!past.some((one) => one.curveSeq === fill.curveSeq)) firstHits.push({ seq: fill.curveSeq, snapshot });
         const late = past.filter((one) => one.curveSeq < postedSeq).flatMap((one) => one.orderFills);
         const raisedUnits = (posted === null ? NOTHING_RAISED : raisedBy(publication, posted))[fill.side];

@@ -101,7 +101,8 @@ export function createPlanner(deps: PlannerDeps): (entry: Entry) => Plan<Exchang
     if (standing.kind !== 'active') {
       return { rows: [], answer: refuse(standingRefusal(standing, signer, isMaster)) };
     }
-    const { maker, sinceMs } = standing;
+    const { maker } = standing;
+    const sinceMs = Math.max(standing.sinceMs, state.noncesAfterMs + 1);
     const badNonce =
       request.nonce < sinceMs
         ? REFUSALS.nonceTooLow(request.nonce, sinceMs)

@@ -8,6 +8,7 @@ import { LogFoldedError } from '../../ledger/errors.js';
 import { readFoldedAccounts, readFoldedBook, readFoldPosition, readKnownOrders } from '../../ledger/fold.js';
 import type { FoldedAccounts, FoldedOrder, FoldPosition } from '../../ledger/fold.js';
 import { readBalances, readBalancesAfter, readGenerationEffects, readMarkets } from '../../ledger/ledger-log.js';
+import { readNoncesAfterMs } from '../../ledger/restore.js';
 import { readOrderRows } from '../../ledger/order-log.js';
 import type { BalanceRow, Db, GenerationEffects, Queryable } from '../../ledger/types.js';
 import { createEvents } from './events.js';
@@ -34,6 +35,8 @@ export interface GatewayState {
   readonly inventory: Inventory;
   readonly history: OrderHistory;
   readonly events: Events;
+  /** Signed actions with a nonce up to this are refused, since the log that would know them was lost; 0 when none was. */
+  readonly noncesAfterMs: number;
   /** Durable rows only. */
   committed: () => OrderState;
   /** Runs ahead of `committed` within one group commit. */
@@ -73,6 +76,7 @@ export async function readRows(db: Db, state: GatewayState): Promise<void> {
 interface Start {
   markets: Market[];
   position: FoldPosition;
+  noncesAfterMs: number;
   book: FoldedBook;
   accounts: FoldedAccounts;
   known: FoldedOrder[];
@@ -83,6 +87,7 @@ async function readStart(q: Queryable): Promise<Start> {
   return {
     markets: await readMarkets(q),
     position,
+    noncesAfterMs: await readNoncesAfterMs(q),
     book: await readFoldedBook(q, position),
     accounts: await readFoldedAccounts(q),
     known: await readKnownOrders(q, MAX_CLOSED_ORDERS),
@@ -202,6 +207,7 @@ function createState(start: Start): GatewayState {
     inventory,
     history,
     events,
+    noncesAfterMs: start.noncesAfterMs,
     committed: () => committed,
     planned: () => planned,
     lastActionMs: (maker) => lastAction.get(maker) ?? null,

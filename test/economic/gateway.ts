@@ -50,6 +50,7 @@ export function createWorldGateway({
   const state = {
     markets,
     inventory,
+    noncesAfterMs: 0,
     planned: () => ({ book, agents }),
     lastRowMs: () => 0,
   } as unknown as GatewayState;

@@ -139,6 +139,7 @@ export function createWorldPoster({
           quoteUnits: (market) => (isPaced ? setting.minOrderUnits(market) * SMALL_CHANGE_ORDERS : 0n),
           intervalMs: SMALL_CHANGE_INTERVAL_MS,
         },
+        usedSeq: () => 0,
         knots: setting.knots,
         preparedMs: nowMs(),
       });

@@ -2,6 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import { readOrderRows } from '../../ledger/order-log.js';
+import { collectOrders, restartOrderLog } from '../../ledger/restore.js';
 import type { Writer } from '../../ledger/types.js';
 import { acquireWriter } from '../../ledger/writers.js';
 import { addGeneration, addressOf, fillOf, post, signRequest, startGateway } from '../support/gateway.js';
@@ -44,6 +45,28 @@ forEachGateway('durability of the order gateway', (suite) => {
     expect((await act(1, orderAction(limit(true, '2400', '0.5')))).response.data.statuses).to.deep.equal([
       { resting: { oid: before.oid + 1 } },
     ]);
+  });
+
+  it('begins anew behind what a lost database knew: new numbers, no open orders, no old nonces', async () => {
+    await start();
+    const open = await act(1, orderAction(limit(true, '2500', '1', { c: CLOID })));
+    const { oid } = open.response.data.statuses[0].resting as { oid: number };
+    await suite.running.stop();
+    const writer = await acquireWriter(suite.db, 'order');
+    const nowMs = Date.now() + 1_000;
+    const highs = { orderSeq: 40, oid: 70 };
+    const restart = { highs, orders: collectOrders(), operator: addressOf(9), nowMs, closedOrders: 10 };
+    expect(await restartOrderLog(writer, restart)).to.deep.equal({ closed: 1, makers: 1 });
+    await writer.release();
+    const { gateway, url } = await suite.restart();
+    expect(gateway.book().lastOrderSeq()).to.equal(43);
+    expect(gateway.order(oid)?.state).to.equal('canceled');
+    // It was acknowledged in the part that is lost, so that nothing but its time tells.
+    const replayed = await post(`${url}/exchange`, signRequest(orderAction(limit(true, '2400', '1')), 1, nowMs));
+    expect(JSON.stringify(replayed.json)).to.match(/nonce too low/);
+    expect(gateway.book().openOrders(addressOf(1))).to.deep.equal([]);
+    const reply = await act(1, orderAction(limit(true, '2400', '1')), { nonce: nowMs + 1 });
+    expect(reply.response.data.statuses[0].resting.oid).to.be.greaterThan(70 + oid);
   });
 
   it('acknowledges after the commit and shows nothing before', async () => {

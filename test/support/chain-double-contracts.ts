@@ -245,16 +245,39 @@ function settleOne(
   emit('WithdrawSettled', [maker, tokenAddress, amount, basis, next.readyAtSec]);
 }
 
-/** What the curve book says of what its owner has set; undefined for anything else. */
-export function bookAnswer(world: DoubleWorld, to: string, data: string): Hex | undefined {
-  if (to !== world.curveBook) return undefined;
+/** What the curve book and the custodian say when they are asked; undefined for anything else. */
+export function viewAnswer(world: DoubleWorld, state: DoubleState, to: string, data: string): Hex | undefined {
+  if (to === world.curveBook) return bookAnswer(world, state, data);
+  return to === world.custodian ? custodianAnswer(state, data) : undefined;
+}
+
+function bookAnswer(world: DoubleWorld, state: DoubleState, data: string): Hex | undefined {
   const call = CURVE_BOOK.parseTransaction({ data });
-  if (call?.name === 'isPoster') return CURVE_BOOK.encodeFunctionResult('isPoster', [true]) as Hex;
-  const market = world.markets.find(({ id }) => call?.name === 'marketState' && id === call.args[0]);
-  if (market === undefined) return undefined;
+  if (call?.name === 'isPoster') {
+    return CURVE_BOOK.encodeFunctionResult('isPoster', [lower(call.args[0]) === world.poster]) as Hex;
+  }
+  const market = world.markets.find(({ id }) => id === call?.args[0]);
+  if (call === null || market === undefined) return undefined;
   const { base, quote, index, lotUnits, tickLotUnits, maxTtlSec } = market;
-  const state = [base.address, quote.address, index, lotUnits, tickLotUnits, maxTtlSec, 0, 0, 0, 0, 0, 0, 0, false];
-  return CURVE_BOOK.encodeFunctionResult('marketState', [state]) as Hex;
+  const live = state.markets[index]!;
+  if (call.name === 'curveWords') {
+    return CURVE_BOOK.encodeFunctionResult('curveWords', [live.askWords, live.bidWords]) as Hex;
+  }
+  if (call.name !== 'marketState') return undefined;
+  const listing = [base.address, quote.address, index, lotUnits, tickLotUnits, maxTtlSec];
+  const { cumAsk, cumBid, fillSeq, snapAsk, snapBid, deadlineSec, seq } = live;
+  const answer = [...listing, cumAsk, cumBid, fillSeq, snapAsk, snapBid, deadlineSec, seq, false];
+  return CURVE_BOOK.encodeFunctionResult('marketState', [answer]) as Hex;
+}
+
+function custodianAnswer(state: DoubleState, data: string): Hex | undefined {
+  const call = CUSTODIAN.parseTransaction({ data });
+  const claim = state.claims.get(`${lower(call?.args[0])}:${lower(call?.args[1])}`);
+  if (call?.name === 'claim')
+    return CUSTODIAN.encodeFunctionResult('claim', [claim?.amount ?? 0n, claim?.readyAtSec ?? 0n]) as Hex;
+  return call?.name === 'claimBasis'
+    ? (CUSTODIAN.encodeFunctionResult('claimBasis', [claim?.basis ?? 0n]) as Hex)
+    : undefined;
 }
 
 function curveBook({ world, state, at, from, logs }: Machine, data: Hex): void {

@@ -9,10 +9,10 @@ import type { Address, Hex } from '../../core/types.js';
 import { bloomBits } from '../../keepers/chain/bloom.js';
 import { RpcResponseError, toQuantity, type Rpc } from '../../keepers/chain/rpc.js';
 import {
-  bookAnswer,
   cloneState,
   execute,
   newState,
+  viewAnswer,
   type DoubleLog,
   type DoubleState,
   type DoubleWorld,
@@ -163,7 +163,7 @@ export function createChainDouble(world: DoubleWorld, genesis: readonly DoubleLo
 
   function callContract({ to, data }: { to: string; data: string }, { state }: Block): Hex {
     const token = world.tokens.find(({ address }) => address === to);
-    const answer = token === undefined ? bookAnswer(world, to, data) : tokenAnswer(token, state, data);
+    const answer = token === undefined ? viewAnswer(world, state, to, data) : tokenAnswer(token, state, data);
     if (answer === undefined) throw new RpcResponseError('eth_call', -32_000, `no such view: ${to} ${data}`, undefined);
     return answer;
   }

@@ -13,6 +13,7 @@ import { createPoster, type Poster, type PosterDeps } from '../../keepers/poster
 import { judgeReadiness } from '../../keepers/watcher/status.js';
 import { createWatcher, type Watcher, type WatcherDeps } from '../../keepers/watcher/watcher.js';
 import { bindDeployment, migrate } from '../../ledger/db.js';
+import { readFoldPosition } from '../../ledger/fold.js';
 import { appendOrderRows, lastOrderSeq, readOrderRows } from '../../ledger/order-log.js';
 import { createSnapshotStore } from '../../ledger/snapshots.js';
 import type { Db, Writer } from '../../ledger/types.js';
@@ -119,7 +120,7 @@ export interface KeeperStack {
 
 /** Highest order id that was ever opened. */
 async function lastOid(db: Db): Promise<number> {
-  let oid = 0;
+  let { oid } = await readFoldPosition(db.knex);
   for (const { effects } of await readOrderRows(db.knex, { after: 0, limit: 10_000 })) {
     for (const effect of effects) if (effect.type === 'open') oid = Math.max(oid, effect.oid);
   }
@@ -239,6 +240,7 @@ export async function startKeepers(db: Db, chain: KeeperChain, options: KeeperOp
     knots: { maxKnots: 15, enoughMilliBps: 0, wordGainMilliBps: 0, maxErrorMilliBps: 0 },
     cutBeforeBlockMs: 500,
     operatorFloors: null,
+    archive: null,
     budgetWei: null,
     pollIntervalMs: 100,
     nowMs: options.nowMs ?? nowMs,

@@ -1,0 +1,167 @@
+/** What one file of the archive holds, how it is written and signed, and how it is read by somebody who trusts none of it. */
+import { createHash } from 'node:crypto';
+import { deflateSync, inflateSync } from 'node:zlib';
+import { SigningKey, Signature, computeAddress } from 'ethers';
+import { z } from 'zod';
+import { keccakText } from '../../core/hash.js';
+import { decodeSnapshot, encodeSnapshot, PayloadError } from '../../core/json.js';
+import { snapshotHash } from '../../core/snapshot.js';
+import type { Address, Hex, MarketSnapshot } from '../../core/types.js';
+import { publicationOf, publicationRow, type PublicationRow } from '../../ledger/publication-log.js';
+import type { Publication } from '../../ledger/types.js';
+
+/** Highest numbers that were given away by the time of a batch; whoever goes on after a loss begins above them. */
+export interface ArchiveHighs {
+  /** Highest sequence number by index of the market. */
+  seqs: Readonly<Record<string, number>>;
+  /** Newest order row that any book was cut from, and highest order id that it knew. */
+  orderSeq: number;
+  oid: number;
+}
+
+/** One file: publications that were sent together, the books behind them, and where the archive stands after it. */
+export interface ArchiveBatch {
+  deploymentId: string;
+  /** Counts from 1. */
+  number: number;
+  /** SHA-256 of the file before; null in the first one. */
+  previous: Hex | null;
+  timeMs: number;
+  publications: Publication[];
+  /** Books that none of the files since the beginning of the folder has. */
+  snapshots: MarketSnapshot[];
+  highs: ArchiveHighs;
+}
+
+/** A batch as it was read, with who signed it and the hash that the next one names. */
+export interface SignedBatch {
+  batch: ArchiveBatch;
+  signer: Address;
+  hash: Hex;
+}
+
+/** A file of the archive that is not what was written, or one that is missing. */
+export class ArchiveError extends Error {
+  override readonly name = 'ArchiveError';
+
+  constructor(
+    readonly code: 'ARCHIVE_DAMAGED' | 'ARCHIVE_FOREIGN' | 'ARCHIVE_UNPROVEN' | 'ARCHIVE_BUSY' | 'ARCHIVE_EMPTY',
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+export const NO_HIGHS: ArchiveHighs = { seqs: {}, orderSeq: 0, oid: 0 };
+
+/** A file can't make its reader take more than this. */
+const MAX_BYTES = 256 * 1024 * 1024;
+const DOMAIN = 'curvebook archive 1\n';
+
+const int = z.int().nonnegative();
+const hex32 = z.string().regex(/^0x[0-9a-f]{64}$/);
+const units = z.string().regex(/^\d{1,78}$/);
+const text = z.string();
+
+const rowSchema: z.ZodType<PublicationRow> = z.strictObject({
+  market: int,
+  seq: int.positive(),
+  base_seq: int.positive(),
+  kind: z.enum(['full', 'touch', 'partial']),
+  block_number: int,
+  block_hash: hex32,
+  excluded: text,
+  ask_knots: int,
+  bid_knots: int,
+  compression: int,
+  max_error_milli_bps: int,
+  exact_ask_knots: int,
+  exact_bid_knots: int,
+  cut_order_seq: int,
+  cut_generation: int,
+  cut_time_ms: int,
+  fill_seq: int,
+  ask_volume_units: units,
+  bid_volume_units: units,
+  trims: text,
+  snapshot_hash: hex32,
+  ask_words: text,
+  bid_words: text,
+  words_hash: hex32,
+  deadline_sec: int,
+  prepared_ms: int,
+  tx_key: text,
+});
+
+const bodySchema = z.strictObject({
+  version: z.literal(1),
+  deploymentId: text,
+  number: int.positive(),
+  previous: hex32.nullable(),
+  timeMs: int,
+  publications: z.array(rowSchema),
+  snapshots: z.array(text),
+  highs: z.strictObject({ seqs: z.record(z.string().regex(/^\d{1,9}$/), int), orderSeq: int, oid: int }),
+});
+
+const fileSchema = z.strictObject({ body: text, signature: z.string().regex(/^0x[0-9a-f]{130}$/) });
+
+/** The bytes of a batch's file, signed. */
+export function encodeBatch(batch: ArchiveBatch, privateKey: Hex): Buffer {
+  const { publications, snapshots, ...rest } = batch;
+  const body = JSON.stringify({
+    version: 1,
+    ...rest,
+    publications: publications.map(publicationRow),
+    snapshots: snapshots.map(encodeSnapshot),
+  });
+  const signature = new SigningKey(privateKey).sign(keccakText(DOMAIN + body)).serialized;
+  return deflateSync(JSON.stringify({ body, signature }));
+}
+
+/** What the next file names this one by. */
+export function fileHash(bytes: Uint8Array): Hex {
+  return `0x${createHash('sha256').update(bytes).digest('hex')}`;
+}
+
+/**
+ * Reads a file. What it says is only known to come from `signer`; each book is the one that its hash names. Throws ArchiveError
+ * `ARCHIVE_DAMAGED`.
+ */
+export function decodeBatch(bytes: Uint8Array, name: string): SignedBatch {
+  try {
+    const json: unknown = JSON.parse(inflateSync(bytes, { maxOutputLength: MAX_BYTES }).toString('utf8'));
+    const { body, signature } = fileSchema.parse(json);
+    const key = SigningKey.recoverPublicKey(keccakText(DOMAIN + body), Signature.from(signature));
+    const { version: _, publications, snapshots, previous, ...rest } = bodySchema.parse(JSON.parse(body));
+    return {
+      batch: {
+        ...rest,
+        previous: previous as Hex | null,
+        publications: publications.map(publicationOf),
+        snapshots: snapshots.map(decodeSnapshot),
+      },
+      signer: computeAddress(key).toLowerCase() as Address,
+      hash: fileHash(bytes),
+    };
+  } catch (error) {
+    const reason = error instanceof PayloadError || error instanceof Error ? error.message : String(error);
+    throw new ArchiveError('ARCHIVE_DAMAGED', `${name} can't be read: ${reason.slice(0, 300)}`);
+  }
+}
+
+/** The highest numbers after one more batch. */
+export function highsAfter(
+  highs: ArchiveHighs,
+  publications: readonly Publication[],
+  book: { orderSeq: number; oid: number },
+): ArchiveHighs {
+  const seqs = { ...highs.seqs };
+  for (const { market, seq } of publications) seqs[market] = Math.max(seqs[market] ?? 0, seq);
+  return { seqs, orderSeq: Math.max(highs.orderSeq, book.orderSeq), oid: Math.max(highs.oid, book.oid) };
+}
+
+/** Books by the hash that publications name them by. */
+export function booksByHash(snapshots: readonly MarketSnapshot[]): Map<Hex, MarketSnapshot> {
+  return new Map(snapshots.map((snapshot) => [snapshotHash(snapshot), snapshot]));
+}

@@ -1,0 +1,262 @@
+/** Takes from an archive what a database lacks, after holding it against the chain. */
+import type { Address, Hex, Market, MarketSnapshot } from '../../core/types.js';
+import { readMarkets } from '../../ledger/markets.js';
+import { lastGeneration } from '../../ledger/generations.js';
+import { readSnapshot } from '../../ledger/ledger-log.js';
+import { readPublication } from '../../ledger/publication-log.js';
+import { checkBookWords, RecordFaultError } from '../../ledger/rebuild.js';
+import { requestReconcile } from '../../ledger/reconcile-requests.js';
+import {
+  collectOrders,
+  isBookOf,
+  missingPublications,
+  publicationsSince,
+  rereadingOf,
+  restartOrderLog,
+  storeArchived,
+  type ArchivedOrders,
+  type BookOf,
+} from '../../ledger/restore.js';
+import type { ReversalRequest } from '../../ledger/reversals.js';
+import { createSnapshotStore } from '../../ledger/snapshots.js';
+import type { Db, Publication } from '../../ledger/types.js';
+import { acquireWriter } from '../../ledger/writers.js';
+import { CurveBook__factory } from '../../typechain-types/factories/CurveBook__factory.js';
+import type { Rpc } from '../chain/rpc.js';
+import { MAX_REORG_BLOCKS } from '../watcher/reconcile.js';
+import { curveKey, readChainRecord, type ChainRecord, type LandedCurve } from './chain-record.js';
+import { ArchiveError, booksByHash, decodeBatch, type ArchiveHighs } from './format.js';
+import { readArchive, type ArchiveStore } from './store.js';
+
+export interface ImportDeps {
+  db: Db;
+  store: ArchiveStore;
+  /** Every configured endpoint. */
+  endpoints: readonly Rpc[];
+  deploymentId: string;
+  deploymentBlock: number;
+  contracts: { curveBook: Address; entrypoint: Address };
+  operator: Address;
+  /** Keys of posters that are none any more, whose files are to be believed all the same. */
+  signers: ReadonlySet<Address>;
+  nowMs(): number;
+}
+
+/** What an import would do. */
+export interface ImportPlan {
+  /** Files that were read. */
+  files: number;
+  publications: number;
+  highs: ArchiveHighs;
+  /** Publications that the database lacks, and how many of them landed. */
+  missing: readonly Publication[];
+  landed: number;
+  books: readonly BookOf[];
+  orders: ArchivedOrders;
+  /** Curves on the chain that neither the database nor the archive knows. */
+  unexplained: readonly LandedCurve[];
+  /** What the watcher has to read anew, because it saw curves before they were known. */
+  rereading: ReversalRequest | null;
+}
+
+export interface ImportReport {
+  imported: number;
+  books: number;
+  closedOrders: number;
+  closedMakers: number;
+  /** The operator's act that has the watcher read blocks anew; null when none is needed. */
+  reconcileSeq: number | null;
+}
+
+/** Books of curves with a deadline so shortly before the newest block are taken, too: a reorganisation may yet have them hit. */
+const RECENT_SEC = 900;
+const BOOK = CurveBook__factory.createInterface();
+const CLOSED_ORDERS = 2_000;
+const ACQUIRE_TIMEOUT_MS = 10_000;
+
+/**
+ * Reads the whole archive and judges it: its files follow each other, each was signed by a key that may post or is named, each landed
+ * curve has the words that the chain names, and each book that is needed gives its curve's words. Reads only. Throws ArchiveError, and
+ * RestoreConflictError where the database has something else under a number.
+ */
+export async function planImport(deps: ImportDeps): Promise<ImportPlan> {
+  const { db, store, deploymentId } = deps;
+  const trusted = new Set<Address>(deps.signers);
+  const fileOf = new Map<Hex, number>();
+  const missing: Publication[] = [];
+  let [files, publications] = [0, 0];
+  let highs: ArchiveHighs = { seqs: {}, orderSeq: 0, oid: 0 };
+  for await (const { batch, signer } of readArchive(store, deploymentId)) {
+    if (!trusted.has(signer) && !(await mayPost(deps, signer))) {
+      throw new ArchiveError(
+        'ARCHIVE_UNPROVEN',
+        `file ${batch.number} is signed by ${signer}, which may not post; name it with --signer if it could once`,
+      );
+    }
+    trusted.add(signer);
+    files += 1;
+    publications += batch.publications.length;
+    for (const hash of booksByHash(batch.snapshots).keys()) fileOf.set(hash, batch.number);
+    missing.push(...(await missingPublications(db.knex, batch.publications)));
+    highs = batch.highs;
+  }
+  if (files === 0) throw new ArchiveError('ARCHIVE_EMPTY', 'the archive has no files');
+  const head = await lastGeneration(db.knex);
+  const markets = await readMarkets(db.knex);
+  const fromBlock = markets.length === 0 ? deps.deploymentBlock : (head?.toBlock ?? deps.deploymentBlock) + 1;
+  const earliest = missing.reduce((least, { blockNumber }) => Math.min(least, blockNumber), fromBlock);
+  const chain = await readChainRecord(deps.endpoints, { contracts: deps.contracts, markets, fromBlock: earliest });
+  const archived = new Map(missing.map((one) => [curveKey(one), one]));
+  let landed = 0;
+  for (const one of missing) {
+    const curve = chain.landed.get(curveKey(one));
+    if (curve === undefined) continue;
+    landed += 1;
+    if (curve.wordsHash === null || curve.wordsHash === one.wordsHash) continue;
+    throw new ArchiveError(
+      'ARCHIVE_UNPROVEN',
+      `curve ${one.seq} of market ${one.market} has words ${curve.wordsHash} on the chain and ${one.wordsHash} in the archive`,
+    );
+  }
+  const unexplained: LandedCurve[] = [];
+  for (const [key, curve] of chain.landed) {
+    if (!archived.has(key) && (await readPublication(db.knex, curve.market, curve.seq)) === null)
+      unexplained.push(curve);
+  }
+  const found = await rereadingOf(db.knex, missing);
+  if (found !== null && 'unreadable' in found) {
+    throw new ArchiveError(
+      'ARCHIVE_UNPROVEN',
+      `the database read block ${found.unreadable} first of all, with a curve that it did not know; import into a new database`,
+    );
+  }
+  const orders = collectOrders();
+  const since = (found?.block.number ?? head?.toBlock ?? 0) - MAX_REORG_BLOCKS;
+  const books = [
+    ...(await neededBooks(deps, { missing, chain, fileOf, orders })),
+    ...(await ownBooks(deps, markets, since, fileOf)),
+  ];
+  return { files, publications, highs, missing, landed, books, orders, unexplained, rereading: found };
+}
+
+async function mayPost({ endpoints, contracts }: ImportDeps, signer: Address): Promise<boolean> {
+  const call = [{ to: contracts.curveBook, data: BOOK.encodeFunctionData('isPoster', [signer]) }, 'latest'];
+  let failure: unknown = new Error('no endpoint is configured');
+  for (const rpc of endpoints) {
+    try {
+      return BigInt((await rpc.call('eth_call', call)) as Hex) === 1n;
+    } catch (error) {
+      failure = error;
+    }
+  }
+  throw failure;
+}
+
+interface Needed {
+  missing: readonly Publication[];
+  chain: ChainRecord;
+  fileOf: ReadonlyMap<Hex, number>;
+  orders: ArchivedOrders;
+}
+
+/** Books of curves that were hit, or still may be; their words are those that the books give. */
+async function neededBooks(deps: ImportDeps, { missing, chain, fileOf, orders }: Needed): Promise<BookOf[]> {
+  const afterSec = chain.head.timestampSec - RECENT_SEC;
+  const wanted = missing.filter((one) => chain.hit.has(curveKey(one)) || one.deadlineSec > afterSec);
+  const reader = createBookReader(deps.store, fileOf);
+  const books: BookOf[] = [];
+  for (const one of wanted) {
+    const snapshot = await reader(one.snapshotHash);
+    const name = `the book of curve ${one.seq} of market ${one.market}`;
+    if (snapshot === null || !isBookOf(one, snapshot)) {
+      throw new ArchiveError('ARCHIVE_DAMAGED', `${name} is not in the archive`);
+    }
+    checkWords(chain.markets, one, snapshot);
+    orders.note(one, snapshot);
+    books.push({ market: one.market, seq: one.seq, snapshot });
+  }
+  return books;
+}
+
+function checkWords(markets: readonly Market[], one: Publication, snapshot: MarketSnapshot): void {
+  const market = markets.find(({ index }) => index === one.market);
+  if (market === undefined)
+    throw new ArchiveError('ARCHIVE_UNPROVEN', `market ${one.market} is not listed on the chain`);
+  try {
+    checkBookWords(market, snapshot, one);
+  } catch (error) {
+    if (error instanceof RecordFaultError) throw new ArchiveError('ARCHIVE_UNPROVEN', error.message);
+    throw error;
+  }
+}
+
+/** Books of the database's own publications that may yet be hit, which can't be rebuilt once its order log is folded. */
+async function ownBooks(
+  { db, store }: ImportDeps,
+  markets: readonly Market[],
+  sinceBlock: number,
+  fileOf: ReadonlyMap<Hex, number>,
+): Promise<BookOf[]> {
+  const snapshots = createSnapshotStore(markets);
+  const reader = createBookReader(store, fileOf);
+  const books: BookOf[] = [];
+  for (const one of await publicationsSince(db.knex, sinceBlock)) {
+    if ((await readSnapshot(db.knex, one.market, one.seq)) !== null) continue;
+    const snapshot = (await reader(one.snapshotHash)) ?? (await snapshots.get(db.knex, one));
+    books.push({ market: one.market, seq: one.seq, snapshot });
+  }
+  return books;
+}
+
+/** Reads books by their hash, one file at a time. */
+function createBookReader(store: ArchiveStore, fileOf: ReadonlyMap<Hex, number>) {
+  let open: { number: number; books: Map<Hex, MarketSnapshot> } | null = null;
+  return async (hash: Hex): Promise<MarketSnapshot | null> => {
+    const number = fileOf.get(hash);
+    if (number === undefined) return null;
+    if (open?.number !== number) {
+      const { batch } = decodeBatch(await store.read(number), `file ${number} of the archive`);
+      open = { number, books: booksByHash(batch.snapshots) };
+    }
+    return open.books.get(hash) ?? null;
+  };
+}
+
+/**
+ * Carries a plan out: books first, then the order log, then what the watcher has to read anew. Stopped half-way it is done again from the
+ * beginning. Rejects when a gateway or a poster holds its log.
+ */
+export async function carryOutImport(deps: ImportDeps, plan: ImportPlan): Promise<ImportReport> {
+  const { db, nowMs } = deps;
+  const signal = AbortSignal.timeout(ACQUIRE_TIMEOUT_MS);
+  const publicationWriter = await acquireWriter(db, 'publication', { signal });
+  try {
+    const orderWriter = await acquireWriter(db, 'order', { signal });
+    try {
+      await publicationWriter.tx((tx) => storeArchived(tx, { publications: plan.missing, books: plan.books }));
+      const { highs, orders } = plan;
+      const { operator } = deps;
+      const { closed, makers } = await restartOrderLog(orderWriter, {
+        highs,
+        orders,
+        operator,
+        nowMs: nowMs(),
+        closedOrders: CLOSED_ORDERS,
+      });
+      const { rereading } = plan;
+      const reconcileSeq =
+        rereading === null ? null : await requestReconcile(db, { reversal: rereading, capitalOrigin: false }, nowMs());
+      return {
+        imported: plan.missing.length,
+        books: plan.books.length,
+        closedOrders: closed,
+        closedMakers: makers,
+        reconcileSeq,
+      };
+    } finally {
+      await orderWriter.release();
+    }
+  } finally {
+    await publicationWriter.release();
+  }
+}

@@ -1,0 +1,130 @@
+/** Files of the archive in a folder: written once, never changed, numbered without gaps. */
+import { randomUUID } from 'node:crypto';
+import { link, mkdir, open, readFile, readdir, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { toSafeInt } from '../../core/amounts.js';
+import type { Hex } from '../../core/types.js';
+import { ArchiveError, decodeBatch, fileHash, type SignedBatch } from './format.js';
+
+/** Files per folder. The first of a folder names no book of an earlier one, so that whole folders can be moved away, oldest first. */
+export const FILES_PER_FOLDER = 1_000;
+
+export interface ArchiveStore {
+  /** Number of the newest file, 0 for none. */
+  lastNumber(): Promise<number>;
+  /** Number of the oldest file that is still there, 0 for none. */
+  firstNumber(): Promise<number>;
+  read(number: number): Promise<Buffer>;
+  /**
+   * Makes a file durable under its number: it is there whole or not at all. Returns false when the number is taken, so that of two
+   * writers only one gets it.
+   */
+  write(number: number, bytes: Uint8Array): Promise<boolean>;
+}
+
+const pad = (number: number): string => String(number).padStart(12, '0');
+const folderOf = (number: number): string => pad(number - (number % FILES_PER_FOLDER));
+const FOLDER = /^\d{12}$/;
+const FILE = /^(\d{12})\.cba$/;
+
+/** The archive in a folder of a POSIX file system, which is made when the first file is written. */
+export function createFolderStore(dir: string): ArchiveStore {
+  const pathOf = (number: number): string => join(dir, folderOf(number), `${pad(number)}.cba`);
+
+  async function names(path: string): Promise<string[]> {
+    try {
+      return (await readdir(path)).sort();
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+      throw error;
+    }
+  }
+
+  /** Numbers in the newest folder that has any, or in the oldest. */
+  async function numbersIn(end: 'first' | 'last'): Promise<number[]> {
+    const folders = (await names(dir)).filter((name) => FOLDER.test(name));
+    if (end === 'last') folders.reverse();
+    for (const folder of folders) {
+      const numbers = (await names(join(dir, folder))).flatMap((name) => {
+        const found = FILE.exec(name)?.[1];
+        return found === undefined ? [] : [toSafeInt(BigInt(found))];
+      });
+      if (numbers.length > 0) return numbers;
+    }
+    return [];
+  }
+
+  return {
+    lastNumber: async () => (await numbersIn('last')).at(-1) ?? 0,
+    firstNumber: async () => (await numbersIn('first'))[0] ?? 0,
+    async read(number) {
+      try {
+        return await readFile(pathOf(number));
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+        throw new ArchiveError('ARCHIVE_DAMAGED', `file ${number} of the archive is missing`);
+      }
+    },
+    async write(number, bytes) {
+      const folder = join(dir, folderOf(number));
+      const isNew = (await mkdir(folder, { recursive: true })) !== undefined;
+      const temporary = join(folder, `.${pad(number)}.${randomUUID()}.tmp`);
+      const file = await open(temporary, 'w');
+      try {
+        await file.writeFile(bytes);
+        await file.sync();
+      } finally {
+        await file.close();
+      }
+      try {
+        // Unlike a rename it fails where the name is taken.
+        await link(temporary, pathOf(number));
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+        throw error;
+      } finally {
+        await unlink(temporary).catch(() => undefined);
+      }
+      await syncFolder(folder);
+      if (isNew) await syncFolder(dir);
+      return true;
+    },
+  };
+}
+
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, 'r');
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}
+
+/**
+ * Every batch in order. Each must name the file before it by its hash, but for the first that is still there. Throws ArchiveError
+ * `ARCHIVE_DAMAGED` at the first file that is missing or altered, and `ARCHIVE_FOREIGN` for one of another deployment.
+ */
+export async function* readArchive(store: ArchiveStore, deploymentId: string): AsyncGenerator<SignedBatch> {
+  const [first, last] = [await store.firstNumber(), await store.lastNumber()];
+  let previous: Hex | null = null;
+  for (let number = first; number > 0 && number <= last; number += 1) {
+    const bytes = await store.read(number);
+    const signed = decodeBatch(bytes, `file ${number} of the archive`);
+    const { batch } = signed;
+    if (batch.deploymentId !== deploymentId) {
+      throw new ArchiveError(
+        'ARCHIVE_FOREIGN',
+        `file ${number} is of deployment ${batch.deploymentId}, not ${deploymentId}`,
+      );
+    }
+    if (batch.number !== number || (number === 1) !== (batch.previous === null)) {
+      throw new ArchiveError('ARCHIVE_DAMAGED', `file ${number} of the archive says that it is file ${batch.number}`);
+    }
+    if (previous !== null && batch.previous !== previous) {
+      throw new ArchiveError('ARCHIVE_DAMAGED', `file ${number} does not follow file ${number - 1} as it is now`);
+    }
+    previous = fileHash(bytes);
+    yield signed;
+  }
+}

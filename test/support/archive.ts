@@ -1,0 +1,127 @@
+/** Keepers with an archive on a chain in memory, as drills of a loss need them. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { MaxUint256, Interface } from 'ethers';
+import { openArchive, type Archive } from '../../keepers/archive/archive.js';
+import { carryOutImport, planImport, type ImportDeps, type ImportReport } from '../../keepers/archive/import.js';
+import { createFolderStore, type ArchiveStore } from '../../keepers/archive/store.js';
+import { verifyLedger, type VerifyReport } from '../../keepers/verify/verify.js';
+import { readBalances } from '../../ledger/balances.js';
+import type { Address, Hex } from '../../core/types.js';
+import type { Db } from '../../ledger/types.js';
+import { Custodian__factory, Entrypoint__factory } from '../../typechain-types/index.js';
+import { startKeepers, type KeeperOptions, type KeeperStack } from './keeper-stack.js';
+import { doubleChain, type HistoryChain } from './ledger-world.js';
+
+const CUSTODIAN = new Interface(Custodian__factory.abi);
+const ENTRYPOINT = new Interface(Entrypoint__factory.abi);
+const WETH: Address = `0x${'1'.repeat(40)}`;
+const USDC: Address = `0x${'2'.repeat(40)}`;
+const ETHER = 10n ** 18n;
+
+/** A chain, an archive in a folder, and whoever trades. */
+export interface Site {
+  chain: HistoryChain;
+  dir: string;
+  store: ArchiveStore;
+  openArchive(privateKey?: Hex): Promise<Archive>;
+  /** Keepers over a database, with the archive of this site. */
+  start(db: Db, options?: KeeperOptions & { archive?: Archive | null }): Promise<KeeperStack>;
+  fund(): Promise<void>;
+  /** A taker sells or buys base units. */
+  swap(isBuy: boolean, baseUnits: bigint): Promise<void>;
+  mine(blocks?: number): Promise<void>;
+  headBlock(): Promise<number>;
+  importDeps(db: Db): ImportDeps;
+  /** What `curvebook archive import` does. */
+  restore(db: Db): Promise<ImportReport>;
+  /** What `curvebook verify --rpc` does. */
+  verify(db: Db): Promise<VerifyReport>;
+  close(): void;
+}
+
+export function createSite(): Site {
+  const chain = doubleChain();
+  const { rpc, manifest } = chain;
+  const dir = mkdtempSync(join(tmpdir(), 'curvebook-archive-'));
+  const store = createFolderStore(dir);
+  const contracts = manifest.contracts as Record<string, Address>;
+  const custodian = contracts['custodian']!;
+  const entrypoint = contracts['entrypoint']!;
+  const curveBook = contracts['curveBook']!;
+  const posterKey = chain.wallet('poster').privateKey as Hex;
+  const send = (role: string, to: Address, data: string) =>
+    rpc.call('eth_sendTransaction', [{ from: chain.address(role), to, data }]);
+  const open = (privateKey = posterKey) =>
+    openArchive({ store, deploymentId: manifest.deploymentId, privateKey, nowMs: () => Date.now() });
+  const importDeps = (db: Db): ImportDeps => ({
+    db,
+    store,
+    endpoints: [rpc],
+    deploymentId: manifest.deploymentId,
+    deploymentBlock: manifest.deploymentBlock,
+    contracts: { curveBook, entrypoint },
+    operator: chain.address('owner'),
+    signers: new Set(),
+    nowMs: () => Date.now(),
+  });
+  return {
+    chain,
+    dir,
+    store,
+    openArchive: open,
+    async start(db, { archive, ...options } = {}) {
+      const used = archive === undefined ? await open() : archive;
+      return startKeepers(db, chain, {
+        connect: () => rpc,
+        ...options,
+        poster: { archive: used === null ? null : { archive: used, required: true }, ...options.poster },
+      });
+    },
+    async fund() {
+      for (const role of ['maker1', 'maker2']) {
+        await send(role, custodian, CUSTODIAN.encodeFunctionData('deposit', [WETH, 100n * ETHER]));
+        await send(role, custodian, CUSTODIAN.encodeFunctionData('deposit', [USDC, 250_000n * 10n ** 6n]));
+      }
+    },
+    async swap(isBuy, baseUnits) {
+      const to = chain.address('taker2');
+      const data = isBuy
+        ? ENTRYPOINT.encodeFunctionData('swapExactOutput', [USDC, WETH, baseUnits, MaxUint256, to, MaxUint256])
+        : ENTRYPOINT.encodeFunctionData('swap', [WETH, USDC, baseUnits, 0n, to, MaxUint256]);
+      await send('taker2', entrypoint, data);
+    },
+    async mine(blocks = 1) {
+      for (let i = 0; i < blocks; i += 1) await rpc.call('evm_mine');
+    },
+    headBlock: async () => Number.parseInt(String(await rpc.call('eth_blockNumber')), 16),
+    importDeps,
+    async restore(db) {
+      const deps = importDeps(db);
+      return carryOutImport(deps, await planImport(deps));
+    },
+    verify: (db) =>
+      verifyLedger({
+        db,
+        deploymentId: manifest.deploymentId,
+        deploymentBlock: manifest.deploymentBlock,
+        operator: chain.address('owner'),
+        contracts: { custodian, entrypoint, curveBook, orderSettler: contracts['orderSettler']! },
+        rpc,
+        onProgress: () => undefined,
+      }),
+    close: () => rmSync(dir, { recursive: true, force: true }),
+  };
+}
+
+/** Everybody's balances and reservations, the same on whichever database. */
+export async function balancesOf(db: Db): Promise<Record<string, string>> {
+  const rows = await readBalances(db.knex);
+  return Object.fromEntries(
+    rows
+      .filter((row) => row.balanceUnits !== 0n || row.reservedUnits !== 0n)
+      .map((row) => [`${row.account}:${row.token}`, `${row.balanceUnits} ${row.reservedUnits}`])
+      .sort(([a], [b]) => (a! < b! ? -1 : 1)),
+  );
+}
