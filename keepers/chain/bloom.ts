@@ -17,6 +17,13 @@ export function bloomHas(bloom: Uint8Array, bits: readonly number[]): boolean {
   return bits.every((bit) => (bloom[BLOOM_BYTES - 1 - (bit >> 3)]! & (1 << (bit & 7))) !== 0);
 }
 
+/** The share of the filter's bits that are set: the chance that one bit of a value that was not logged is set nevertheless. */
+export function bloomFill(bloom: Uint8Array): number {
+  let bits = 0;
+  for (const byte of bloom) for (let rest = byte; rest !== 0; rest &= rest - 1) bits += 1;
+  return bits / (BLOOM_BYTES * 8);
+}
+
 /** Bytes of a header's logsBloom. Throws RangeError unless they are 256. */
 export function parseBloom(text: string): Uint8Array {
   const bytes = hexToBytes(text);

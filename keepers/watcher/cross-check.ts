@@ -1,94 +1,89 @@
 import type { Address, Hex } from '../../core/types.js';
-import { bloomBits, bloomHas } from '../chain/bloom.js';
-import { EVENT_TOPICS, parseRpcLog, type RawLog } from '../chain/logs.js';
-import { RpcResponseError, RpcUnavailableError, type Rpc } from '../chain/rpc.js';
-import { BATCH_SIZE, type Header } from './headers.js';
+import { bloomBits, bloomFill, bloomHas } from '../chain/bloom.js';
+import { EVENT_TOPICS, type RawLog } from '../chain/logs.js';
+import { RpcContradictionError, RpcUnavailableError, type Rpc } from '../chain/rpc.js';
+import type { Header } from './headers.js';
 
 /**
- * Holds the logs that a node answered against its own headers. A header's filter names every address and topic that the block logged,
- * with false alarms but without omissions: a log that the filter excludes is a lie, and a block whose filter names one of our events
- * of which there is no log is read again from its receipts. Throws RpcUnavailableError when headers, logs and receipts disagree, so
- * that no event is ever skipped because an index of the node was behind.
+ * Which blocks of a scan are proven from their receipts: those that hold one of our events or are in doubt, or all whose filter does not
+ * exclude our contracts.
  */
-export async function checkAgainstBlooms(
+export type ProveBlocks = 'events' | 'all';
+
+/**
+ * How many blocks without our events may be read in vain, at most, because their filter names one of them by chance. A fuller filter
+ * says nothing any more: it names everything.
+ */
+const MOST_FALSE_ALARMS = 0.05;
+
+/** Logs by the block that they are in. */
+export type LogsByBlock = ReadonlyMap<number, readonly RawLog[]>;
+
+/**
+ * Sorts an endpoint's answer by block. Throws RpcContradictionError for a log of an address or a block that was not asked for, or one that
+ * its block's filter excludes; RpcUnavailableError for one of another history than the headers.
+ */
+export function sortLogs(
   rpc: Rpc,
   headers: readonly Header[],
   logs: readonly RawLog[],
   addresses: readonly Address[],
-): Promise<void> {
-  const suspicious: Header[] = [];
-  for (const header of headers) {
-    const ours = logs.filter((log) => log.blockNumber === header.number);
-    if (isSuspicious(rpc, header, ours, addresses)) suspicious.push(header);
-  }
-  for (const header of suspicious) await checkAgainstReceipts(rpc, header, logs, addresses);
-}
-
-function isSuspicious(rpc: Rpc, header: Header, ours: readonly RawLog[], addresses: readonly Address[]): boolean {
-  const has = (value: Hex): boolean => bloomHas(header.bloom, bitsOf(value));
-  for (const log of ours) {
-    if (!has(log.address) || !log.topics.every(has)) {
-      throw new RpcUnavailableError(`${rpc.name} answered a log that block ${header.number} excludes`);
-    }
-  }
-  const seen = new Set(ours.map((log) => `${log.address}:${log.topics[0] ?? ''}`));
-  return addresses
-    .filter(has)
-    .some((address) => EVENT_TOPICS.some((topic) => has(topic) && !seen.has(`${address}:${topic}`)));
-}
-
-async function checkAgainstReceipts(
-  rpc: Rpc,
-  header: Header,
-  logs: readonly RawLog[],
-  addresses: readonly Address[],
-): Promise<void> {
-  const receipts = await readReceipts(rpc, header);
+): LogsByBlock {
+  const byNumber = new Map(headers.map((header) => [header.number, header]));
   const wanted = new Set<string>(addresses);
-  const logged = receipts.flatMap((receipt) => receipt.logs.map(parseRpcLog)).filter((log) => wanted.has(log.address));
-  const answered = logs.filter((log) => log.blockNumber === header.number);
-  const key = (log: RawLog): string => `${log.logIndex}:${log.txHash}:${log.topics.join()}:${log.data}`;
-  if (logged.map(key).sort().join() !== answered.map(key).sort().join()) {
-    throw new RpcUnavailableError(
-      `${rpc.name} answered ${answered.length} logs of block ${header.number}, its receipts hold ${logged.length}`,
-    );
+  const sorted = new Map<number, RawLog[]>();
+  for (const log of logs) {
+    const header = byNumber.get(log.blockNumber);
+    if (header === undefined || !wanted.has(log.address))
+      throw new RpcContradictionError(
+        `${rpc.name} answered a log of block ${log.blockNumber} that was not asked for`,
+        rpc,
+      );
+    if (log.blockHash !== header.hash)
+      throw new RpcUnavailableError(`${rpc.name} answered a log of another history at ${log.blockNumber}`);
+    if (!names(header, log.address) || !log.topics.every((topic) => names(header, topic)))
+      throw new RpcContradictionError(`${rpc.name} answered a log that block ${header.number} excludes`, rpc);
+    const own = sorted.get(log.blockNumber);
+    if (own === undefined) sorted.set(log.blockNumber, [log]);
+    else own.push(log);
   }
+  return sorted;
 }
 
-interface RpcReceipt {
-  blockHash: string;
-  logs: unknown[];
+/**
+ * Whether a block must be proven from its receipts. `second` is what another endpoint answered; null when none did. The filter of a
+ * header names all addresses and topics that its block logged, with false alarms but without omissions. Where the second endpoint
+ * answered no log either, a filter that names one of our events is believed only while it is not so full that chance explains it.
+ */
+export function isInDoubt(
+  header: Header,
+  first: LogsByBlock,
+  second: LogsByBlock | null,
+  { addresses, prove }: { addresses: readonly Address[]; prove: ProveBlocks },
+): boolean {
+  if (first.has(header.number) || second?.has(header.number) === true) return true;
+  const named = addresses.filter((address) => names(header, address));
+  if (named.length === 0) return false;
+  if (prove === 'all') return true;
+  if (!EVENT_TOPICS.some((topic) => names(header, topic))) return false;
+  return second === null || falseAlarms(header, addresses.length) <= MOST_FALSE_ALARMS;
 }
 
-/** All receipts of a block: in one request where the node knows it, else one per transaction. */
-async function readReceipts(rpc: Rpc, header: Header): Promise<RpcReceipt[]> {
-  const receipts = ((await readBlockReceipts(rpc, header)) ??
-    (await readOneByOne(rpc, header))) as (RpcReceipt | null)[];
-  const foreign = receipts.some((receipt) => receipt?.blockHash.toLowerCase() !== header.hash);
-  if (receipts.length !== header.txHashes.length || foreign) {
-    throw new RpcUnavailableError(`${rpc.name} lacks receipts of block ${header.number}`);
-  }
-  return receipts as RpcReceipt[];
+/** How many pairs of an address and an event of ours the filter names by chance, on average, given how full it is. */
+function falseAlarms(header: Header, addresses: number): number {
+  return addresses * EVENT_TOPICS.length * bloomFill(header.bloom) ** 6;
 }
 
-async function readBlockReceipts(rpc: Rpc, header: Header): Promise<unknown[] | null> {
-  try {
-    const answer = await rpc.call('eth_getBlockReceipts', [header.hash]);
-    return Array.isArray(answer) ? answer : null;
-  } catch (error) {
-    if (error instanceof RpcResponseError) return null;
-    throw error;
-  }
+/** A log without its transaction, whose hash the receipts don't prove. */
+export function logKey({ logIndex, address, topics, data }: RawLog): string {
+  return `${logIndex}:${address}:${topics.join()}:${data.toLowerCase()}`;
 }
 
-async function readOneByOne(rpc: Rpc, header: Header): Promise<unknown[]> {
-  const answers: unknown[] = [];
-  for (let at = 0; at < header.txHashes.length; at += BATCH_SIZE) {
-    const part = header.txHashes.slice(at, at + BATCH_SIZE);
-    answers.push(...(await rpc.batch(part.map((hash) => ({ method: 'eth_getTransactionReceipt', params: [hash] })))));
-  }
-  return answers;
+export function sameLogs(one: readonly RawLog[] | undefined, other: readonly RawLog[]): boolean {
+  return (one ?? []).map(logKey).sort().join('|') === other.map(logKey).sort().join('|');
 }
+
+const names = ({ bloom }: Header, value: Hex): boolean => bloomHas(bloom, bitsOf(value));
 
 const known = new Map<Hex, number[]>();
 

@@ -6,7 +6,6 @@
 import { Interface, Transaction } from 'ethers';
 import { keccakText } from '../../core/hash.js';
 import type { Address, Hex } from '../../core/types.js';
-import { bloomBits } from '../../keepers/chain/bloom.js';
 import { RpcResponseError, toQuantity, type Rpc } from '../../keepers/chain/rpc.js';
 import {
   cloneState,
@@ -17,6 +16,13 @@ import {
   type DoubleState,
   type DoubleWorld,
 } from './chain-double-contracts.js';
+import {
+  sealBlock,
+  type RpcLogAnswer,
+  type RpcReceiptAnswer,
+  type SealedBlock,
+  type SealedTransaction,
+} from './real-blocks.js';
 
 interface Pending {
   hash: Hex;
@@ -30,10 +36,9 @@ interface Pending {
 interface Block {
   number: number;
   hash: Hex;
-  parentHash: Hex;
   timestampSec: number;
-  bloom: Hex;
-  transactions: { tx: Pending; logs: object[]; succeeded: boolean }[];
+  /** What nodes answer of it: header, receipts and their logs. */
+  sealed: SealedBlock;
   state: DoubleState;
 }
 
@@ -59,46 +64,26 @@ export function createChainDouble(world: DoubleWorld, genesis: readonly DoubleLo
     const timestampSec = (blocks.at(-1)?.timestampSec ?? Math.floor(Date.now() / 1_000)) + 2 + offsetSec;
     offsetSec = 0;
     let state = blocks.length === 0 ? newState(world) : cloneState(head().state);
-    const hash = keccakText(
-      `${parentHash} ${number} ${timestampSec} ${forks} ${transactions.map((tx) => tx.hash).join()}`,
-    );
-    const done: Block['transactions'] = [];
-    let logIndex = 0;
-    const raw = (log: DoubleLog, txHash: Hex): object => ({
-      ...log,
-      blockNumber: toQuantity(number),
-      blockHash: hash,
-      transactionHash: txHash,
-      logIndex: toQuantity(logIndex++),
-    });
     const at = { timestampSec, hashOf: (height: number) => (number - height > 256 ? undefined : blocks[height]?.hash) };
-    if (first.length > 0) {
-      const tx = {
-        hash: keccakText('genesis'),
-        from: world.owner,
-        nonce: 0,
-        to: world.curveBook,
-        data: '0x' as const,
-        maxFeeWei: 0n,
-      };
-      done.push({ tx, logs: first.map((log) => raw(log, tx.hash)), succeeded: true });
-    }
+    const done: SealedTransaction[] = [];
+    if (first.length > 0) done.push({ hash: keccakText('genesis'), logs: first });
     for (const tx of transactions) {
       const tried = cloneState(state);
       const logs = execute(world, tried, at, tx);
       if (logs !== null) state = tried;
       state.nonces.set(tx.from, tx.nonce + 1);
-      done.push({ tx, logs: (logs ?? []).map((log) => raw(log, tx.hash)), succeeded: logs !== null });
+      done.push({ hash: tx.hash, logs: logs ?? [], succeeded: logs !== null });
     }
-    blocks.push({
+    const sealed = sealBlock({
       number,
-      hash,
       parentHash,
       timestampSec,
-      bloom: bloomOf(done.flatMap(({ logs }) => logs)),
       transactions: done,
-      state,
+      baseFeeWei: BASE_FEE_WEI,
+      gasUsed: GAS_USED,
+      salt: forks,
     });
+    blocks.push({ number, hash: sealed.header.hash, timestampSec, sealed, state });
   }
 
   /** Everything that can be mined: per sender from its nonce on, without gaps. */
@@ -129,36 +114,21 @@ export function createChainDouble(world: DoubleWorld, genesis: readonly DoubleLo
     return tx.hash;
   }
 
-  function headerOf(block: Block | undefined): object | null {
-    if (block === undefined) return null;
-    return {
-      number: toQuantity(block.number),
-      hash: block.hash,
-      parentHash: block.parentHash,
-      timestamp: toQuantity(block.timestampSec),
-      logsBloom: block.bloom,
-      transactions: block.transactions.map(({ tx }) => tx.hash),
-      baseFeePerGas: toQuantity(BASE_FEE_WEI),
-    };
-  }
-
-  const receiptOf = (block: Block, { tx, logs, succeeded }: Block['transactions'][number]): object => ({
-    blockNumber: toQuantity(block.number),
-    blockHash: block.hash,
-    transactionHash: tx.hash,
-    status: succeeded ? '0x1' : '0x0',
-    gasUsed: toQuantity(GAS_USED),
-    effectiveGasPrice: toQuantity(BASE_FEE_WEI),
-    logs,
-  });
-
-  function logsIn(filter: { fromBlock: string; toBlock: string; address: readonly string[] }): object[] {
+  function logsIn(filter: { fromBlock: string; toBlock: string; address: readonly string[] }): RpcLogAnswer[] {
     const [from, to] = [Number.parseInt(filter.fromBlock, 16), Number.parseInt(filter.toBlock, 16)];
     const wanted = new Set(filter.address.map((address) => address.toLowerCase()));
     return blocks
       .slice(from, to + 1)
-      .flatMap(({ transactions }) => transactions.flatMap(({ logs }) => logs))
-      .filter((log) => wanted.has((log as DoubleLog).address));
+      .flatMap(({ sealed }) => sealed.receipts.flatMap(({ logs }) => logs))
+      .filter((log) => wanted.has(log.address));
+  }
+
+  function receiptOf(txHash: unknown): RpcReceiptAnswer | null {
+    for (const { sealed } of blocks) {
+      const found = sealed.receipts.find(({ transactionHash }) => transactionHash === txHash);
+      if (found !== undefined) return found;
+    }
+    return null;
   }
 
   function callContract({ to, data }: { to: string; data: string }, { state }: Block): Hex {
@@ -175,18 +145,13 @@ export function createChainDouble(world: DoubleWorld, genesis: readonly DoubleLo
       case 'eth_blockNumber':
         return toQuantity(head().number);
       case 'eth_getBlockByNumber':
-        return headerOf(blockAt(params[0] as string));
+        return blockAt(params[0] as string)?.sealed.header ?? null;
       case 'eth_getLogs':
         return logsIn(params[0] as Parameters<typeof logsIn>[0]);
-      case 'eth_getBlockReceipts': {
-        const block = blocks.find(({ hash }) => hash === params[0]);
-        return block === undefined ? null : block.transactions.map((one) => receiptOf(block, one));
-      }
-      case 'eth_getTransactionReceipt': {
-        const block = blocks.find(({ transactions }) => transactions.some(({ tx }) => tx.hash === params[0]));
-        const one = block?.transactions.find(({ tx }) => tx.hash === params[0]);
-        return block === undefined || one === undefined ? null : receiptOf(block, one);
-      }
+      case 'eth_getBlockReceipts':
+        return blocks.find(({ hash }) => hash === params[0])?.sealed.receipts ?? null;
+      case 'eth_getTransactionReceipt':
+        return receiptOf(params[0]);
       case 'eth_call':
         return callContract(params[0] as { to: string; data: string }, blockAt(params[1] as string | undefined)!);
       case 'eth_getBalance':
@@ -258,14 +223,4 @@ function tokenAnswer(token: DoubleWorld['tokens'][number], state: DoubleState, d
     balanceOf: () => state.balances.get(`${token.address}:${holder.toLowerCase()}`) ?? 0n,
   };
   return ERC20.encodeFunctionResult(call.name, [results[call.name as keyof typeof results]()]) as Hex;
-}
-
-function bloomOf(logs: readonly object[]): Hex {
-  const bytes = new Uint8Array(256);
-  for (const { address, topics } of logs as DoubleLog[]) {
-    for (const value of [address, ...topics]) {
-      for (const bit of bloomBits(value)) bytes[255 - (bit >> 3)]! |= 1 << (bit & 7);
-    }
-  }
-  return `0x${Buffer.from(bytes).toString('hex')}`;
 }
