@@ -10,11 +10,13 @@ import { differencesFromChain } from '../../ledger/rebuild.js';
 import { toSettledOrder, type SettledOrderColumns } from '../../ledger/settled-orders.js';
 import { VAULT, type CustodyEvent } from '../../ledger/types.js';
 import { ICurveBook__factory, ICustodian__factory } from '../../typechain-types/index.js';
+import type { RpcPool } from '../chain/pool.js';
 import { toQuantity, type Rpc } from '../chain/rpc.js';
 import { draftGeneration } from '../watcher/derive.js';
 import { NO_CLAIMS } from '../watcher/claims.js';
 import { draftSettledOrders } from '../watcher/settled-orders.js';
-import { scanRange, type Scan } from '../watcher/scan.js';
+import { proveRange } from '../watcher/prove-range.js';
+import type { Scan } from '../watcher/scan.js';
 import { readBalancesAt, readMarket } from '../watcher/tokens.js';
 import { VerifyError, same, type Verification } from './verify.js';
 
@@ -26,10 +28,10 @@ const curveBook = ICurveBook__factory.createInterface();
 const custodian = ICustodian__factory.createInterface();
 
 /**
- * Reads every scanned block again and compares its hash and its events with what is stored; then, at the last scanned block, the vault's
+ * Reads every scanned block again, proves it as a scan does, and compares its hash and its events with what is stored; then, at the last scanned block, the vault's
  * holdings, the claims and the live curves. Returns the number of events.
  */
-export async function verifyChain(verification: Verification, rpc: Rpc): Promise<number> {
+export async function verifyChain(verification: Verification, rpc: RpcPool): Promise<number> {
   const { q, head, deploymentBlock, contracts, onProgress } = verification;
   const addresses = [contracts.custodian, contracts.curveBook, contracts.entrypoint];
   if (contracts.orderSettler !== undefined) addresses.push(contracts.orderSettler);
@@ -37,7 +39,7 @@ export async function verifyChain(verification: Verification, rpc: Rpc): Promise
   let events = 0;
   for (let from = deploymentBlock; from <= head.toBlock; from += SPAN) {
     const to = Math.min(from + SPAN - 1, head.toBlock);
-    const scan = await scanRange(rpc, { from, to, parent: null, addresses });
+    const scan = await proveRange(rpc, { from, to, addresses, prove: 'events' });
     const stored = await q('blocks')
       .whereBetween('number', [from, to])
       .orderBy('number')

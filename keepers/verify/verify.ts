@@ -9,7 +9,7 @@ import { lastGeneration } from '../../ledger/generations.js';
 import { readMarkets } from '../../ledger/markets.js';
 import { readReversals, type ReversalRow } from '../../ledger/reversals.js';
 import type { Db, GenerationRow, Queryable } from '../../ledger/types.js';
-import type { Rpc } from '../chain/rpc.js';
+import type { RpcPool } from '../chain/pool.js';
 import { verifyBlocks } from './blocks.js';
 import { verifyChain } from './chain.js';
 import { verifyCheckpoints } from './checkpoints.js';
@@ -70,7 +70,7 @@ export interface VerifyDeps {
   operator: Address;
   contracts: { custodian: Address; curveBook: Address; entrypoint: Address; orderSettler?: Address | undefined };
   /** Compares with the chain, too. */
-  rpc: Rpc | null;
+  rpc: RpcPool | null;
   onProgress(progress: VerifyProgress): void;
 }
 

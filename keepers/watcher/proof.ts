@@ -62,7 +62,7 @@ export function createProofs(deps: {
   rpc: Pick<RpcPool, 'ranked' | 'endpoints' | 'penalize'>;
   prove: ProveBlocks;
   nowMs(): number;
-  logger: Logger;
+  logger?: Pick<Logger, 'warn'> | undefined;
 }): { context(rpc: Rpc, prove?: ProveBlocks): ScanContext; counts(): Readonly<ProofCounts> } {
   const counts = noCounts();
   const silence = createSilence(deps.nowMs);
@@ -79,7 +79,7 @@ export function createProofs(deps: {
         counts[kind] += 1;
         if (warned.has(kind)) return;
         warned.add(kind);
-        deps.logger.warn({ block: block.number, blockHash: block.hash }, WARNINGS[kind]);
+        deps.logger?.warn({ block: block.number, blockHash: block.hash }, WARNINGS[kind]);
       },
     }),
   };
@@ -111,17 +111,22 @@ function judgeHeader(rpc: Rpc, header: Header, said: readonly Header[], total: n
   const readable = said.filter(hashesToItself);
   const isConvicted =
     readable.some(({ hash }) => hash === header.hash) ||
-    readable.some(({ hash }) => readable.filter((one) => one.hash === hash).length >= needed);
+    readable.some(({ hash }) => readable.filter((one) => one.hash === hash).length >= needed) ||
+    said.some((one) => said.filter((other) => headerKey(other) === headerKey(one)).length >= needed && !same(one));
   if (isConvicted)
     throw new RpcContradictionError(
       `${rpc.name} has a header of block ${header.number} that is not what its hash is of`,
       rpc,
     );
-  const agree = said.filter((one) => headerKey(one) === headerKey(header)).length + 1;
+  const agree = said.filter(same).length + 1;
   if (agree < needed)
     throw new NoMajorityError(
       `the header of block ${header.number} is not what its hash is of, and ${agree} of ${total} endpoints have it, ${needed} must`,
     );
+
+  function same(other: Header): boolean {
+    return headerKey(other) === headerKey(header);
+  }
 }
 
 /**

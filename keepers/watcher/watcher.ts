@@ -23,10 +23,12 @@ import type { RpcPool } from '../chain/pool.js';
 import { RpcResponseError, RpcUnavailableError, type Rpc } from '../chain/rpc.js';
 import { createAttributor, type Attributor } from './attributor.js';
 import { confirmMismatch, minorityHistory, type KnownBlock } from './canonical.js';
+import type { ProveBlocks } from './cross-check.js';
 import { readClaimContext, unbackedClaim, unexplainedSettlement } from './claims.js';
 import { draftGeneration, fillPostings } from './derive.js';
 import { surplusEntries } from './postings.js';
 import { createProgress } from './progress.js';
+import { createProofs, type ProofCounts } from './proof.js';
 import { draftSettledOrders } from './settled-orders.js';
 import { CanonicalMismatchError, readBlock, readHead, scanRange, type Scan } from './scan.js';
 import { readStandingHalt } from './standing-halt.js';
@@ -48,6 +50,8 @@ export interface WatcherDeps {
   snapshots: SnapshotStore;
   pollIntervalMs: number;
   scanMaxBlocks: number;
+  /** Which blocks are proven from their receipts; absent: those with events, and those in doubt. */
+  proveBlocks?: ProveBlocks;
   nowMs(): number;
   logger: Logger;
   /** Called after each commit, so that followers need not wait for their next poll. */
@@ -58,6 +62,8 @@ export interface WatcherDeps {
 
 export interface Watcher {
   status(): WatcherStatus;
+  /** How the blocks read since the start were proven. */
+  proofCounts(): Readonly<ProofCounts>;
   /**
    * One scan of at most `scanMaxBlocks`, at most up to the head. Throws what the next scan may get over; a halt is durable and not
    * thrown.
@@ -101,6 +107,7 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
   /** Blocks per scan; less than the setting while the node refuses as many. */
   let span = deps.scanMaxBlocks;
   const progress = createProgress(deps.nowMs);
+  const proofs = createProofs({ rpc, prove: deps.proveBlocks ?? 'events', nowMs: deps.nowMs, logger });
   /** The newest scan that is durable. */
   let notedMs = 0;
   /** A commit failed or its outcome is unknown: what is durable must be read again before the next scan. */
@@ -231,7 +238,7 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
   /** Halves the range when the node refuses one as large, and doubles it again after each success. */
   async function readRange(one: Rpc, from: number, to: number): Promise<Scan> {
     try {
-      const scan = await scanRange(one, { from, to, parent: last, addresses });
+      const scan = await scanRange(one, { from, to, parent: last, addresses }, proofs.context(one));
       span = Math.min(deps.scanMaxBlocks, span * 2);
       return scan;
     } catch (error) {
@@ -417,6 +424,7 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
 
   return {
     status: () => status,
+    proofCounts: proofs.counts,
     scan,
     start: (signal) =>
       startLoop(follow, {

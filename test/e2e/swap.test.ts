@@ -3,7 +3,6 @@ import type { Wallet } from 'ethers';
 import { parseUnits } from 'ethers';
 import type { Address } from '../../core/types.js';
 import { readBalances, sumBalances } from '../../ledger/balances.js';
-import { createRpc } from '../../keepers/chain/rpc.js';
 import { verifyLedger } from '../../keepers/verify/verify.js';
 import { readHalt } from '../../ledger/halts.js';
 import { readOrphans } from '../../ledger/orphans.js';
@@ -13,7 +12,7 @@ import { forEachDatabase } from '../support/db.js';
 import { forksOf } from '../support/fork.js';
 import { startManualChain, type ManualChain } from '../support/keeper-stack.js';
 import { startSwapStack, type SwapStack } from '../support/swap-stack.js';
-import { verifyDeps } from '../support/verify.js';
+import { verifyDeps, verifyRpc } from '../support/verify.js';
 
 const wei = (amount: string): string => parseUnits(amount, 18).toString();
 const micros = (amount: string): string => parseUnits(amount, 6).toString();
@@ -163,7 +162,7 @@ forEachDatabase((name, open) =>
       expect(await stack.order(body.orderId)).to.include({ status: 'filled', executedBuyAmount: buyAmount });
       expect(await operatorBalance('WETH'), 'booked once').to.equal(BigInt(feeAmount));
       await expectSolvent();
-      const report = await verifyLedger({ ...verifyDeps(stack.db, chain), rpc: createRpc(chain.rpcUrl) });
+      const report = await verifyLedger({ ...verifyDeps(stack.db, chain), rpc: verifyRpc(chain) });
       expect(report).to.include({ fills: 1, reversals: 1 });
     });
 

@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import { MaxUint256 } from 'ethers';
 import { pino } from 'pino';
-import { createRpc } from '../../keepers/chain/rpc.js';
 import { createRpcPool } from '../../keepers/chain/pool.js';
 import { createFolder } from '../../keepers/folder.js';
 import { VerifyError, verifyLedger, type VerifyReport } from '../../keepers/verify/verify.js';
@@ -16,7 +15,7 @@ import type { Db } from '../../ledger/types.js';
 import { acquireWriter } from '../../ledger/writers.js';
 import { forEachDatabase } from '../support/db.js';
 import { startKeepers, startManualChain, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';
-import { verifyDeps } from '../support/verify.js';
+import { verifyDeps, verifyRpc } from '../support/verify.js';
 
 const ETHER = 10n ** 18n;
 const CLOID = `0x${'c10'.repeat(10)}ff`;
@@ -84,8 +83,7 @@ describe('retention of the order log', () => {
       await land(MAX_REORG_BLOCKS + 6);
     }
 
-    const verify = (): Promise<VerifyReport> =>
-      verifyLedger({ ...verifyDeps(db, chain), rpc: createRpc(chain.rpcUrl) });
+    const verify = (): Promise<VerifyReport> => verifyLedger({ ...verifyDeps(db, chain), rpc: verifyRpc(chain) });
 
     /** As the gateway's process does it, a day later. Takes the order log over and gives it back. */
     async function fold(): Promise<FoldStep> {

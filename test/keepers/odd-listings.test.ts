@@ -2,7 +2,6 @@
 import { expect } from 'chai';
 import { MaxUint256 } from 'ethers';
 import type { Market } from '../../core/types.js';
-import { createRpc } from '../../keepers/chain/rpc.js';
 import { readHalt } from '../../ledger/halts.js';
 import { readMarkets } from '../../ledger/markets.js';
 import { CurveBook__factory, Custodian__factory, MintableToken__factory } from '../../typechain-types/index.js';
@@ -10,7 +9,7 @@ import { forEachDatabase } from '../support/db.js';
 import { startKeepers, startManualChain, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';
 import { startReadServer, type ReadServer } from '../support/read-server.js';
 import { verifyLedger } from '../../keepers/verify/verify.js';
-import { verifyDeps } from '../support/verify.js';
+import { verifyDeps, verifyRpc } from '../support/verify.js';
 
 /** Symbols and decimals; each is the base of a market in USDC. */
 const ODD: [symbol: string, decimals: number][] = [
@@ -107,7 +106,7 @@ forEachDatabase((name, open) =>
       const tokens = ledger.balances.map(({ token }) => token);
       expect(new Set(tokens).size).to.equal(tokens.length);
       expect(await get<{ pairs: Row[] }>('/v0/status')).to.be.an('object');
-      const report = await verifyLedger({ ...verifyDeps(stack.db, chain), rpc: createRpc(chain.rpcUrl) });
+      const report = await verifyLedger({ ...verifyDeps(stack.db, chain), rpc: verifyRpc(chain) });
       expect(report.fills).to.equal(traded.length);
     });
   }),

@@ -2,7 +2,6 @@
 import { expect } from 'chai';
 import { MaxUint256, type ContractTransactionResponse } from 'ethers';
 import { verifyLedger } from '../../keepers/verify/verify.js';
-import { createRpc } from '../../keepers/chain/rpc.js';
 import { readBalances } from '../../ledger/balances.js';
 import { readClaim, readTakerFees } from '../../ledger/claims.js';
 import { readHalt } from '../../ledger/halts.js';
@@ -14,7 +13,7 @@ import { GAS, type Custody, type Send } from '../support/custody.js';
 import { forksOf, type Forks } from '../support/fork.js';
 import type { KeeperStack, ManualChain } from '../support/keeper-stack.js';
 import { forEachKeepers } from '../support/manual-suite.js';
-import { verifyDeps } from '../support/verify.js';
+import { verifyDeps, verifyRpc } from '../support/verify.js';
 
 /** One percent, the most that a taker can be charged. */
 const FEE_PPM = 10_000n;
@@ -58,7 +57,7 @@ describe('what a reorganisation takes back', function () {
     /** The ledger follows from its rows and agrees with the chain, reversals included. */
     async function expectVerified(reversals: number): Promise<void> {
       await custody.expectSound();
-      const report = await verifyLedger({ ...verifyDeps(stack.db, chain), rpc: createRpc(chain.rpcUrl) });
+      const report = await verifyLedger({ ...verifyDeps(stack.db, chain), rpc: verifyRpc(chain) });
       expect(report.reversals).to.equal(reversals);
     }
 

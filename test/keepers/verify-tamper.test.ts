@@ -1,14 +1,13 @@
 /** One change of one stored row at a time: each is found, by the check that should, and nothing else is wrong. */
 import { expect } from 'chai';
 import { MaxUint256, parseUnits } from 'ethers';
-import { createRpc } from '../../keepers/chain/rpc.js';
 import { VerifyError, verifyLedger } from '../../keepers/verify/verify.js';
 import { CurveBook__factory, Entrypoint__factory } from '../../typechain-types/index.js';
 import { custodyOf, GAS, type Custody } from '../support/custody.js';
 import { forEachDatabase } from '../support/db.js';
 import { startManualChain, type ManualChain } from '../support/keeper-stack.js';
 import { startSwapStack, type SwapStack } from '../support/swap-stack.js';
-import { verifyDeps } from '../support/verify.js';
+import { verifyDeps, verifyRpc } from '../support/verify.js';
 
 const SWAP_GAS = { gasLimit: 1_000_000n };
 
@@ -255,7 +254,7 @@ forEachDatabase((name, open) =>
     }
 
     const verify = (withChain: boolean) =>
-      verifyLedger({ ...verifyDeps(stack.db, chain), rpc: withChain ? createRpc(chain.rpcUrl) : null });
+      verifyLedger({ ...verifyDeps(stack.db, chain), rpc: withChain ? verifyRpc(chain) : null });
 
     async function expectFound(change: Change): Promise<void> {
       const { table, key, where = {}, column, into, check } = change;

@@ -1,12 +1,11 @@
 import { expect } from 'chai';
 import { MaxUint256 } from 'ethers';
 import type { Address } from '../../core/types.js';
-import { createRpc } from '../../keepers/chain/rpc.js';
 import { VerifyError, verifyLedger, type VerifyProgress } from '../../keepers/verify/verify.js';
 import { Custodian__factory } from '../../typechain-types/index.js';
 import { forEachDatabase } from '../support/db.js';
 import { startKeepers, startManualChain, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';
-import { verifyDeps } from '../support/verify.js';
+import { verifyDeps, verifyRpc } from '../support/verify.js';
 
 const ETHER = 10n ** 18n;
 
@@ -73,7 +72,7 @@ describe('verification of the ledger', () => {
     const verify = (withChain: boolean, onProgress: (progress: VerifyProgress) => void = () => undefined) =>
       verifyLedger({
         ...verifyDeps(stack.db, chain),
-        rpc: withChain ? createRpc(chain.rpcUrl) : null,
+        rpc: withChain ? verifyRpc(chain) : null,
         onProgress,
       });
 

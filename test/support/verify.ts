@@ -1,5 +1,7 @@
 /** What `verifyLedger` needs of a test's stack, but for an endpoint. */
+import pino from 'pino';
 import type { Address } from '../../core/types.js';
+import { createRpcPool, type RpcPool } from '../../keepers/chain/pool.js';
 import type { VerifyDeps } from '../../keepers/verify/verify.js';
 import type { Db } from '../../ledger/types.js';
 import type { ManualChain } from './keeper-stack.js';
@@ -21,4 +23,9 @@ export function verifyDeps(db: Db, chain: ManualChain): VerifyDeps {
     rpc: null,
     onProgress: () => undefined,
   };
+}
+
+/** A pool of the chain's one endpoint, for a verification that asks the chain. */
+export function verifyRpc(chain: ManualChain): RpcPool {
+  return createRpcPool([chain.rpcUrl], { nowMs: () => Date.now(), logger: pino({ level: 'silent' }) });
 }
