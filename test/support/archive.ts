@@ -3,9 +3,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { MaxUint256, Interface } from 'ethers';
+import pino from 'pino';
 import { openArchive, type Archive } from '../../keepers/archive/archive.js';
 import { carryOutImport, planImport, type ImportDeps, type ImportReport } from '../../keepers/archive/import.js';
 import { createFolderStore, type ArchiveStore } from '../../keepers/archive/store.js';
+import { createRpcPool } from '../../keepers/chain/pool.js';
 import { verifyLedger, type VerifyReport } from '../../keepers/verify/verify.js';
 import { readBalances } from '../../ledger/balances.js';
 import type { Address, Hex } from '../../core/types.js';
@@ -108,7 +110,11 @@ export function createSite(): Site {
         deploymentBlock: manifest.deploymentBlock,
         operator: chain.address('owner'),
         contracts: { custodian, entrypoint, curveBook, orderSettler: contracts['orderSettler']! },
-        rpc,
+        rpc: createRpcPool(['double'], {
+          nowMs: () => Date.now(),
+          logger: pino({ level: 'silent' }),
+          connect: () => rpc,
+        }),
         onProgress: () => undefined,
       }),
     close: () => rmSync(dir, { recursive: true, force: true }),
