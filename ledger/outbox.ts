@@ -125,6 +125,14 @@ export async function lastNonce(q: Queryable, signer: Address): Promise<number |
   return row.last;
 }
 
+/** Highest nonce of the signer that the chain has used as far as its keeper knows, null before the first. */
+export async function lastFinishedNonce(q: Queryable, signer: Address): Promise<number | null> {
+  const row = (await q('outbox').where({ signer, finished: 1 }).max({ last: 'nonce' }).first()) as {
+    last: number | null;
+  };
+  return row.last;
+}
+
 /** Whether a transaction of this act was ever signed and stored. */
 export async function wasSigned(q: Queryable, txKey: string): Promise<boolean> {
   return (await q('outbox').where({ tx_key: txKey }).first('hash')) !== undefined;

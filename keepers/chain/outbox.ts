@@ -1,10 +1,10 @@
 import { Transaction, Wallet } from 'ethers';
 import type { Logger } from 'pino';
-import { toSafeInt } from '../../core/amounts.js';
 import type { Address, Hex } from '../../core/types.js';
 import {
   finishOutbox,
   insertOutbox,
+  lastFinishedNonce,
   lastNonce,
   readOutbox,
   readOutboxFrom,
@@ -12,7 +12,9 @@ import {
   type ListedOutboxRow,
 } from '../../ledger/outbox.js';
 import type { Db, OutboxRow, Writer } from '../../ledger/types.js';
-import { FeeCeilingError, chooseFees, feesOf, isAffordable, type Fees } from './fees.js';
+import { createBaseFees } from './base-fees.js';
+import { FeeCeilingError, chooseFees, feesOf, isAffordable } from './fees.js';
+import { createNonceWatch, type UsedNonces } from './nonces.js';
 import { RpcResponseError, type Rpc } from './rpc.js';
 
 export interface TxRequest {
@@ -44,6 +46,10 @@ export interface OutboxStatus {
   oldestSentMs: number | null;
   /** The node's last refusal, null once it took a transaction again. */
   lastRefusal: string | null;
+  /** Transfers to itself since the start that filled a gap between nonces. */
+  gapTransfers: number;
+  /** Answers since the start of how many nonces it has used that were not believed. */
+  nonceDoubts: number;
 }
 
 /**
@@ -70,6 +76,8 @@ export interface Outbox {
    * that back when the chain dropped them. `withdrawn` names acts that are out of date whatever the time is.
    */
   resume(headTimestampSec: number, withdrawn?: ReadonlySet<string>): Promise<void>;
+  /** How many nonces the chain had used at the end of a block, as most of the endpoints have it. */
+  usedAt(block: number): Promise<number>;
   status(): OutboxStatus;
 }
 
@@ -79,7 +87,10 @@ export interface OutboxDeps {
   rpc: Rpc;
   chainId: number;
   privateKey: Hex;
+  /** Wall clock, for what is stored. */
   nowMs(): number;
+  /** For intervals; a step of the wall clock must not change them. Default: `nowMs`. */
+  monotonicMs?(): number;
   logger: Logger;
   /** Whether a new transaction takes the place of an unmined one, as a curve does, or waits behind it. Default: replace. */
   order?: 'replace' | 'queue';
@@ -98,11 +109,15 @@ const BALANCE_INTERVAL_MS = 30_000;
 const TRANSFER_GAS = 21_000n;
 /** Most nonces that one `resume` looks after. */
 const MAX_OPEN_NONCES = 64;
+/** Most transfers to itself that fill gaps within a while: a gap that is no real one must not cost without a limit. */
+const MAX_GAP_TRANSFERS = 32;
+const GAP_WINDOW_MS = 60_000;
 const KNOWN_ALREADY = /already known|known transaction|already imported|already exists/i;
 
 /** An outbox for one key. */
 export function createOutbox(deps: OutboxDeps): Outbox {
   const { db, writer, rpc, logger, order = 'replace', stuckMs = DEFAULT_STUCK_MS } = deps;
+  const { monotonicMs = deps.nowMs } = deps;
   const ceilingWei = deps.feeCeilingWei ?? DEFAULT_CEILING_WEI;
   const lowBalanceWei = deps.lowBalanceWei ?? DEFAULT_LOW_BALANCE_WEI;
   const wallet = new Wallet(deps.privateKey);
@@ -114,7 +129,15 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     unminedCount: 0,
     oldestSentMs: null,
     lastRefusal: null,
+    gapTransfers: 0,
+    nonceDoubts: 0,
   };
+  const nonces = createNonceWatch({ rpc, signer, monotonicMs, logger });
+  const baseFees = createBaseFees(rpc);
+  /** When unmined transactions were seen first, by hash: what was signed before a restart, or by another clock, is timed from then on. */
+  let seenMs = new Map<Hex, number>();
+  /** When gaps were filled lately. */
+  let gapsFilledMs: number[] = [];
   let balanceReadMs = Number.NEGATIVE_INFINITY;
   let tail: Promise<unknown> = Promise.resolve();
 
@@ -125,13 +148,9 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     return result;
   }
 
-  async function confirmedNonce(): Promise<number> {
-    return toSafeInt(BigInt((await rpc.call('eth_getTransactionCount', [signer, 'latest'])) as Hex));
-  }
-
-  async function fees(replaced: Fees | null): Promise<Fees> {
-    const block = (await rpc.call('eth_getBlockByNumber', ['latest', false])) as { baseFeePerGas?: Hex };
-    return chooseFees(BigInt(block.baseFeePerGas ?? '0x0'), ceilingWei, replaced);
+  async function usedNonces(): Promise<UsedNonces & { last: number | null }> {
+    const last = await lastNonce(db.knex, signer);
+    return { last, ...(await nonces.used({ last, lastFinished: await lastFinishedNonce(db.knex, signer) })) };
   }
 
   async function broadcast(row: OutboxRow): Promise<void> {
@@ -148,7 +167,11 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   }
 
   async function signAndStore(request: TxRequest, nonce: number, replaced: OutboxRow | undefined): Promise<OutboxRow> {
-    const { maxFeeWei, priorityWei } = await fees(replaced === undefined ? null : feesOf(replaced.raw));
+    const { maxFeeWei, priorityWei } = chooseFees(
+      await baseFees.read(),
+      ceilingWei,
+      replaced === undefined ? null : feesOf(replaced.raw),
+    );
     const raw = (await wallet.signTransaction({
       type: 2,
       chainId: deps.chainId,
@@ -170,12 +193,14 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       validUntilSec: request.validUntilSec,
     };
     await writer.tx((tx) => insertOutbox(tx, row));
+    seenMs.set(row.hash, monotonicMs());
     return row;
   }
 
   async function sendAll(requests: readonly TxRequest[]): Promise<SentTx[]> {
-    const confirmed = await confirmedNonce();
-    const first = order === 'replace' ? confirmed : Math.max(confirmed, ((await lastNonce(db.knex, signer)) ?? -1) + 1);
+    const { agreed, claimed, last } = await usedNonces();
+    // A replacement at a nonce that was used is refused at once, so the newest word is the best one; it can't be beyond what was signed.
+    const first = order === 'replace' ? claimed : Math.max(agreed, (last ?? -1) + 1);
     const open = await readOutboxFrom(db.knex, signer, first);
     const sent: SentTx[] = [];
     for (const [i, request] of requests.entries()) {
@@ -195,7 +220,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
 
   async function resume(headTimestampSec: number, withdrawn: ReadonlySet<string>): Promise<void> {
     await readBalance();
-    const nonce = await confirmedNonce();
+    const { agreed: nonce, claimed } = await usedNonces();
     const unfinished = await readOutbox(db.knex, signer);
     if (unfinished.some((row) => row.nonce < nonce)) await writer.tx((tx) => finishOutbox(tx, signer, nonce));
     const open = await readOutboxFrom(db.knex, signer, nonce);
@@ -205,7 +230,8 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     }
     noteUnmined(open);
     const last = open.at(-1)?.nonce ?? nonce - 1;
-    for (let at = nonce; at <= Math.min(last, nonce + MAX_OPEN_NONCES - 1); at++) {
+    // What one endpoint says was mined needs no help, and is not done with before another one says so.
+    for (let at = claimed; at <= Math.min(last, nonce + MAX_OPEN_NONCES - 1); at++) {
       await advance(
         at,
         open.filter((row) => row.nonce === at),
@@ -222,11 +248,13 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   ): Promise<void> {
     const newest = dearest(rows);
     if (newest === undefined) {
+      if (!mayFillGap()) return;
       logger.warn({ signer, nonce }, 'filling a gap between nonces');
+      status.gapTransfers += 1;
       return broadcast(await signAndStore(selfTransfer(nonce, 'gap'), nonce, undefined));
     }
     const outOfDate = isOutOfDate(newest);
-    const stuck = deps.nowMs() - newest.sentMs >= stuckMs;
+    const stuck = monotonicMs() - (seenMs.get(newest.hash) ?? monotonicMs()) >= stuckMs;
     if (!outOfDate && !stuck) return broadcast(newest);
     try {
       const request = outOfDate ? selfTransfer(nonce, 'expired') : requestOf(newest);
@@ -238,14 +266,25 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     }
   }
 
+  /** Whether another gap may be filled now; says so when that was the last one for a while. */
+  function mayFillGap(): boolean {
+    const now = monotonicMs();
+    gapsFilledMs = gapsFilledMs.filter((atMs) => now - atMs < GAP_WINDOW_MS);
+    if (gapsFilledMs.length >= MAX_GAP_TRANSFERS) return false;
+    gapsFilledMs.push(now);
+    if (gapsFilledMs.length === MAX_GAP_TRANSFERS)
+      logger.error({ signer }, 'many gaps between nonces; they are filled slowly');
+    return true;
+  }
+
   function selfTransfer(nonce: number, why: 'gap' | 'expired'): TxRequest {
     return { txKey: `${why}:${nonce}`, to: signer, data: '0x', gasLimit: TRANSFER_GAS, validUntilSec: null };
   }
 
   async function readBalance(): Promise<void> {
-    if (deps.nowMs() - balanceReadMs < BALANCE_INTERVAL_MS) return;
+    if (monotonicMs() - balanceReadMs < BALANCE_INTERVAL_MS) return;
     const balanceWei = BigInt((await rpc.call('eth_getBalance', [signer, 'latest'])) as Hex);
-    balanceReadMs = deps.nowMs();
+    balanceReadMs = monotonicMs();
     status.balanceWei = balanceWei;
     status.lowBalance = balanceWei < lowBalanceWei;
     if (status.lowBalance) {
@@ -255,6 +294,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   }
 
   function noteUnmined(open: readonly ListedOutboxRow[]): void {
+    seenMs = new Map(open.map(({ hash }) => [hash, seenMs.get(hash) ?? monotonicMs()]));
     status.unminedCount = new Set(open.map((row) => row.nonce)).size;
     status.oldestSentMs = open.length === 0 ? null : Math.min(...open.map((row) => row.sentMs));
   }
@@ -265,7 +305,8 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     send: (request) => inTurn(async () => (await sendAll([request]))[0]!),
     sendAll: (requests) => inTurn(() => sendAll(requests)),
     resume: (headTimestampSec, withdrawn = new Set()) => inTurn(() => resume(headTimestampSec, withdrawn)),
-    status: () => ({ ...status }),
+    usedAt: (block) => nonces.usedAt(block),
+    status: () => ({ ...status, nonceDoubts: nonces.doubts() }),
   };
 }
 

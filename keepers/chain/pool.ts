@@ -1,6 +1,8 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { toSafeInt } from '../../core/amounts.js';
 import type { Hex } from '../../core/types.js';
+import type { Vote } from './quorum.js';
 import {
   RpcContradictionError,
   RpcResponseError,
@@ -49,6 +51,11 @@ export interface RpcPool extends Rpc {
    * out, so there may be none. For questions of which it matters who answers them.
    */
   ranked(): readonly Rpc[];
+  /**
+   * Asks each endpoint that is not resting by itself, all at once. Whoever answers an error, or not soon after the others, has no vote; the
+   * last error is thrown when nobody has one. The endpoint in use comes first.
+   */
+  survey<T>(ask: (rpc: Rpc) => Promise<T>): Promise<Vote<T>[]>;
   /** Asks all endpoints for their heads, at most once per probe interval. Never rejects. */
   probe(): Promise<void>;
   /**
@@ -83,6 +90,8 @@ const MAX_LAG_BLOCKS = 2;
 const STUCK_MS = 10_000;
 /** How long an endpoint is believed to serve the chain that it named. */
 const CHAIN_CHECK_MS = 60_000;
+/** How long a survey waits for the others once one has answered. */
+const PATIENCE_MS = 1_000;
 
 interface Endpoint {
   /** Asks for nothing unless the endpoint serves the configured chain. */
@@ -292,6 +301,33 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
     throw last;
   }
 
+  async function survey<T>(question: (rpc: Rpc) => Promise<T>): Promise<Vote<T>[]> {
+    const usable = candidates();
+    const awake = usable.filter((one) => !rests(one));
+    const votes = new Map<Endpoint, T>();
+    let last: unknown = new RpcUnavailableError('no RPC endpoint serves the configured chain');
+    const asked = (awake.length > 0 ? awake : usable).map(async (one) => {
+      try {
+        votes.set(one, await question(one.rpc));
+      } catch (error) {
+        last = error;
+        if (!(error instanceof RpcResponseError)) fail(one, describe(error));
+      }
+    });
+    const over = new AbortController();
+    const all = Promise.all(asked).finally(() => over.abort());
+    // Once one has answered, the others are not waited for much longer.
+    const soon = Promise.any(asked).then(() =>
+      delay(PATIENCE_MS, undefined, { signal: over.signal }).catch(() => undefined),
+    );
+    await Promise.race([all, soon]);
+    if (votes.size === 0) await all;
+    if (votes.size === 0) throw last;
+    return [...votes]
+      .sort(([a], [b]) => usable.indexOf(a) - usable.indexOf(b))
+      .map(([one, answer]) => ({ endpoint: one.rpc, answer, convict: (problem) => convict(one, problem) }));
+  }
+
   async function probeOne(one: Endpoint): Promise<void> {
     try {
       const head = toSafeInt(BigInt((await one.rpc.call('eth_blockNumber')) as Hex));
@@ -320,6 +356,7 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
     batch: (requests: readonly RpcRequest[]) => ask((rpc) => rpc.batch(requests)),
     ranked: () => candidates().map(({ rpc }) => rpc),
     attempt,
+    survey,
     probe,
     penalize: (problem, endpoint) => convict(endpointOf(endpoint ?? null) ?? inUse, problem),
     health: () =>

@@ -1,6 +1,5 @@
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
-import { toSafeInt } from '../../core/amounts.js';
 import { longestWaitMs, settlesFromMs, type SettlePace } from '../../core/claims.js';
 import type { Address, Hex, Market } from '../../core/types.js';
 import { countPendingClaims, readClaim, type PendingClaim } from '../../ledger/claims.js';
@@ -23,7 +22,7 @@ import type { SnapshotStore } from '../../ledger/snapshots.js';
 import type { Db, GenerationRow, Settlement, SettlementOutcome, Writer } from '../../ledger/types.js';
 import { groupBy } from '../../ledger/group.js';
 import type { Outbox } from '../chain/outbox.js';
-import { toQuantity, type Rpc } from '../chain/rpc.js';
+import type { Rpc } from '../chain/rpc.js';
 import { startLoop, type Loop } from '../loop.js';
 import { settleCalldata, settleGasLimit } from './calldata.js';
 import { createCheckpointer, type Cut } from './checkpointer.js';
@@ -107,7 +106,7 @@ export function createSettler(deps: SettlerDeps): Settler {
       const nonces = await noncesOf(db.knex, txKey);
       const last = nonces.at(-1);
       if (last === undefined) ended.push(...batch.map((settlement) => ({ settlement, outcome: 'abandoned' as const })));
-      else if ((await nonceAt(head.toBlock)) <= last) open.push(...batch);
+      else if ((await outbox.usedAt(head.toBlock)) <= last) open.push(...batch);
       else {
         const numbers = batch.map((one) => one.settlementNo);
         const landed = await landedSettlements(db.knex, numbers);
@@ -133,12 +132,6 @@ export function createSettler(deps: SettlerDeps): Settler {
     const count = (refusals.get(key)?.count ?? 0) + 1;
     refusals.set(key, { count, lastMs: deps.nowMs() });
     logger.warn({ maker, token, settlementNo, outcome, count }, 'a settlement had no effect; it will be computed anew');
-  }
-
-  /** Transactions of the signer up to a block. */
-  async function nonceAt(block: number): Promise<number> {
-    const answer = await deps.rpc.call('eth_getTransactionCount', [outbox.signer, toQuantity(block)]);
-    return toSafeInt(BigInt(answer as Hex));
   }
 
   /** Carries out what the operator wants lowered, also while the ledger is halted: it only ever takes a claim back. */

@@ -3,6 +3,8 @@ import { pino } from 'pino';
 import type { Address, Hex } from '../../core/types.js';
 import { FeeCeilingError, bumpFee } from '../../keepers/chain/fees.js';
 import { createOutbox, type OutboxDeps, type TxRequest } from '../../keepers/chain/outbox.js';
+import { createRpcPool } from '../../keepers/chain/pool.js';
+import { RpcContradictionError, toQuantity, type Rpc } from '../../keepers/chain/rpc.js';
 import { migrate } from '../../ledger/db.js';
 import { listOutbox } from '../../ledger/outbox.js';
 import type { Db } from '../../ledger/types.js';
@@ -158,6 +160,159 @@ forEachDatabase((_name, open) => {
       node.mine();
       expect(node.mined.map(dataOf)).to.deep.equal(['a', 'b']);
       expect((await outbox.send(request('c'))).nonce).to.equal(2);
+    });
+
+    describe('while endpoints lie', () => {
+      /** What an endpoint answers instead of the truth. */
+      type Lie = (method: string, truth: unknown) => unknown;
+
+      /** Endpoints of the one node, each with a lie that may come and go. */
+      function poolOf(lies: (Lie | null)[]) {
+        return createRpcPool(
+          lies.map((_, i) => `${i}`),
+          {
+            nowMs: () => nowMs,
+            logger: pino({ level: 'silent' }),
+            connect: (url) => {
+              const call = async (method: string, params: unknown[] = []) => {
+                const truth = await node.rpc.call(method, params);
+                return lies[Number(url)]?.(method, truth) ?? truth;
+              };
+              const batch: Rpc['batch'] = (requests) =>
+                Promise.all(requests.map(({ method, params }) => call(method, params)));
+              return { name: url, call, batch };
+            },
+          },
+        );
+      }
+      const adds =
+        (count: number): Lie =>
+        (method, truth) =>
+          method === 'eth_getTransactionCount' ? toQuantity(Number(truth) + count) : truth;
+
+      for (const [count, what] of [
+        [3, 'three endpoints'],
+        [2, 'two endpoints'],
+      ] as const) {
+        it(`signs nothing beyond its own nonces when one of ${what} adds 3,000 to them`, async () => {
+          const lies: (Lie | null)[] = Array.from({ length: count }, () => null);
+          const rpc = poolOf(lies);
+          const outbox = await start({ rpc, order: 'queue' });
+          await outbox.send(request('a'));
+          lies[0] = adds(3_000);
+          for (const key of ['b', 'c']) {
+            await outbox.send(request(key));
+            await outbox.resume(HEAD_SEC);
+            node.mine();
+          }
+          lies[0] = null;
+          nowMs += 60_000;
+          await outbox.resume(HEAD_SEC);
+          expect(node.mined.map(dataOf)).to.deep.equal(['a', 'b', 'c']);
+          expect((await rows()).map(({ nonce, finished }) => [nonce, finished])).to.deep.equal([
+            [2, true],
+            [1, true],
+            [0, true],
+          ]);
+          expect(outbox.status()).to.include({ gapTransfers: 0 });
+          expect(outbox.status().nonceDoubts).to.be.greaterThan(0);
+          expect(rpc.health()[0]!.counts.contradiction).to.be.greaterThan(0);
+        });
+      }
+
+      it('sends nothing while the only endpoint adds 3,000 to its nonces, and goes on when that stands', async () => {
+        const lies: (Lie | null)[] = [null];
+        const outbox = await start({ rpc: poolOf(lies), order: 'queue' });
+        await outbox.send(request('a'));
+        node.mine();
+        lies[0] = adds(3_000);
+        const refusal = () => outbox.send(request('b')).catch((error: unknown) => error);
+        for (const atMs of [0, 6_000, 29_999]) {
+          nowMs = 1_000_000 + atMs;
+          expect(await refusal(), `${atMs} ms`).to.be.instanceOf(RpcContradictionError);
+        }
+        expect(await rows()).to.have.length(1);
+        lies[0] = null;
+        expect((await outbox.send(request('b'))).nonce).to.equal(1);
+        node.mine();
+        // As after a backup was restored: the chain has used more of its nonces than it knows.
+        lies[0] = adds(5);
+        await refusal();
+        nowMs += 30_000;
+        expect((await outbox.send(request('c'))).nonce).to.equal(7);
+      });
+
+      it('is not done with a transaction that only one of two endpoints says was mined', async () => {
+        const lies: (Lie | null)[] = [adds(1), null];
+        const outbox = await start({ rpc: poolOf(lies), order: 'queue' });
+        lies[0] = null;
+        await outbox.send(request('a'));
+        lies[0] = adds(1);
+        await outbox.resume(HEAD_SEC);
+        expect((await rows())[0]).to.include({ finished: false });
+        expect(await outbox.usedAt(1)).to.equal(0);
+        // Nor does it wait for ever to look after it.
+        const sent = node.received.length;
+        nowMs += 10_000;
+        await outbox.resume(HEAD_SEC);
+        expect(node.received.length).to.be.greaterThan(sent);
+        node.mine();
+        lies[0] = null;
+        await outbox.resume(HEAD_SEC);
+        expect((await rows()).every(({ finished }) => finished)).to.equal(true);
+      });
+
+      it('does not send again what only one of two endpoints forgets', async () => {
+        const lies: (Lie | null)[] = [null, null];
+        const outbox = await start({ rpc: poolOf(lies), order: 'queue' });
+        await outbox.send(request('a'));
+        node.mine();
+        await outbox.resume(HEAD_SEC);
+        lies[0] = adds(-1);
+        const sent = node.received.length;
+        await outbox.resume(HEAD_SEC);
+        expect((await rows())[0]).to.include({ finished: true });
+        expect(node.received).to.have.length(sent);
+      });
+
+      it('bids what most endpoints call for, however dear or cheap one of them calls it', async () => {
+        for (const wei of [10n ** 13n, 1n]) {
+          const lie: Lie = (method, truth) =>
+            method === 'eth_getBlockByNumber' ? { baseFeePerGas: toQuantity(wei) } : truth;
+          const lies: (Lie | null)[] = [null, null, null];
+          const writer = await acquireWriter(db, wei === 1n ? 'swap' : 'settlement');
+          const outbox = await start({ rpc: poolOf(lies), writer, feeCeilingWei: 10n ** 11n, order: 'queue' });
+          await outbox.send(request(`first:${wei}`));
+          lies[0] = lie;
+          await outbox.send(request(`second:${wei}`));
+          expect(node.received.at(-1)!.maxFeePerGas).to.equal(2_001_000_000n);
+        }
+      });
+    });
+
+    it('fills no more gaps in a minute than it may, however many there are', async () => {
+      const outbox = await start({ order: 'queue' });
+      await outbox.send(request('a'));
+      const [row] = await db.knex('outbox').select<Record<string, unknown>[]>();
+      await db.knex('outbox').insert({ ...row, nonce: 3_000, hash: `0x${'cd'.repeat(32)}` });
+      for (let round = 0; round < 3; round++) await outbox.resume(HEAD_SEC);
+      expect(outbox.status().gapTransfers).to.equal(32);
+      nowMs += 60_000;
+      await outbox.resume(HEAD_SEC);
+      expect(outbox.status().gapTransfers, 'those of the next minute').to.be.within(33, 64);
+    });
+
+    it('times what is unmined by a clock that does not step', async () => {
+      let monotonicMs = 0;
+      const outbox = await start({ stuckMs: 5_000, monotonicMs: () => monotonicMs });
+      await outbox.send(request('a'));
+      nowMs += 3_600_000;
+      await outbox.resume(HEAD_SEC);
+      expect(new Set(node.received.map((tx) => tx.hash)).size, 'an hour ahead').to.equal(1);
+      nowMs -= 7_200_000;
+      monotonicMs += 5_000;
+      await outbox.resume(HEAD_SEC);
+      expect(new Set(node.received.map((tx) => tx.hash)).size, 'an hour behind').to.equal(2);
     });
 
     it('reports a low balance, refusals, and what is unmined', async () => {

@@ -1,0 +1,134 @@
+import type { Logger } from 'pino';
+import { toSafeInt } from '../../core/amounts.js';
+import type { Address, Hex } from '../../core/types.js';
+import { surveyOf, type Vote } from './quorum.js';
+import { RpcContradictionError, toQuantity, type Rpc } from './rpc.js';
+
+/** What a signer has stored of itself. */
+export interface SignedNonces {
+  /** Highest nonce that was signed, null before the first. */
+  last: number | null;
+  /** Highest nonce that the chain was seen to have used, null before the first. */
+  lastFinished: number | null;
+}
+
+export interface UsedNonces {
+  /** The first nonce that the chain has not used, as a majority of the endpoints has it. Rows below it are done with. */
+  agreed: number;
+  /** The same as the endpoint in use has it, as far as that can be: no less than `agreed`, and not beyond what was signed. */
+  claimed: number;
+}
+
+/** How many nonces of a signer the chain has used: believed only within what the signer knows of itself, else asked of all endpoints. */
+export interface NonceWatch {
+  /** At the newest block. Throws RpcContradictionError while it can't be told. */
+  used(signed: SignedNonces): Promise<UsedNonces>;
+  /** Up to the end of a block, as the most of the endpoints that know the block have it. */
+  usedAt(block: number): Promise<number>;
+  /** Answers since the start that were not believed. */
+  doubts(): number;
+}
+
+/** A number beyond everything that was signed is believed of a single endpoint only when it stands for so long. */
+const STANDS_MS = 30_000;
+/** How long a number that another endpoint does not confirm keeps what it concerns from being looked after. */
+const SPLIT_MS = 10_000;
+
+/** Follows one signer. `monotonicMs` measures intervals. */
+export function createNonceWatch(deps: {
+  rpc: Rpc;
+  signer: Address;
+  monotonicMs(): number;
+  logger: Logger;
+}): NonceWatch {
+  const { rpc, signer, monotonicMs, logger } = deps;
+  let known: number | null = null;
+  let doubts = 0;
+  /** What nobody could confirm, and since when it is said. */
+  let claim: { nonce: number; sinceMs: number } | null = null;
+  let splitSinceMs: number | null = null;
+
+  async function countOf(one: Rpc, block: string): Promise<number> {
+    return toSafeInt(BigInt((await one.call('eth_getTransactionCount', [signer, block])) as Hex));
+  }
+
+  /** Throws unless what only one endpoint says, beyond everything that was signed, has stood for a while. */
+  function requireStanding(nonce: number, ceiling: number): void {
+    if (claim?.nonce !== nonce) claim = { nonce, sinceMs: monotonicMs() };
+    if (monotonicMs() - claim.sinceMs >= STANDS_MS) return;
+    doubts += 1;
+    throw new RpcContradictionError(
+      `${rpc.name} says that ${signer} has used ${nonce} nonces, and only ${ceiling} were signed`,
+    );
+  }
+
+  function doubt(votes: readonly Vote<number>[], ceiling: number): void {
+    for (const { endpoint, answer, convict } of votes) {
+      if (answer <= ceiling) continue;
+      doubts += 1;
+      const problem = `it says that ${signer} has used ${answer} nonces, and only ${ceiling} were signed`;
+      logger.warn({ signer, rpc: endpoint.name, nonce: answer, ceiling }, 'a nonce beyond what was signed');
+      convict(problem);
+    }
+  }
+
+  /** While endpoints differ, nothing is known of the nonces between what they say; not for ever, for one of them may lie. */
+  function claimedOf(first: number, agreed: number, ceiling: number): number {
+    if (first <= agreed || first > ceiling) {
+      splitSinceMs = null;
+      return agreed;
+    }
+    splitSinceMs ??= monotonicMs();
+    return monotonicMs() - splitSinceMs < SPLIT_MS ? first : agreed;
+  }
+
+  return {
+    async used({ last, lastFinished }) {
+      const before = known ?? (lastFinished === null ? null : lastFinished + 1);
+      const first = await countOf(rpc, 'latest');
+      if (first === before) {
+        [known, claim, splitSinceMs] = [first, null, null];
+        return { agreed: first, claimed: first };
+      }
+      const votes = await surveyOf(rpc, (one) => countOf(one, 'latest'), first);
+      const agreed = reached(
+        votes.map(({ answer }) => answer),
+        before,
+      );
+      if (agreed === null) throw new RpcContradictionError(`nobody says how many nonces ${signer} has used`);
+      // Before anything was ever signed nothing is known.
+      const ceiling = before === null && last === null ? Infinity : Math.max((last ?? -1) + 1, before ?? 0);
+      if (agreed > ceiling && votes.length === 1) requireStanding(agreed, ceiling);
+      if (agreed <= ceiling) {
+        claim = null;
+        if (votes.length > 1) doubt(votes, ceiling);
+      }
+      known = agreed;
+      return { agreed, claimed: claimedOf(first, agreed, Math.max(ceiling, agreed)) };
+    },
+    async usedAt(block) {
+      const votes = await surveyOf(rpc, (one) => countOf(one, toQuantity(block)));
+      const agreed = reached(
+        votes.map(({ answer }) => answer),
+        null,
+      );
+      if (agreed === null) throw new RpcContradictionError(`nobody says how many nonces ${signer} used up to ${block}`);
+      return agreed;
+    },
+    doubts: () => doubts,
+  };
+}
+
+/**
+ * The number that most of the answers have reached, or, when most of them are below what is known, the highest of those; what is known
+ * when neither holds. Null without any.
+ */
+export function reached(answers: readonly number[], known: number | null): number | null {
+  const falling = [...answers].sort((a, b) => b - a);
+  const middle = Math.floor(falling.length / 2);
+  const up = falling[middle];
+  const down = falling.at(-1 - middle);
+  if (up === undefined || down === undefined) return known;
+  if (known === null || up > known) return up;
+  return down < known ? down : known;
+}

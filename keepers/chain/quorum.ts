@@ -1,0 +1,33 @@
+import type { RpcPool } from './pool.js';
+import type { Rpc } from './rpc.js';
+
+/** What one endpoint answered. */
+export interface Vote<T> {
+  endpoint: Rpc;
+  answer: T;
+  /** Penalises the endpoint for an answer that can't be true. */
+  convict(problem: string): void;
+}
+
+/** A client of one endpoint or of several. */
+export type Endpoints = Rpc & Partial<Pick<RpcPool, 'endpoints' | 'survey' | 'attempt'>>;
+
+/**
+ * Asks each endpoint behind a client by itself. Whoever is silent, slow or answers an error has no vote; the last error is thrown when
+ * nobody has one. `first` is what the client answered already: it is the only vote of a client that has one endpoint.
+ */
+export async function surveyOf<T>(rpc: Endpoints, ask: (one: Rpc) => Promise<T>, first?: T): Promise<Vote<T>[]> {
+  if (rpc.survey !== undefined && (rpc.endpoints ?? []).length > 1) return rpc.survey(ask);
+  return [{ endpoint: rpc, answer: first ?? (await ask(rpc)), convict: () => undefined }];
+}
+
+/**
+ * What an endpoint answers and another one confirms: the answer in use if nobody else has a vote, or if one of the others answers the
+ * same; else what most of them answer; null when none has a majority.
+ */
+export function confirmed<T>(votes: readonly Vote<T>[], nameOf: (answer: T) => string): T | null {
+  const names = new Map<string, Vote<T>[]>();
+  for (const vote of votes) names.set(nameOf(vote.answer), [...(names.get(nameOf(vote.answer)) ?? []), vote]);
+  const most = [...names.values()].find((same) => 2 * same.length > votes.length);
+  return most?.[0]?.answer ?? null;
+}
