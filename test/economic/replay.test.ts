@@ -17,6 +17,8 @@ const MAKERS = [...COLLUDING_MAKERS, ...HONEST_MAKERS];
 const STRATEGIES = 4;
 const SEED = 20_261;
 const MAX_TRIES = 2_000;
+/** Depends on rows that the chain has besides, or on its clock. */
+const NOT_PLAYED = ['trimmed', 'inventory short', 'post reverted', 'touch'];
 
 /** The sandbox's first market, with what its accounts have. */
 function settingOn(market: Market): Setting {
@@ -159,7 +161,7 @@ forEachKeepers((begin) =>
       });
     }
 
-    /** The next strategy that fills a curve that a late fill raised, without trims, which depend on more than the world gives the chain. */
+    /** The next strategy that fills a curve that a late fill raised, without what depends on more than the world gives the chain. */
     function drawWorld(setting: Setting): { world: World; acts: WorldAct[] } {
       for (let tries = 0; tries < MAX_TRIES; tries++) {
         const acts: WorldAct[] = [];
@@ -173,7 +175,7 @@ forEachKeepers((begin) =>
         const isRaised = world.ledger.fills.some(
           ({ fill }) => (world.ledger.curve(0, fill.curveSeq)?.raised[fill.side] ?? 0n) > 0n,
         );
-        const isApt = isRaised && !seen.has('trimmed') && !seen.has('inventory short') && !seen.has('post reverted');
+        const isApt = isRaised && NOT_PLAYED.every((what) => !seen.has(what));
         if (isApt) return { world, acts: acts.slice(acts.findIndex(({ kind }) => kind === 'row')) };
       }
       throw new Error('no strategy fills a curve after a raise');
