@@ -30,7 +30,7 @@ export const swapSettings = {
     'most gas that an order may take; one that takes more is not sent, and expires',
   ),
   SWAP_MAX_REVERTS: integer(1, 1_000, 2).describe(
-    "most reverted transactions of one owner's orders in a day and since its last fill; beyond it nothing is sent for the owner",
+    "most reverted transactions of one owner's orders since its last fill, one for an account with code; beyond it nothing is sent for the owner until it has swapped by itself",
   ),
   SWAP_QUOTES_PER_MINUTE: integer(1, 1_000_000, 300).describe('quotes per client address and minute'),
   SWAP_ORDERS_PER_MINUTE: integer(1, 1_000_000, 60).describe('submitted orders per client address and minute'),

@@ -68,6 +68,8 @@ export function startExecutor(shared: Shared, signal: AbortSignal): Loop {
     toleranceBps: config.SWAP_TOLERANCE_BPS,
     maxSends: config.SWAP_MAX_SENDS,
     maxGas: BigInt(config.SWAP_MAX_GAS),
+    gasModel: withExtraGas(DEFAULT_GAS, BigInt(config.SWAP_EXTRA_GAS)),
+    feeMarginBps: config.SWAP_FEE_MARGIN_BPS,
     maxReverts: config.SWAP_MAX_REVERTS,
     pollIntervalMs: config.POLL_INTERVAL_MS,
     nowMs: shared.nowMs,

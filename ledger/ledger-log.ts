@@ -68,7 +68,7 @@ export async function commitGeneration(
       insertChanges(tx, write),
       storeBalances(tx, touched, write),
       storeClaims(tx, write.claims, write.generation),
-      insertPairGains(tx, write.generation, write.fills, markets),
+      insertPairGains(tx, write.generation, write, markets),
     ]);
   } catch (error) {
     if (!isUniqueViolation(error)) throw error;

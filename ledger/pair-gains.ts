@@ -4,11 +4,11 @@
  */
 import type { Knex } from 'knex';
 import { gainByMaker, type PairTotals } from '../core/attribution/gains.js';
-import type { Address, Leg, Market } from '../core/types.js';
+import type { Address, ChainFill, Hex, Leg, Market } from '../core/types.js';
 import { chunks, fromColumn, toColumn, upsertAll } from './columns.js';
 import { placeholders, sendForRows } from './dialects.js';
 import { groupBy } from './group.js';
-import type { AttributedFill, Queryable } from './types.js';
+import type { GenerationWrite, Queryable, SettledOrder } from './types.js';
 
 /** The taker of the rows that sum up all takers of a maker, since a taker may have as many addresses as it likes. */
 export const ALL_TAKERS = 'all';
@@ -68,16 +68,37 @@ function addFill(sums: PairGains, { taker, token, legs, operatorGainUnits }: Gai
   }
 }
 
+/**
+ * Whose swap it was: the owner of the signed order that the settler filled by it, which is the first that the transaction tells of after it;
+ * otherwise whoever sent it.
+ */
+function ownerOf(
+  fill: Pick<ChainFill, 'taker' | 'txHash' | 'logIndex'>,
+  orders: readonly Pick<SettledOrder, 'owner' | 'txHash' | 'logIndex'>[],
+): Address {
+  const order = orders
+    .filter(({ txHash, logIndex }) => txHash === fill.txHash && logIndex > fill.logIndex)
+    .reduce<(typeof orders)[number] | null>(
+      (first, one) => (first === null || one.logIndex < first.logIndex ? one : first),
+      null,
+    );
+  return order?.owner ?? fill.taker;
+}
+
 /** Adds the fills of a generation, inside its transaction. Costs what the fills have legs, however long the history. */
 export async function insertPairGains(
   tx: Knex.Transaction,
   generation: number,
-  fills: readonly AttributedFill[],
+  { fills, settledOrders = [] }: Pick<GenerationWrite, 'fills' | 'settledOrders'>,
   markets: readonly Market[],
 ): Promise<void> {
   const sums: PairGains = new Map();
   for (const { fill, decomposition } of fills) {
-    addFill(sums, { ...decomposition, taker: fill.taker, token: markets[fill.market]!.quote.address });
+    addFill(sums, {
+      ...decomposition,
+      taker: ownerOf(fill, settledOrders),
+      token: markets[fill.market]!.quote.address,
+    });
   }
   await change(tx, generation, sums, 1);
 }
@@ -119,11 +140,17 @@ export async function storePairGains(
 }
 
 interface FillRow {
-  market: number;
   fill_seq: number;
   taker: Address;
-  token: Address;
+  tx_hash: Hex;
+  log_index: number;
   operator_gain_units: string;
+}
+
+interface OrderRow {
+  owner: Address;
+  tx_hash: Hex;
+  log_index: number;
 }
 
 interface LegRow {
@@ -144,7 +171,7 @@ export async function sumPairGains(q: Queryable, afterGeneration = 0): Promise<P
         .where('fill_seq', '>', after)
         .orderBy('fill_seq')
         .limit(PAGE)
-        .select<FillRow[]>('fill_seq', 'taker', 'operator_gain_units');
+        .select<FillRow[]>('fill_seq', 'taker', 'tx_hash', 'log_index', 'operator_gain_units');
       const last = fills.at(-1)?.fill_seq;
       if (last === undefined) break;
       const legs = await q('fill_legs')
@@ -152,10 +179,14 @@ export async function sumPairGains(q: Queryable, afterGeneration = 0): Promise<P
         .whereBetween('fill_seq', [after + 1, last])
         .orderBy(['fill_seq', 'leg_no'])
         .select<LegRow[]>('fill_seq', 'maker', 'base_units', 'quote_units');
+      const orders = await ordersIn(
+        q,
+        fills.map(({ tx_hash }) => tx_hash),
+      );
       const legsOf = groupBy(legs, (leg) => leg.fill_seq);
       for (const fill of fills) {
         addFill(sums, {
-          taker: fill.taker,
+          taker: ownerOf({ taker: fill.taker, txHash: fill.tx_hash, logIndex: fill.log_index }, orders),
           token,
           operatorGainUnits: fromColumn(fill.operator_gain_units),
           legs: (legsOf.get(fill.fill_seq) ?? []).map((leg) => ({
@@ -169,6 +200,17 @@ export async function sumPairGains(q: Queryable, afterGeneration = 0): Promise<P
     }
   }
   return sums;
+}
+
+/** The signed orders that these transactions filled. */
+async function ordersIn(
+  q: Queryable,
+  hashes: readonly Hex[],
+): Promise<Pick<SettledOrder, 'owner' | 'txHash' | 'logIndex'>[]> {
+  const rows = await q('settled_orders')
+    .whereIn('tx_hash', [...new Set(hashes)])
+    .select<OrderRow[]>('owner', 'tx_hash', 'log_index');
+  return rows.map((row) => ({ owner: row.owner, txHash: row.tx_hash, logIndex: row.log_index }));
 }
 
 /** The number before the first fill of a market in a generation after this one; null when there is none. Fills rise with generations. */

@@ -59,11 +59,6 @@ export async function readSettledOrder(
   return row === undefined ? null : { ...toSettledOrder(row), generation: row.generation };
 }
 
-/** Whether any signed order of the owner was ever filled. */
-export async function hasSettledOrder(q: Queryable, owner: Address): Promise<boolean> {
-  return (await q('settled_orders').where({ owner }).first('generation')) !== undefined;
-}
-
 /** Reads a stored row. Throws SyntaxError when an amount is not one. */
 export function toSettledOrder(row: SettledOrderColumns): SettledOrder {
   return {

@@ -1,9 +1,14 @@
 /** What the wallet behind gasless orders has promised, and what its orders have cost that reverted. */
 import type { Knex } from 'knex';
+import { toSafeInt } from '../core/amounts.js';
+import type { Reverts } from '../core/swap/trust.js';
 import type { Address, Hex } from '../core/types.js';
 import { fromColumn, toColumn } from './columns.js';
 import { readUnmined } from './outbox.js';
 import type { Queryable } from './types.js';
+
+/** More of an owner's swaps than this are not counted. */
+const MOST_SWAPS = 8;
 
 /** A pending order as far as it binds its owner's sell token. */
 export interface PendingSale {
@@ -92,17 +97,29 @@ export async function insertRevert(tx: Knex.Transaction, revert: SwapRevert): Pr
     .ignore();
 }
 
-/** How often transactions of an owner's orders reverted since `sinceMs` and after the block of its newest fill. */
-export async function countReverts(q: Queryable, owner: Address, sinceMs: number): Promise<number> {
-  const blocks = await q('swap_reverts')
-    .where({ owner })
-    .where('time_ms', '>=', sinceMs)
-    .select<{ block_number: number }[]>('block_number');
-  if (blocks.length === 0) return 0;
+/**
+ * The transactions of an owner's orders that reverted, without those before the block of its newest fill, and the swaps that the owner sent to
+ * the entrypoint in later blocks than the newest of them.
+ */
+export async function readReverts(q: Queryable, owner: Address): Promise<Reverts> {
   const fill = (await q('settled_orders').where({ owner }).max({ last: 'block_number' }).first()) as {
     last: number | null;
   };
-  return blocks.filter(({ block_number }) => block_number > (fill.last ?? -1)).length;
+  const reverts = (await q('swap_reverts')
+    .where({ owner })
+    .where('block_number', '>', fill.last ?? -1)
+    .count({ count: '*' })
+    .max({ last: 'block_number' })
+    .first()) as { count: number | string; last: number | null };
+  const swaps =
+    reverts.last === null
+      ? []
+      : await q('fills')
+          .where({ taker: owner })
+          .where('block_number', '>', reverts.last)
+          .limit(MOST_SWAPS)
+          .select('fill_seq');
+  return { sinceFill: toSafeInt(BigInt(reverts.count)), swapsSince: swaps.length };
 }
 
 /** Reverted transactions of all orders since `sinceMs`, and the gas that they burnt. */

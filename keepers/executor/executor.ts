@@ -1,7 +1,8 @@
 import type { Logger } from 'pino';
 import type { Part } from '../../core/swap/split.js';
-import { isNoRoute } from '../../core/swap/pricing.js';
-import { toSafeInt } from '../../core/amounts.js';
+import { gasOf, isNoRoute, type GasModel } from '../../core/swap/pricing.js';
+import { mayRisk } from '../../core/swap/trust.js';
+import { minBig, toSafeInt } from '../../core/amounts.js';
 import type { Address, Hex } from '../../core/types.js';
 import { lastGeneration } from '../../ledger/ledger-log.js';
 import {
@@ -20,8 +21,7 @@ import {
   type SwapOutcome,
   type SwapQuote,
 } from '../../ledger/swap-log.js';
-import { hasSettledOrder } from '../../ledger/settled-orders.js';
-import { countReverts, insertRevert, readUnminedSales } from '../../ledger/swap-wallets.js';
+import { insertRevert, readReverts, readUnminedSales } from '../../ledger/swap-wallets.js';
 import type { Db, GenerationRow, Writer } from '../../ledger/types.js';
 import type { Head } from '../../liquidity/eth.js';
 import type { MarketData } from '../../liquidity/market-data.js';
@@ -54,9 +54,12 @@ export interface ExecutorDeps {
   maxGas: bigint;
   /** Orders looked at in one round. Default: 128, so that a round does not take much longer than a block. */
   ordersPerRound?: number;
+  /** What fees are computed from: the check of a signature by an account's code may take no more gas than the fee leaves for it. */
+  gasModel: GasModel;
+  feeMarginBps: number;
   /**
-   * Most transactions of one owner that may have reverted in a day and since its last fill, those under way counted: of an account with code
-   * that never had a fill, one, since its check of a signature may answer a transaction otherwise than a simulation.
+   * Most transactions of one owner that may have reverted since the newest fill of an order, those under way counted; of an account with code,
+   * one. Further ones are only sent after the owner has swapped by itself.
    */
   maxReverts: number;
   pollIntervalMs: number;
@@ -83,6 +86,9 @@ interface Progress {
   mined: readonly Hex[];
 }
 
+/** A route as it was simulated. */
+type Tried = Simulated & { parts: readonly Part[] };
+
 /** An owner whose orders are looked at, one after the other. */
 interface Wallet {
   owner: Address;
@@ -98,8 +104,8 @@ const MAX_ORDERS = 10_000;
 const CONCURRENCY = 8;
 /** Orders of one owner that are looked at in one round. */
 const ORDERS_PER_OWNER = 8;
-/** How far back reverts are counted. */
-const REVERTS_MS = 24 * 60 * 60 * 1_000;
+/** Room of a transaction whose owner's code may use it up. */
+const SPARE_GAS = 30_000n;
 /** Most transactions that may be unmined; further orders wait for the next block. */
 const MAX_UNMINED = 48;
 /** Unused quotes are kept this long after they expired. */
@@ -241,15 +247,17 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     }
   }
 
-  /** Whether another transaction of the owner may be sent, as far as what is under way and what reverted goes. */
-  async function mayBurden({ owner, underWay }: Wallet): Promise<'send' | 'wait' | 'refuse'> {
-    const reverts = await countReverts(db.knex, owner, deps.nowMs() - REVERTS_MS);
-    const isProven =
-      (await hasSettledOrder(db.knex, owner)) || (await rpc.call('eth_getCode', [owner, 'latest'])) === '0x';
-    const allowed = isProven ? deps.maxReverts : 1;
-    if (reverts >= allowed) return 'refuse';
-    return reverts + underWay.length >= allowed ? 'wait' : 'send';
-  }
+  const isCode = async (owner: Address): Promise<boolean> =>
+    (await rpc.call('eth_getCode', [owner, 'latest'])) !== '0x';
+
+  /** What the fee has paid for, in gas. */
+  const paidGas = (parts: readonly Part[]): bigint =>
+    (gasOf(
+      deps.gasModel,
+      parts.map(({ id }) => id),
+    ) *
+      (10_000n + BigInt(deps.feeMarginBps))) /
+    10_000n;
 
   async function progressOf(orderId: string): Promise<Progress> {
     const mined: Hex[] = [];
@@ -288,13 +296,21 @@ export function createExecutor(deps: ExecutorDeps): Executor {
         const message = `${signed} transactions were sent and reverted`;
         return end(one, generation, 'failed', { code: 'TOO_MANY_ATTEMPTS', message });
       }
-      if (simulated.gas > deps.maxGas) return noteRefusal(one, attempts, TOO_MUCH_GAS);
+      const hasCode = await isCode(wallet.owner);
+      const mostGas = hasCode ? minBig(deps.maxGas, paidGas(simulated.parts)) : deps.maxGas;
+      if (simulated.gas > mostGas) return noteRefusal(one, attempts, TOO_MUCH_GAS);
       if (!outbox.affords(head.baseFeeWei)) return noteRefusal(one, attempts, GAS_TOO_DEAR);
-      const burden = await mayBurden(wallet);
-      if (burden === 'refuse') return noteRefusal(one, attempts, TOO_MANY_REVERTS);
-      if (burden === 'wait') return;
+      const risk = mayRisk(await readReverts(db.knex, wallet.owner), {
+        underWay: wallet.underWay.length,
+        maxReverts: deps.maxReverts,
+        isCode: hasCode,
+      });
+      if (risk === 'refuse') return noteRefusal(one, attempts, TOO_MANY_REVERTS);
+      if (risk === 'wait') return;
       wallet.underWay.push(one.quote.sellToken);
-      return send(one, progress, simulated);
+      // Room for what the market may do until it is mined: another segment of the curve, another tick of a pool.
+      const gasLimit = (hasCode ? simulated.gas : (simulated.gas * 13n) / 10n) + SPARE_GAS;
+      return send(one, progress, simulated.data, gasLimit);
     }
     const { refusal } = simulated;
     if (refusal.code === 'NONCE_USED') return waitOrFail(one, generation, head);
@@ -311,7 +327,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   }
 
   /** The quoted route as long as it brings what was quoted, otherwise the better of it and the best route there is now. */
-  async function bestTransaction(one: PendingOrder, head: Head): Promise<Simulated> {
+  async function bestTransaction(one: PendingOrder, head: Head): Promise<Tried> {
     const quoted = decodeRoute(one.quote.route);
     const first = await simulateParts(one, quoted);
     if (first.ok && delivers(one.quote, first)) return first;
@@ -324,10 +340,10 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     return first.ok && !isBetter(one.quote, second, first) ? first : second;
   }
 
-  async function simulateParts(one: PendingOrder, parts: readonly Part[]): Promise<Simulated> {
-    const run = (pull: 'whole' | 'exact'): Promise<Simulated> => {
+  async function simulateParts(one: PendingOrder, parts: readonly Part[]): Promise<Tried> {
+    const run = async (pull: 'whole' | 'exact'): Promise<Tried> => {
       const data = orderCalldata(one, parts, deps.settler, marketData.venueOf, pull);
-      return simulate(rpc, outbox.signer, deps.settler, data);
+      return { ...(await simulate(rpc, outbox.signer, deps.settler, data)), parts };
     };
     const whole = await run('whole');
     if (whole.ok || whole.refusal.code !== 'INSUFFICIENT_FUNDS' || one.quote.kind === 'sell') return whole;
@@ -354,7 +370,8 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   async function send(
     { order, quote }: PendingOrder,
     { attempts, begun }: Progress,
-    { data, gas }: Simulated & { ok: true },
+    data: Hex,
+    gasLimit: bigint,
   ): Promise<void> {
     unmined += 1;
     const attemptNo = nextNo(attempts);
@@ -363,8 +380,6 @@ export function createExecutor(deps: ExecutorDeps): Executor {
       const attempt = { orderId: order.id, attemptNo, timeMs: deps.nowMs(), result: 'sent' as const, txKey };
       await writer.tx((tx) => insertAttempt(tx, attempt));
     }
-    // Room for what the market may do until it is mined: another segment of the curve, another tick of a pool.
-    const gasLimit = (gas * 13n) / 10n + 30_000n;
     const sent = await outbox.send({ txKey, to: deps.settler, data, gasLimit, validUntilSec: quote.validToSec });
     logger.info({ orderId: order.id, txKey, hash: sent.hash }, 'sent an order');
   }
@@ -410,7 +425,7 @@ const GAS_TOO_DEAR = {
 
 const TOO_MANY_REVERTS = {
   code: 'TOO_MANY_REVERTS',
-  message: "Transactions of this owner's orders reverted too often in the last day; it is tried again when fewer did",
+  message: "Transactions of this owner's orders reverted; it is tried again once the owner has swapped by itself",
 };
 
 const TOO_MUCH_GAS = {

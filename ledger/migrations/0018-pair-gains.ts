@@ -1,6 +1,5 @@
-import type { Knex } from 'knex';
 import type { Migration } from './index.js';
-import { storePairGains, sumPairGains } from '../pair-gains.js';
+import { derivePairGains } from './pair-sums.js';
 import { amounts, ints, texts } from './tables.js';
 
 /** What fills brought the operator by maker and taker, from the first fill on. */
@@ -14,8 +13,7 @@ export const pairGains: Migration = {
       table.primary(['pair']);
       table.index(['token', 'loss_key']);
     });
-    const newest = (await db('fills').max({ generation: 'generation' }).first()) as { generation: number | null };
-    await storePairGains(db as Knex.Transaction, newest.generation ?? 0, [...(await sumPairGains(db)).values()]);
+    await derivePairGains(db, false);
   },
   async down() {
     throw new Error('Projections are rebuilt by no command; restore a backup or use another database');

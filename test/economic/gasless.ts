@@ -141,17 +141,16 @@ export function createWorldGasless(setting: Setting, chain: WorldChain, count: C
 
   function judged(owner: Address): 'send' | 'wait' | 'refuse' {
     const acts = past.get(owner) ?? [];
-    const revertsAfter = (at: number): number => acts.slice(at + 1).filter((act) => act === 'revert').length;
-    const [fillAt, swapAt] = [acts.lastIndexOf('fill'), acts.lastIndexOf('swap')];
+    const numberOf = (after: number, what: string): number =>
+      acts.slice(after + 1).filter((act) => act === what).length;
+    const fillAt = acts.lastIndexOf('fill');
     const underWay = orders.filter((one) => one.owner === owner && one.state === 'sent').length;
     return mayRisk(
       {
-        sinceFill: revertsAfter(fillAt),
-        hasFill: fillAt !== -1,
-        sinceSwap: swapAt === -1 ? null : revertsAfter(swapAt),
+        sinceFill: numberOf(fillAt, 'revert'),
+        swapsSince: numberOf(acts.lastIndexOf('revert'), 'swap'),
       },
-      underWay,
-      MAX_REVERTS,
+      { underWay, maxReverts: MAX_REVERTS, isCode: false },
     );
   }
 

@@ -15,6 +15,8 @@ const PERMIT2 = ['function invalidateUnorderedNonces(uint256 wordPos, uint256 ma
 const SETUP_GAS = 46_000n + 48_000n;
 /** Returns ERC-1271's answer for a valid signature while its first word of storage is zero. */
 const FICKLE = '0x5f5415631626ba7e60e01b025f5260205ff3';
+/** Hashes 128 kB, for about 70,000 gas, before it answers that the signature is valid. */
+const WASTEFUL = '0x620200005f2050631626ba7e60e01b5f5260205ff3';
 
 interface Submitted {
   status: number;
@@ -136,31 +138,80 @@ describe('orders that lean on one balance', () => {
       expect((await submit()).status).to.equal(200);
     });
 
-    it('sends an owner who spoils what was sent no more than costs him more, until he has had a fill', async () => {
-      const [griefer] = await createOwners(chain, 'USDC', 1, usdc('500'));
+    it('sends an owner who spoils what was sent no more than costs him more, however long he waits', async () => {
+      const [griefer] = (await createOwners(chain, 'USDC', 1, usdc('5000'))) as [Wallet];
       const start = await chain.provider.getBlockNumber();
       let spent = SETUP_GAS;
-      for (let i = 0; i < 6; i++) {
+      let sent = 0;
+      /** Signs an order, has it sent if the executor does, and uses its nonce up before it lands. */
+      async function spoil(): Promise<boolean> {
         const { orderId, nonce } = await submit(griefer);
         await stack.executor.round();
-        const isSent = (await stack.order(orderId!)).attempts.length > 0 && i < 2;
-        expect((await stack.order(orderId!)).reason?.code ?? null).to.equal(isSent ? null : 'TOO_MANY_REVERTS');
-        const spoiling = await invalidate(griefer!, nonce);
+        const { attempts, reason } = await stack.order(orderId!);
+        const isSent = attempts.some(({ result }) => result === 'sent');
+        expect(reason?.code ?? null).to.equal(isSent ? null : 'TOO_MANY_REVERTS');
+        const spoiling = await invalidate(griefer, nonce);
         await chain.mine();
         await stack.keepers.watcher.scan();
         if (isSent) spent += (await spoiling.wait())!.gasUsed;
+        if (isSent) sent += 1;
+        const { filled, reverted, lostGas } = await sentSince(start);
+        expect([filled, reverted]).to.deep.equal([0, sent]);
+        expect(spent > lostGas, `${spent} against ${lostGas}`).to.equal(true);
         await stack.restartExecutor();
+        return isSent;
       }
-      const { filled, reverted, lostGas } = await sentSince(start);
-      expect([filled, reverted]).to.deep.equal([0, 2]);
-      expect(spent > lostGas, `${spent} against ${lostGas}`).to.equal(true);
-      expect(await sumReverts(stack.db.knex, 0)).to.deep.equal({ count: 2, gasUsed: lostGas });
+      async function swapByHimself(): Promise<void> {
+        const tokens = [stack.token('USDC'), stack.token('WETH')] as const;
+        const entrypoint = chain.entrypointAs('taker1').connect(griefer);
+        await chain
+          .tokenAs('USDC', 'taker1')
+          .connect(griefer)
+          .getFunction('approve')
+          .send(entrypoint.target, usdc('1'));
+        await chain.mine();
+        const swap = await entrypoint.swap(...tokens, usdc('1'), 0n, griefer.address, 2n ** 40n, {
+          gasLimit: 500_000n,
+        });
+        await chain.mine();
+        await stack.keepers.watcher.scan();
+        spent += (await swap.wait())!.gasUsed;
+      }
+
+      expect([await spoil(), await spoil(), await spoil()]).to.deep.equal([true, true, false]);
       stack.advance(DAY_SEC * 1_000);
       await chain.provider.send('evm_increaseTime', [DAY_SEC]);
       await stack.makeMarket();
+      expect(await spoil(), 'a day later').to.equal(false);
+      await swapByHimself();
+      expect([await spoil(), await spoil()], 'after a swap of his own').to.deep.equal([true, false]);
+      expect((await sumReverts(stack.db.knex, 0)).count).to.equal(3);
+      await swapByHimself();
       const { orderId } = await submit(griefer);
       await stack.land();
       expect((await stack.order(orderId!)).status).to.equal('filled');
+      // The fee of a fill pays for two.
+      spent += 160_000n;
+      const filledAt = await chain.provider.getBlockNumber();
+      for (const isSent of [true, true, false]) {
+        const one = await submit(griefer);
+        await stack.executor.round();
+        const { attempts } = await stack.order(one.orderId!);
+        expect(attempts.some(({ result }) => result === 'sent')).to.equal(isSent);
+        await invalidate(griefer, one.nonce);
+        await chain.mine();
+        await stack.keepers.watcher.scan();
+      }
+      const { lostGas } = await sentSince(filledAt);
+      expect(lostGas < 160_000n, String(lostGas)).to.equal(true);
+    });
+
+    it('pays for no more gas of an account with code than its fee has paid for', async () => {
+      const [griefer] = await createOwners(chain, 'USDC', 1, usdc('1000'));
+      await chain.provider.send('hardhat_setCode', [griefer!.address, WASTEFUL]);
+      const { orderId } = await submit(griefer);
+      await stack.executor.round();
+      expect((await stack.order(orderId!)).reason?.code).to.equal('TOO_MUCH_GAS');
     });
 
     it('sends one transaction for an account whose code answers otherwise to it than to the simulation', async () => {

@@ -4,6 +4,7 @@ import type { Address } from '../../core/types.js';
 import { migrate } from '../../ledger/db.js';
 import { commitGeneration } from '../../ledger/ledger-log.js';
 import { pairGains } from '../../ledger/migrations/0018-pair-gains.js';
+import { derivePairGains } from '../../ledger/migrations/pair-sums.js';
 import { ALL_TAKERS, readPairGains, readWorstPairs, sumPairGains } from '../../ledger/pair-gains.js';
 import { reverseGenerations } from '../../ledger/reversals.js';
 import { acquireWriter } from '../../ledger/writers.js';
@@ -14,6 +15,19 @@ import { MAKERS, WETH, WETH_DAI, WETH_USDC } from '../support/markets.js';
 const [alice, bob] = MAKERS as [Address, Address];
 const MARKETS = [WETH_USDC, WETH_DAI];
 const WEI = 10n ** 18n;
+
+const settledBy = (owner: Address) => ({
+  owner,
+  nonce: 1n,
+  recipient: owner,
+  tokenIn: WETH_USDC.quote.address,
+  tokenOut: WETH.address,
+  amountInUnits: 1n,
+  amountOutUnits: 1n,
+  feeUnits: 0n,
+  feeInSwap: true,
+  blockNumber: 104,
+});
 
 describe('what fills brought the operator, by maker and taker', () => {
   it('is shared out by quote amount, to the unit', () => {
@@ -103,6 +117,20 @@ describe('what fills brought the operator, by maker and taker', () => {
       await db.knex.schema.dropTable('pair_gains');
       await db.knex.transaction((tx) => pairGains.up(tx));
       expect(await readPairGains(db.knex)).to.deep.equal(kept);
+
+      // A signed order counts for its owner, whatever sent the swap.
+      const gasless = fill(4, 3, -300n, WETH_USDC, [alice]);
+      const order = { ...settledBy(bob), txHash: gasless.fill.txHash, logIndex: gasless.fill.logIndex + 1 };
+      await commit({
+        ...generationOf(4, { ...withFills(MARKETS, [gasless]), settledOrders: [order] }),
+        generation: 6,
+      });
+      expect((await readPairGains(db.knex)).get(`${alice}:${bob}:${quote.address}`)?.gainUnits).to.equal(-300n);
+      expect(await readPairGains(db.knex)).to.deep.equal(await sumPairGains(db.knex));
+      const stored = await readPairGains(db.knex);
+      await db.knex('pair_gains').delete();
+      await derivePairGains(db.knex, true);
+      expect(await readPairGains(db.knex), 'as the migration derives it').to.deep.equal(stored);
     });
   });
 });

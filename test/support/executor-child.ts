@@ -8,6 +8,7 @@ import { pino } from 'pino';
 import type { Address, Hex, Market } from '../../core/types.js';
 import { createOutbox } from '../../keepers/chain/outbox.js';
 import { createRpc } from '../../keepers/chain/rpc.js';
+import { DEFAULT_GAS } from '../../core/swap/pricing.js';
 import { createExecutor } from '../../keepers/executor/executor.js';
 import { openDb } from '../../ledger/db.js';
 import { readMarkets } from '../../ledger/markets.js';
@@ -75,6 +76,8 @@ const executor = createExecutor({
   toleranceBps: 10,
   maxSends: 5,
   maxGas: 1_000_000n,
+  gasModel: DEFAULT_GAS,
+  feeMarginBps: 2_000,
   maxReverts: 2,
   pollIntervalMs: 50,
   nowMs,

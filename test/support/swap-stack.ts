@@ -211,6 +211,8 @@ export async function startSwapStack(
       toleranceBps: 10,
       maxSends: 5,
       maxGas: 1_000_000n,
+      gasModel: DEFAULT_GAS,
+      feeMarginBps: 2_000,
       maxReverts: 2,
       pollIntervalMs: 50,
       nowMs,
