@@ -10,6 +10,7 @@ const SETTING_OPTIONS: Record<string, Setting> = {
   port: 'PORT',
   database: 'DATABASE_URL',
   rpc: 'RPC_URL',
+  archive: 'ARCHIVE_DIR',
 };
 
 export interface CommandLine {
@@ -22,6 +23,8 @@ export interface CommandLine {
   /** Finished ones, too. */
   all: boolean;
   capitalOrigin: boolean;
+  /** Addresses, comma-separated; empty for none. */
+  signer: string;
 }
 
 /** Reads a command line. Throws ConfigError for an option that does not exist. */
@@ -36,6 +39,8 @@ export function readCommandLine(args: readonly string[]): CommandLine {
         port: { type: 'string' },
         database: { type: 'string' },
         rpc: { type: 'string' },
+        archive: { type: 'string' },
+        signer: { type: 'string', default: '' },
         help: { type: 'boolean', short: 'h', default: false },
         json: { type: 'boolean', default: false },
         yes: { type: 'boolean', short: 'y', default: false },
@@ -48,8 +53,8 @@ export function readCommandLine(args: readonly string[]): CommandLine {
       const value = (values as Record<string, unknown>)[option];
       if (typeof value === 'string') overrides[setting] = value;
     }
-    const { help, json, yes, all, 'capital-origin': capitalOrigin } = values;
-    return { positionals, overrides, help, json, yes, all, capitalOrigin };
+    const { help, json, yes, all, signer, 'capital-origin': capitalOrigin } = values;
+    return { positionals, overrides, help, json, yes, all, capitalOrigin, signer };
   } catch (error) {
     throw new UsageError(error instanceof Error ? error.message : String(error));
   }

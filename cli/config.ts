@@ -95,6 +95,18 @@ export const settingsSchema = z.object({
   RETENTION_HOURS: integer(1, 87_600, 72).describe(
     'age from which rows of the order log are folded, once no curve that may still be executed was cut from them',
   ),
+  ARCHIVE_DIR: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      'folder to which publications and their books are written before they are sent, for the day the database is lost; absent: nowhere',
+    ),
+  ARCHIVE_REQUIRED: z
+    .enum(['true', 'false'])
+    .default('true')
+    .transform((value) => value === 'true')
+    .describe('post nothing while ARCHIVE_DIR can not be written'),
   CHECKPOINT_INTERVAL_SEC: integer(1, 3_600, 60).describe('time from one checkpoint to the next'),
   POLL_INTERVAL_MS: integer(20, 10_000, 500).describe('pause between two scans of the chain'),
   SCAN_MAX_BLOCKS: integer(1, 2_000, 200).describe('most blocks in one scan'),
@@ -255,6 +267,10 @@ export interface CommandConfig {
   rpcUrls: readonly string[];
   /** Null when neither the settings nor the manifest name it. */
   operator: Address | null;
+  /** Null when none is configured. */
+  archiveDir: string | null;
+  /** Signs what is exported to the archive; null when neither the settings nor the manifest name it. */
+  posterPrivateKey: Hex | null;
 }
 
 const commandSchema = settingsSchema.pick({
@@ -265,6 +281,8 @@ const commandSchema = settingsSchema.pick({
   OPERATOR_FLOORS: true,
   REFERENCE_PRICES: true,
   MIN_ORDER_VALUES: true,
+  ARCHIVE_DIR: true,
+  POSTER_PRIVATE_KEY: true,
 });
 
 /** Reads what operator commands need, and judges nothing else. Throws `ConfigError` with all problems at once. */
@@ -280,6 +298,9 @@ export function loadCommandConfig(
     REFERENCE_PRICES,
     MIN_ORDER_VALUES,
     manifest,
+    archiveDir: settings.ARCHIVE_DIR ?? null,
+    posterPrivateKey:
+      settings.POSTER_PRIVATE_KEY ?? manifest.accounts.find(({ role }) => role === 'poster')?.privateKey ?? null,
     ...placesOf(settings, manifest),
   };
 }

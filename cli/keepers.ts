@@ -1,17 +1,20 @@
 /** The keepers that send transactions, put together from the configuration. The executor is in swap.ts. */
-import type { Market } from '../core/types.js';
+import type { Hex, Market } from '../core/types.js';
+import { openArchive } from '../keepers/archive/archive.js';
+import { ArchiveError } from '../keepers/archive/format.js';
+import { createFolderStore } from '../keepers/archive/store.js';
 import { createFolder } from '../keepers/folder.js';
 import type { Loop } from '../keepers/loop.js';
-import { createPoster } from '../keepers/poster/poster.js';
+import { createPoster, type PosterDeps } from '../keepers/poster/poster.js';
 import { createSettler } from '../keepers/settler/settler.js';
 import { createSnapshotStore } from '../ledger/snapshots.js';
 import type { Writer } from '../ledger/types.js';
 import { MAX_CLOSED_ORDERS } from '../server/orders/limits.js';
-import { settlePace } from './config.js';
+import { ConfigError, settlePace } from './config.js';
 import { keeperOutbox, rpcPool, type Shared } from './shared.js';
 
 /** Posts curves. Throws unless its log and its key are there, which the configuration has checked. */
-export function startPoster(shared: Shared, signal: AbortSignal): Loop {
+export async function startPoster(shared: Shared, signal: AbortSignal): Promise<Loop> {
   const { config, db, logger, markets, nowMs } = shared;
   const writer = shared.writers.get('publication');
   const privateKey = config.posterPrivateKey;
@@ -41,7 +44,7 @@ export function startPoster(shared: Shared, signal: AbortSignal): Loop {
     },
     cutBeforeBlockMs: config.CUT_BEFORE_BLOCK_MS,
     operatorFloors: config.STOP_BELOW_FLOOR ? { operator: config.operator, floors: config.OPERATOR_FLOORS } : null,
-    archive: null,
+    archive: await archiveOf(shared, privateKey),
     budgetWei: config.POST_BUDGET_GWEI_PER_HOUR === 0n ? null : config.POST_BUDGET_GWEI_PER_HOUR,
     pollIntervalMs: config.POLL_INTERVAL_MS,
     nowMs,
@@ -49,6 +52,23 @@ export function startPoster(shared: Shared, signal: AbortSignal): Loop {
   });
   shared.keepers.poster = () => poster.status();
   return poster.start(signal);
+}
+
+/** The archive in its folder; null where none is configured. Throws ConfigError for one that is damaged or another deployment's. */
+async function archiveOf({ config, logger, nowMs }: Shared, privateKey: Hex): Promise<PosterDeps['archive']> {
+  const { ARCHIVE_DIR: dir, ARCHIVE_REQUIRED: required, manifest } = config;
+  if (dir === undefined) {
+    // A sandbox's manifest has accounts; nobody restores one.
+    if (manifest.accounts.length === 0) logger.warn('ARCHIVE_DIR is not set: a lost database can not be made again');
+    return null;
+  }
+  try {
+    const { deploymentId } = manifest;
+    return { archive: await openArchive({ store: createFolderStore(dir), deploymentId, privateKey, nowMs }), required };
+  } catch (error) {
+    if (error instanceof ArchiveError) throw new ConfigError([`ARCHIVE_DIR: ${error.message}`]);
+    throw error;
+  }
 }
 
 /** Folds old rows of the order log, beside the gateway that writes it. */

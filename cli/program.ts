@@ -1,5 +1,6 @@
 /** The `curvebook` program: which command a command line names, and what becomes of its errors. */
 import { readCommandLine } from './arguments.js';
+import { archiveCommand } from './commands/archive.js';
 import { checkpointCommand } from './commands/checkpoint.js';
 import { claimCommand } from './commands/claim.js';
 import type { Command, Io } from './commands/command.js';
@@ -25,6 +26,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   resume: resumeCommand,
   checkpoint: checkpointCommand,
   outbox: outboxCommand,
+  archive: archiveCommand,
   claim: claimCommand,
 };
 

@@ -178,7 +178,7 @@ export async function startRoles(
       loops.push(startFolder(shared, orderWriter, signal));
     }
     if (config.ROLES.includes('poster')) {
-      const loop = startPoster(shared, signal);
+      const loop = await startPoster(shared, signal);
       listeners.push(loop.wake);
       loops.push(loop);
     }

@@ -33,6 +33,8 @@ export interface PosterFacts {
   fees: { spentLastHourWei: bigint; budgetWei: bigint | null; lastGasUsed: number | null };
   /** Why nothing is posted; null while something may be. */
   blockedBy: string | null;
+  /** Null without an archive. */
+  archive: { files: number; failures: number; failing: boolean } | null;
   /** Pairs for which nothing is posted because the operator's row has too little of one of their tokens. */
   stopped: readonly string[];
   /** Orders that the newest cut left out because they cross larger ones. */
@@ -263,6 +265,14 @@ function posterGauges(registry: Registry, { poster }: MetricSources): void {
     ['post_left_out_lots', 'lots that the newest curve of a pair does not offer', 'pair', 'side', 'reason'],
     () => (poster()?.leftOut ?? []).map(({ lots, ...labels }) => [labels, saturated(lots)]),
   );
+  gauge(registry, ['archive_files', 'files in the archive'], () => one(poster()?.archive?.files));
+  gauge(registry, ['archive_failures', 'writes to the archive that failed since the start'], () =>
+    one(poster()?.archive?.failures),
+  );
+  gauge(registry, ['archive_failing', '1 while the newest write to the archive has failed, else 0'], () => {
+    const archive = poster()?.archive;
+    return one(archive && (archive.failing ? 1 : 0));
+  });
   gauge(registry, ['post_gas_used', 'gas of the newest post whose receipt was read'], () =>
     one(poster()?.fees.lastGasUsed),
   );

@@ -9,9 +9,11 @@ import { COMMANDS } from '../../cli/program.js';
 import { writeManifest } from '../../deploy/manifest.js';
 import { boundDeployment } from '../../ledger/db.js';
 import type { Db } from '../../ledger/types.js';
+import { lastPublicationSeq } from '../../ledger/publication-log.js';
 import { lastCheckpoint } from '../../ledger/checkpoint-log.js';
 import { readOperatorRows } from '../../ledger/operator-log.js';
 import { custodyOf, GAS, type Custody } from '../support/custody.js';
+import { copyDb } from '../support/copy-db.js';
 import { forEachDatabase, locationOf } from '../support/db.js';
 import { forksOf } from '../support/fork.js';
 import { startKeepers, startManualChain, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';
@@ -92,7 +94,7 @@ forEachDatabase((name, open) =>
         .to.match(/^ {2}serve /m)
         .and.include('75 `serve`');
       expect(Object.keys(COMMANDS)).to.have.members([
-        ...['maker', 'claim', 'status', 'verify', 'reconcile', 'checkpoint', 'outbox', 'halt', 'resume', 'market'],
+        ...['maker', 'claim', 'status', 'verify', 'reconcile', 'checkpoint', 'outbox', 'halt', 'resume', 'market', 'archive'],
       ]);
     });
 
@@ -169,6 +171,37 @@ forEachDatabase((name, open) =>
       await expectRefused(['market', 'delist'], /no such market: \(none given\)/);
       await expectRefused(['market', 'delist', 'DOGE-USDC'], /no such market: DOGE-USDC/);
       await expectRefused(['market', 'list', pair], /unexpected argument/);
+    });
+
+    it('keep publications in an archive, and bring them back', async () => {
+      const dir = join(folder, 'archive');
+      const archive = ['--archive', dir, '--rpc', chain.rpcUrl];
+      await expectRefused(['archive'], /unknown command: archive/);
+      await expectRefused(['archive', 'list'], /ARCHIVE_DIR: required/);
+      expect((await run(['archive', 'list', ...archive])).output).to.equal('the archive is empty\n');
+      await expectRefused(['archive', 'import', '--yes', ...archive], /the archive has no files/);
+      await custody.deposit('maker1', 'WETH', 10n ** 19n);
+      await custody.mined();
+      const backup = await open();
+      await copyDb(stack.db, backup);
+      await stack.order(chain.address('maker1'), [{ side: 'ask', priceTicks: 250_000n, sizeLots: 900n }]);
+      await stack.poster.round();
+      await custody.mined();
+      expect(await json('archive', 'export', ...archive)).to.deep.equal({ ok: true, exported: 1, lost: 0 });
+      expect(await json('archive', 'export', ...archive)).to.deep.equal({ ok: true, exported: 0, lost: 0 });
+      expect(await json('archive', 'list', ...archive)).to.have.length(1);
+      const checked = await json<{ files: number; signers: string[]; import: object }>('archive', 'check', ...archive);
+      expect(checked).to.deep.include({ files: 1, signers: [chain.address('poster')] });
+      expect(checked.import).to.include({ publications: 1, missing: 0 });
+      await stack.stop();
+      const restored = ['--manifest', join(folder, 'manifest.json'), '--database', urlOf(backup), ...archive];
+      const asked = await runCurvebook(['archive', 'import', ...restored], 'n');
+      expect(asked.code).to.equal(1);
+      expect(asked.output).to.include('the database lacks 1 of 1 publications of the archive, of which 1 landed');
+      expect(await lastPublicationSeq(backup.knex, 0)).to.equal(0);
+      const done = await runCurvebook(['archive', 'import', '--yes', '--json', ...restored]);
+      expect(JSON.parse(done.output)).to.include({ ok: true, imported: 1, reconcileSeq: null });
+      expect(await lastPublicationSeq(backup.knex, 0)).to.equal(1);
     });
 
     it('approve, suspend and list makers', async () => {

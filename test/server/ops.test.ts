@@ -137,6 +137,7 @@ describe('Metrics and probes', () => {
       sent: { full: 4 },
       transactions: { landed: 3 },
       missedBlocks: 1,
+      archive: { files: 12, failures: 2, failing: true },
       crossing: [{ pair: 'WETH-USDC', orders: 2 }],
       stopped: ['WETH-USDC'],
       leftOut: [{ pair: 'A-B', side: 'ask', reason: 'error', lots: 12n }],
@@ -150,6 +151,9 @@ describe('Metrics and probes', () => {
     expect(values.get('curvebook_post_gas_used')).to.equal('62000');
     expect(values.get('curvebook_post_records_sent{kind="full"}')).to.equal('4');
     expect(values.get('curvebook_post_transactions{outcome="landed"}')).to.equal('3');
+    expect(values.get('curvebook_archive_files')).to.equal('12');
+    expect(values.get('curvebook_archive_failures')).to.equal('2');
+    expect(values.get('curvebook_archive_failing')).to.equal('1');
     expect(values.get('curvebook_post_missed_blocks')).to.equal('1');
     expect(values.get('curvebook_post_crossing_orders{pair="WETH-USDC"}')).to.equal('2');
     expect(values.get('curvebook_post_stopped{pair="WETH-USDC"}')).to.equal('1');

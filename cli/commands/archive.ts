@@ -1,0 +1,208 @@
+import { openArchive } from '../../keepers/archive/archive.js';
+import { exportPublications } from '../../keepers/archive/export.js';
+import type { ArchiveHighs } from '../../keepers/archive/format.js';
+import { carryOutImport, planImport, type ImportDeps, type ImportPlan } from '../../keepers/archive/import.js';
+import { createFolderStore, FILES_PER_FOLDER, readArchive, type ArchiveStore } from '../../keepers/archive/store.js';
+import { openDb, prepareDb } from '../../ledger/db.js';
+import type { Db } from '../../ledger/types.js';
+import type { CommandLine } from '../arguments.js';
+import { ConfigError, NO_OPERATOR, UsageError, type CommandConfig } from '../config.js';
+import {
+  COMMON_OPTIONS,
+  commandConfig,
+  commandRpc,
+  confirm,
+  print,
+  readAddress,
+  withDatabase,
+  type Command,
+  type Io,
+} from './command.js';
+
+const VERBS = ['list', 'check', 'export', 'import'] as const;
+type Verb = (typeof VERBS)[number];
+
+/** Keeps what explains fills outside the database, and brings it back. */
+export const archiveCommand: Command = {
+  summary: 'publications and books outside the database: list, check, export, import',
+  help: `curvebook archive <list|check|export|import> [--archive <dir>] [--signer <addresses>] [--yes] [options]
+
+list     what the archive holds, by folder
+check    whether every file is there, unaltered and signed; with --rpc also what \`import\` would do
+export   writes the publications of the database that the archive lacks, signed with POSTER_PRIVATE_KEY
+import   after a loss: puts publications and books that the database lacks into it, or into a new one, once they agree with the chain;
+         lets all numbers go on above what was given away, closes the open orders, refuses older nonces, and has the watcher read
+         anew what it booked without knowing the curves. Stop gateway and poster first. Asks before it does anything.
+
+  --archive <dir>     the archive (ARCHIVE_DIR)
+  --signer <list>     posters of former times whose files are to be believed, comma-separated
+  --yes               do not ask
+  --rpc <url>         JSON-RPC endpoints, comma-separated (RPC_URL)
+${COMMON_OPTIONS}`,
+  maxArguments: 1,
+  async run(line, io) {
+    const [verb] = line.positionals;
+    if (!VERBS.includes(verb as Verb)) throw new UsageError(`unknown command: archive ${verb ?? ''}`.trim());
+    const config = commandConfig(line);
+    if (config.archiveDir === null) throw new ConfigError(['ARCHIVE_DIR: required, or --archive']);
+    const store = createFolderStore(config.archiveDir);
+    const run = { list: runList, check: runCheck, export: runExport, import: runImport }[verb as Verb];
+    return run({ line, io, config, store });
+  },
+};
+
+interface Run {
+  line: CommandLine;
+  io: Io;
+  config: CommandConfig;
+  store: ArchiveStore;
+}
+
+interface Folder {
+  first: number;
+  last: number;
+  publications: number;
+  books: number;
+  fromMs: number;
+  toMs: number;
+}
+
+async function runList({ line, io, config, store }: Run): Promise<number> {
+  const folders: Folder[] = [];
+  for await (const { batch } of readArchive(store, config.manifest.deploymentId)) {
+    const { number, timeMs } = batch;
+    let folder = folders.at(-1);
+    if (folder === undefined || number % FILES_PER_FOLDER === 0) {
+      folder = { first: number, last: number, publications: 0, books: 0, fromMs: timeMs, toMs: timeMs };
+      folders.push(folder);
+    }
+    folder.last = number;
+    folder.toMs = timeMs;
+    folder.publications += batch.publications.length;
+    folder.books += batch.snapshots.length;
+  }
+  const at = (ms: number): string => new Date(ms).toISOString();
+  print(
+    io,
+    line,
+    folders,
+    folders.length === 0
+      ? ['the archive is empty']
+      : folders.map(
+          (one) =>
+            `files ${one.first} to ${one.last}, ${at(one.fromMs)} to ${at(one.toMs)}: ${one.publications} publications, ${one.books} books`,
+        ),
+  );
+  return 0;
+}
+
+async function runCheck({ line, io, config, store }: Run): Promise<number> {
+  const signers = new Set<string>();
+  let [first, files, publications] = [0, 0, 0];
+  let highs: ArchiveHighs | null = null;
+  for await (const { batch, signer } of readArchive(store, config.manifest.deploymentId)) {
+    if (files === 0) first = batch.number;
+    files += 1;
+    publications += batch.publications.length;
+    highs = batch.highs;
+    signers.add(signer);
+  }
+  const facts = { files, first, publications, signers: [...signers], highs };
+  const said = `${files} files from ${first} on follow each other, with ${publications} publications, signed by ${[...signers].join(', ')}`;
+  const lines = [files === 0 ? 'the archive is empty' : said];
+  if (line.overrides.RPC_URL === undefined || files === 0) {
+    print(io, line, { ok: true, ...facts }, lines);
+    return 0;
+  }
+  return withDatabase(config, async (db) => {
+    const plan = await planImport(importDeps({ line, config, store }, db));
+    print(io, line, { ok: true, ...facts, import: summary(plan) }, [...lines, ...describe(plan)]);
+    return 0;
+  });
+}
+
+async function runExport({ line, io, config, store }: Run): Promise<number> {
+  const { posterPrivateKey: privateKey, manifest } = config;
+  if (privateKey === null)
+    throw new ConfigError(['POSTER_PRIVATE_KEY: required, the manifest names no poster account']);
+  return withDatabase(config, async (db) => {
+    const { deploymentId } = manifest;
+    const archive = await openArchive({ store, deploymentId, privateKey, nowMs: () => Date.now() });
+    const report = await exportPublications({ db, store, archive, deploymentId });
+    print(io, line, { ok: true, ...report }, [
+      `${report.exported} publications written; ${report.lost} have no book any more and were not hit`,
+    ]);
+    return 0;
+  });
+}
+
+async function runImport({ line, io, config, store }: Run): Promise<number> {
+  // A new database is a case of its own, unlike for every other command.
+  const db = await openDb(config.DATABASE_URL);
+  try {
+    await prepareDb(db, config.manifest.deploymentId);
+    const deps = importDeps({ line, config, store }, db);
+    const plan = await planImport(deps);
+    if (!line.json) io.output.write(`${describe(plan).join('\n')}\n`);
+    if (!(await confirm(io, line, 'Import?'))) {
+      print(io, line, { ok: false, code: 'NOT_CONFIRMED', message: 'nothing was done' }, []);
+      return 1;
+    }
+    const report = await carryOutImport(deps, plan);
+    print(io, line, { ok: true, ...summary(plan), ...report }, [
+      `imported ${report.imported} publications and ${report.books} books; closed ${report.closedOrders} orders of ${report.closedMakers} makers`,
+      ...(report.reconcileSeq === null
+        ? []
+        : [`asked for as act ${report.reconcileSeq}: the watcher reads the blocks anew when it runs`]),
+    ]);
+    return 0;
+  } finally {
+    await db.close();
+  }
+}
+
+function importDeps({ line, config, store }: Pick<Run, 'line' | 'config' | 'store'>, db: Db): ImportDeps {
+  const { manifest, operator } = config;
+  if (operator === null) throw new ConfigError([NO_OPERATOR]);
+  const signers = line.signer.split(',').filter((one) => one.trim() !== '');
+  const { curveBook, entrypoint } = manifest.contracts;
+  return {
+    db,
+    store,
+    endpoints: commandRpc(config).endpoints,
+    deploymentId: manifest.deploymentId,
+    deploymentBlock: manifest.deploymentBlock,
+    contracts: { curveBook, entrypoint },
+    operator,
+    signers: new Set(signers.map((one) => readAddress(one.trim()))),
+    nowMs: () => Date.now(),
+  };
+}
+
+function summary({ files, publications, missing, landed, books, unexplained, rereading }: ImportPlan) {
+  return {
+    files,
+    publications,
+    missing: missing.length,
+    landed,
+    books: books.length,
+    unexplained: unexplained.map(({ market, seq, blockNumber }) => ({ market, seq, blockNumber })),
+    rereadFrom: rereading === null ? null : rereading.block.number + 1,
+  };
+}
+
+function describe(plan: ImportPlan): string[] {
+  const { missing, landed, books, unexplained, rereading, publications } = plan;
+  return [
+    `the database lacks ${missing.length} of ${publications} publications of the archive, of which ${landed} landed; ${books.length} books`,
+    ...(rereading === null
+      ? []
+      : [
+          `blocks from ${rereading.block.number + 1} on are to be read anew: their curves were not known when they were scanned`,
+        ]),
+    ...(unexplained.length === 0
+      ? []
+      : [`${unexplained.length} curves on the chain are in neither; they stay unexplained:`]),
+    ...unexplained.map(({ market, seq, blockNumber }) => `  curve ${seq} of market ${market}, block ${blockNumber}`),
+  ];
+}
