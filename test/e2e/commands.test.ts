@@ -94,7 +94,19 @@ forEachDatabase((name, open) =>
         .to.match(/^ {2}serve /m)
         .and.include('75 `serve`');
       expect(Object.keys(COMMANDS)).to.have.members([
-        ...['maker', 'claim', 'status', 'verify', 'reconcile', 'checkpoint', 'outbox', 'halt', 'resume', 'market', 'archive'],
+        ...[
+          'maker',
+          'claim',
+          'status',
+          'verify',
+          'reconcile',
+          'checkpoint',
+          'outbox',
+          'halt',
+          'resume',
+          'market',
+          'archive',
+        ],
       ]);
     });
 
@@ -180,8 +192,7 @@ forEachDatabase((name, open) =>
       await expectRefused(['archive', 'list'], /ARCHIVE_DIR: required/);
       expect((await run(['archive', 'list', ...archive])).output).to.equal('the archive is empty\n');
       await expectRefused(['archive', 'import', '--yes', ...archive], /the archive has no files/);
-      await custody.deposit('maker1', 'WETH', 10n ** 19n);
-      await custody.mined();
+      await custody.mined(() => custody.as('maker1').deposit(custody.token('WETH'), custody.units('WETH', '10'), GAS));
       const backup = await open();
       await copyDb(stack.db, backup);
       await stack.order(chain.address('maker1'), [{ side: 'ask', priceTicks: 250_000n, sizeLots: 900n }]);

@@ -81,7 +81,14 @@ describe('the guides', () => {
     const table = section('docs/operators.md', '### Posting');
     const source = read('keepers/poster/poster.ts');
     const reasons = captures(table, /^\| `(\w+)(?:: …)?` \| [^|]/gm).filter((reason) => reason !== 'blockedBy');
-    expect(reasons).to.have.members(['halted', 'budget_spent', 'fee_ceiling', 'not_poster', 'posts_revert']);
+    expect(reasons).to.have.members([
+      'halted',
+      'budget_spent',
+      'fee_ceiling',
+      'not_poster',
+      'archive_fails',
+      'posts_revert',
+    ]);
     for (const reason of reasons) expect(source).to.match(new RegExp(`['\`]${reason}`));
     says(table, `less than ${ARMED_MARGIN_MS / 1_000} s away`);
   });
