@@ -42,8 +42,10 @@ export interface WorldChain {
   /** All or none of the records, but for those out of date. False when the transaction would revert. */
   post(records: readonly PostRecord[]): boolean;
   swap(call: SwapCall): ChainFill | null;
-  /** What the swap would take and bring now, null when it would revert. */
+  /** What the swap would take and bring now, null when the market has no such depth or the order's terms are not met. */
   quote(call: SwapCall): Pick<Swapped, 'inUnits' | 'outUnits'> | null;
+  /** The same, and the taker has what it takes. */
+  simulate(call: SwapCall): Pick<Swapped, 'inUnits' | 'outUnits'> | null;
   /** From one wallet to another; false when there is nothing to move. */
   transfer(from: Address, to: Address, token: Address, units: bigint): boolean;
   deposit(maker: Address, token: Address, units: bigint): boolean;
@@ -195,12 +197,20 @@ export function createWorldChain(setting: Setting, carryRule: CarryRule, count: 
         : [market.base.address, market.quote.address];
     const feeUnits = exactOut ? gross - amountUnits : (outUnits * ratePpm) / PPM;
     if (order !== undefined && (inUnits > order.mostInUnits || outUnits < order.leastOutUnits)) return null;
-    if (walletOf(taker, tokenIn) < inUnits + (order?.feeUnits ?? 0n) || outUnits > free(tokenOut)) return null;
+    if (outUnits > free(tokenOut)) return null;
     return { inUnits, outUnits, feeUnits, baseUnits, quoteUnits, tokenIn, tokenOut };
   }
 
-  function swap(call: SwapCall): ChainFill | null {
+  /** Null when the swap would revert. */
+  function simulate(call: SwapCall): Swapped | null {
     const swapped = compute(call);
+    const hasFunds =
+      swapped !== null && walletOf(call.taker, swapped.tokenIn) >= swapped.inUnits + (call.order?.feeUnits ?? 0n);
+    return hasFunds ? swapped : null;
+  }
+
+  function swap(call: SwapCall): ChainFill | null {
+    const swapped = simulate(call);
     if (swapped === null) return null;
     const { market: index, mode, order } = call;
     const { inUnits, outUnits, feeUnits, baseUnits, quoteUnits, tokenIn, tokenOut } = swapped;
@@ -287,6 +297,7 @@ export function createWorldChain(setting: Setting, carryRule: CarryRule, count: 
     post,
     swap,
     quote: compute,
+    simulate,
     transfer(from, to, token, units) {
       if (units <= 0n || from === to || walletOf(from, token) < units) return false;
       wallets.set(key(from, token), walletOf(from, token) - units);

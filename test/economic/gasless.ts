@@ -165,7 +165,7 @@ export function createWorldGasless(setting: Setting, chain: WorldChain, count: C
         count('gasless waits for the one before');
         continue;
       }
-      if (chain.quote(callOf(order)) === null) continue;
+      if (chain.simulate(callOf(order)) === null) continue;
       const verdict = judged(order.owner);
       if (verdict === 'refuse') count('gasless owner not trusted');
       if (verdict !== 'send') continue;

@@ -204,10 +204,10 @@ function drawCourse(random: Random, focus: Focus): Step[] {
 /** Signed orders of one owner, sent, and perhaps spoiled before they land. */
 function drawOrders(random: Random, focus: Focus, quiet: readonly Step[]): Step[] {
   const taker = random.int(0, 2);
-  // What the first market sells on that side.
-  const token = focus.side === 'ask' ? 0 : 1;
+  // What the first market sells on that side; the second one has a token of its own.
+  const token = focus.market === 1 ? random.int(1, 2) : focus.side === 'ask' ? 0 : 1;
   const signs = Array.from({ length: random.int(1, 4) }, () => drawSign(random, focus, taker));
-  if (chance(random, 40)) signs.splice(random.int(0, signs.length), 0, drawTransfer(random, taker, token));
+  if (chance(random, 50)) signs.unshift(drawTransfer(random, taker, token));
   const rounds = Array.from({ length: random.int(1, 4) }, (): Step[] => [
     { kind: 'executor' },
     ...(chance(random, 40) ? [random.pick<Step>([{ kind: 'spoil', taker }, drawTransfer(random, taker, token)])] : []),
