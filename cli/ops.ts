@@ -7,6 +7,7 @@ import { UNATTRIBUTED } from '../ledger/types.js';
 import { readBalances } from '../ledger/ledger-log.js';
 import { readOperatorStandings } from '../ledger/operator-row.js';
 import { readWorstPairs } from '../ledger/pair-gains.js';
+import { sumReverts } from '../ledger/swap-wallets.js';
 import { databaseBytes } from '../ledger/storage.js';
 import { readFoldPosition } from '../ledger/fold.js';
 import { isLosing } from '../core/attribution/gains.js';
@@ -15,6 +16,8 @@ import type { Shared } from './shared.js';
 
 /** Pairs of maker and taker per quote token that metrics name: each label costs memory where they are kept. */
 const SHOWN_PAIRS = 5;
+
+const HOUR_MS = 3_600_000;
 
 export interface Ops {
   metrics: Metrics;
@@ -94,6 +97,11 @@ function metricSources(shared: Shared, sources: OpsSources): MetricSources {
       const units = new Map(markets.flatMap(({ base, quote }) => [base, quote]).map(({ address }) => [address, 0n]));
       for (const { token, balanceUnits } of rows) units.set(token, balanceUnits);
       return [...units].map(([token, balanceUnits]) => ({ token: symbolOf(token), units: balanceUnits }));
+    },
+    transfers: () => (keepers.transfers?.() ?? []).map(({ token, isUneven }) => ({ token: symbolOf(token), isUneven })),
+    async orderReverts() {
+      if (!shared.config.ROLES.includes('executor')) return null;
+      return sumReverts(db.reads, nowMs() - HOUR_MS);
     },
     async operator() {
       const { operator, OPERATOR_FLOORS } = shared.config;

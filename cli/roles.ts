@@ -4,6 +4,7 @@ import type { Loop } from '../keepers/loop.js';
 import { createRemoteStatus } from '../keepers/watcher/remote-status.js';
 import { narrate } from '../keepers/watcher/narrate.js';
 import { judgeReadiness, type WatcherStatus } from '../keepers/watcher/status.js';
+import { createTransferWatch } from '../keepers/watcher/transfer-watch.js';
 import { createWatcher } from '../keepers/watcher/watcher.js';
 import { openDb, prepareDb } from '../ledger/db.js';
 import { createSnapshotStore } from '../ledger/snapshots.js';
@@ -117,7 +118,7 @@ export async function startRoles(
       markets,
       minOrderUnits: createMinOrderUnits(config.MIN_ORDER_VALUES),
       writers,
-      keepers: { signers: [], poster: null },
+      keepers: { signers: [], poster: null, transfers: null },
       watcherStatus,
       readiness: () => judgeReadiness(watcherStatus(), Date.now()),
       nowMs: () => Date.now(),
@@ -159,7 +160,7 @@ export async function startRoles(
       }
     });
     readStatus = ledger.status;
-    loops.push(ledger.loop);
+    loops.push(ledger.loop, ...startTransferWatch(shared, signal));
     const executor = config.ROLES.includes('executor') ? startExecutor(shared, signal) : null;
     if (executor !== null) {
       listeners.push(executor.wake);
@@ -191,6 +192,16 @@ export async function startRoles(
   isStarting = false;
   logger.info({ roles: config.ROLES, url: http?.url, metrics: ops.url, database: db.kind }, 'roles started');
   return { url: http?.url ?? null, stop, failed };
+}
+
+/** Beside the watcher, by endpoints of its own, so that it holds up no scan. */
+function startTransferWatch(shared: Shared, signal: AbortSignal): Loop[] {
+  const { config, markets, logger, keepers } = shared;
+  if (!config.ROLES.includes('watcher')) return [];
+  const { custodian } = config.manifest.contracts;
+  const watch = createTransferWatch({ rpc: rpcPool(shared), custodian, markets, logger });
+  keepers.transfers = watch.facts;
+  return [watch.start(signal)];
 }
 
 async function startLedger(

@@ -4,6 +4,7 @@ import type { Hex, Market } from '../core/types.js';
 import { createOutbox, type Outbox, type OutboxStatus } from '../keepers/chain/outbox.js';
 import { createRpcPool, type RpcPool } from '../keepers/chain/pool.js';
 import type { PosterStatus } from '../keepers/poster/poster.js';
+import type { TransferFacts } from '../keepers/watcher/transfer-watch.js';
 import type { Readiness, WatcherStatus } from '../keepers/watcher/status.js';
 import type { Door } from '../server/door.js';
 import type { Db, LogName, Writer } from '../ledger/types.js';
@@ -13,6 +14,8 @@ import type { Config, Role } from './config.js';
 export interface KeeperFacts {
   signers: { role: Role; status(): OutboxStatus }[];
   poster: (() => PosterStatus) | null;
+  /** Whether tokens move the amount that they are told to. */
+  transfers: (() => TransferFacts[]) | null;
 }
 
 /** Addresses of a process, which stay taken while its roles start again: those of the interface, and of metrics and probes. */

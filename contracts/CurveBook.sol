@@ -317,6 +317,16 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
     }
 
     /// @inheritdoc ICurveBook
+    function isListed(address token) external view returns (bool) {
+        CurveBookStorage storage $ = _storage();
+        for (uint256 i = 0; i < $.ids.length; ++i) {
+            Market storage m = $.markets[$.ids[i]];
+            if (token == m.base || token == m.quote) return true;
+        }
+        return false;
+    }
+
+    /// @inheritdoc ICurveBook
     function marketState(bytes32 market) external view returns (MarketState memory state) {
         Market storage m = _listed(market);
         SwapWord swapWord = m.swapWord;

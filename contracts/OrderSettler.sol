@@ -4,6 +4,7 @@ pragma solidity ^0.8.28;
 import {Ownable, Ownable2Step} from "@openzeppelin/contracts/access/Ownable2Step.sol";
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
+import {ICurveBook} from "./interfaces/ICurveBook.sol";
 import {IEntrypoint} from "./interfaces/IEntrypoint.sol";
 import {IOrderSettler} from "./interfaces/IOrderSettler.sol";
 import {IPermit2} from "./interfaces/IPermit2.sol";
@@ -30,6 +31,8 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
     bytes32 private constant WITNESS_TYPE_3 = "nOut,uint256 minAmountOut)TokenP";
     bytes32 private constant WITNESS_TYPE_4 = "ermissions(address token,uint256";
     bytes32 private constant WITNESS_TYPE_5 = " amount)";
+    /// @dev increaseAllowance(address,uint256), of older tokens.
+    bytes4 private constant INCREASE_ALLOWANCE_SELECTOR = 0x39509351;
     /// @dev Of an order without its signature.
     uint256 private constant HEAD_BYTES = 0x100;
     /// @dev Of a call of `deliver` with the head of an order alone.
@@ -66,7 +69,7 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
 
     /// @inheritdoc IOrderSettler
     function setTarget(address target, bool allowed) external onlyOwner {
-        if (allowed && (target == PERMIT2 || _isOurs(target) || target.code.length == 0 || _isToken(target))) {
+        if (allowed && (target == PERMIT2 || _isOurs(target) || target.code.length == 0 || _isListed(target))) {
             revert ForbiddenTarget(target);
         }
         _targets[target] = allowed;
@@ -276,9 +279,11 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
     function _call(Order calldata order, Call calldata step) private {
         address target = step.target;
         if (!_targets[target] || target == order.tokenIn || target == order.tokenOut) revert ForbiddenTarget(target);
+        bytes calldata data = step.data;
+        if (_isApproval(data)) revert ForbiddenTarget(target);
         IERC20 token = IERC20(order.tokenIn);
         token.forceApprove(target, step.amountIn);
-        (bool done, bytes memory reason) = target.call(step.data);
+        (bool done, bytes memory reason) = target.call(data);
         if (!done) revert CallFailed(target, reason);
         if (token.allowance(address(this), target) != 0) token.forceApprove(target, 0);
     }
@@ -325,12 +330,19 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
         }
     }
 
-    /// @dev Whether an account answers for allowances. A call of a token could approve somebody to spend what a later order brings here.
-    function _isToken(address account) private view returns (bool) {
-        (bool done, bytes memory answer) = account.staticcall(
-            abi.encodeCall(IERC20.allowance, (address(this), address(this)))
-        );
-        return done && answer.length >= 32;
+    /// @dev Whether it is a token that is traded here. A venue may well be a token of its own shares.
+    function _isListed(address account) private view returns (bool) {
+        return ICurveBook(CURVE_BOOK).isListed(account);
+    }
+
+    /// @dev Calls that give somebody leave to take what a later order brings here. A venue has them if it is a token, too.
+    function _isApproval(bytes calldata data) private pure returns (bool approval) {
+        (bytes4 approve, bytes4 increase) = (IERC20.approve.selector, INCREASE_ALLOWANCE_SELECTOR);
+        // Same as approval = bytes4(data) == approve || bytes4(data) == increase. Of data that is shorter, what follows counts as its own.
+        assembly ("memory-safe") {
+            let selector := shl(224, shr(224, calldataload(data.offset)))
+            approval := or(eq(selector, approve), eq(selector, increase))
+        }
     }
 
     function _isOurs(address account) private view returns (bool) {

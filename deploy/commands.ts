@@ -15,6 +15,7 @@ import { acceptActions, transferActions } from './ownership.js';
 import type { DeploymentRecord } from './record.js';
 import { readState } from './state.js';
 import type { PlatformState } from './state.js';
+import { assertEvenTransfers } from './token-check.js';
 import { addressesOf } from './upgrade.js';
 
 /** Selector of symbol() */
@@ -39,6 +40,7 @@ export async function configureCommand(context: Context, config: DeployConfig, m
     );
   }
   const actions = await configureActions(provider, addressesOf(record), config, record.deploymentBlock);
+  await assertEvenTransfers(provider, record.contracts.custodian, await newTokens(context, record, config), log);
   for (const { pair, name } of await namedPairs(context, record, config)) {
     if (pair !== name)
       log(`${pair} is called ${name} by the platform: its tokens' own symbols are taken, or unfit for names`);
@@ -56,6 +58,18 @@ async function carryOut({ signer, log }: Context, actions: readonly Action[], mo
   } else {
     for (const { contract, summary } of actions) log(`${contract}: ${summary}`);
   }
+}
+
+/** Tokens of the configuration that no listed market has yet, as far as markets are to be listed of them. */
+async function newTokens(
+  { provider }: Context,
+  record: DeploymentRecord,
+  config: DeployConfig,
+): Promise<DeployConfig['tokens']> {
+  const { markets } = await readState(provider, addressesOf(record), record.deploymentBlock);
+  const old = new Set(markets.flatMap(({ base, quote }) => [base, quote]));
+  const named = new Set(config.markets.flatMap(({ pair }) => pair.split('-')));
+  return config.tokens.filter(({ symbol, address }) => named.has(symbol) && !old.has(address));
 }
 
 /** What the platform calls each pair once it is listed: by the symbols that the tokens have on the chain, in the order of listing. */

@@ -36,6 +36,8 @@ const configSchema = z
           .refine(isUsableSymbol, `must be 1 to ${MAX_SYMBOL_CHARS} letters, digits, points and underscores`),
         address,
         decimals: z.number().int().min(0).max(36),
+        /** An account that has some, with which transfers are measured where no recent one shows somebody. */
+        holder: address.optional(),
       }),
     ),
     markets: z.array(

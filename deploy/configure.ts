@@ -39,6 +39,7 @@ export async function configureActions(
 ): Promise<Action[]> {
   const listings = config.markets.map((market) => listingOf(market, config.tokens));
   assertDistinct(listings);
+  assertNoTarget(listings, config.targets);
   await assertDecimals(provider, config.tokens);
   const state = await readState(provider, at, fromBlock);
   const contracts = connectContracts(at, provider);
@@ -50,6 +51,16 @@ export async function configureActions(
     ...(await feeFlagActions(contracts, state, config, listings)),
     ...(await rightActions(contracts, state, config, true)),
   ];
+}
+
+/** A token that routes may call could be made to approve somebody, of what a later order brings. The settler can't know of a later listing. */
+function assertNoTarget(listings: readonly Listing[], targets: readonly string[]): void {
+  const called = new Set(targets.map((target) => getAddress(target)));
+  for (const { market, base, quote } of listings) {
+    const token = [base, quote].find(({ address }) => called.has(getAddress(address)));
+    if (token !== undefined)
+      throw new DeployError('BAD_CONFIG', `${market.pair}: ${token.symbol} is an external target, and can't be traded`);
+  }
 }
 
 async function assertDecimals(provider: Provider, tokens: readonly ManifestToken[]): Promise<void> {

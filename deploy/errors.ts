@@ -16,7 +16,9 @@ export class DeployError extends Error {
       | 'NO_KEY'
       | 'UNVERIFIED'
       | 'CALL_REVERTS'
-      | 'BAD_ARGUMENT',
+      | 'BAD_ARGUMENT'
+      | 'UNEVEN_TOKEN'
+      | 'UNMEASURED_TOKEN',
     message: string,
   ) {
     super(message);

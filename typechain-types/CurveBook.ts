@@ -23,7 +23,7 @@ export declare namespace ICurveBook {
     }
 
   export interface CurveBookInterface extends Interface {
-    getFunction(nameOrSignature: "UPGRADE_INTERFACE_VERSION" | "acceptOwnership" | "chargesFees" | "consume" | "curveWords" | "initialize" | "isPoster" | "listMarket" | "marketAt" | "marketCount" | "marketState" | "owner" | "pendingOwner" | "post" | "postBatch" | "preview" | "previewSwap" | "proxiableUUID" | "renounceOwnership" | "setMaxTtl" | "setPoster" | "setSeq" | "setTakerFees" | "transferOwnership" | "upgradeToAndCall"): FunctionFragment;
+    getFunction(nameOrSignature: "UPGRADE_INTERFACE_VERSION" | "acceptOwnership" | "chargesFees" | "consume" | "curveWords" | "initialize" | "isListed" | "isPoster" | "listMarket" | "marketAt" | "marketCount" | "marketState" | "owner" | "pendingOwner" | "post" | "postBatch" | "preview" | "previewSwap" | "proxiableUUID" | "renounceOwnership" | "setMaxTtl" | "setPoster" | "setSeq" | "setTakerFees" | "transferOwnership" | "upgradeToAndCall"): FunctionFragment;
 
     getEvent(nameOrSignatureOrTopic: "CurvePosted" | "CurveTouched" | "Initialized" | "MarketListed" | "MaxTtlSet" | "OwnershipTransferStarted" | "OwnershipTransferred" | "PostSkipped" | "PosterSet" | "SeqSet" | "TakerFeesSet" | "Upgraded"): EventFragment;
 
@@ -33,6 +33,7 @@ encodeFunctionData(functionFragment: 'chargesFees', values: [AddressLike, Addres
 encodeFunctionData(functionFragment: 'consume', values: [ICurveBook.RequestStruct]): string;
 encodeFunctionData(functionFragment: 'curveWords', values: [BytesLike]): string;
 encodeFunctionData(functionFragment: 'initialize', values: [AddressLike]): string;
+encodeFunctionData(functionFragment: 'isListed', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'isPoster', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'listMarket', values: [AddressLike, AddressLike, BigNumberish, BigNumberish, BigNumberish, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'marketAt', values: [BigNumberish]): string;
@@ -59,6 +60,7 @@ decodeFunctionResult(functionFragment: 'chargesFees', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'consume', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'curveWords', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'initialize', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'isListed', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'isPoster', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'listMarket', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'marketAt', data: BytesLike): Result;
@@ -307,6 +309,14 @@ decodeFunctionResult(functionFragment: 'upgradeToAndCall', data: BytesLike): Res
     
 
     
+    isListed: TypedContractMethod<
+      [token: AddressLike, ],
+      [boolean],
+      'view'
+    >
+    
+
+    
     isPoster: TypedContractMethod<
       [account: AddressLike, ],
       [boolean],
@@ -490,6 +500,11 @@ getFunction(nameOrSignature: 'initialize'): TypedContractMethod<
       [owner: AddressLike, ],
       [void],
       'nonpayable'
+    >;
+getFunction(nameOrSignature: 'isListed'): TypedContractMethod<
+      [token: AddressLike, ],
+      [boolean],
+      'view'
     >;
 getFunction(nameOrSignature: 'isPoster'): TypedContractMethod<
       [account: AddressLike, ],

@@ -60,6 +60,8 @@ async function curvebookApp(): Promise<Koa> {
     readiness,
     ledger: () => null,
     solvency: () => [],
+    transfers: () => [],
+    orderReverts: () => Promise.resolve(null),
     unattributed: () => Promise.resolve([]),
     operator: () => Promise.resolve([]),
     pairs: () => Promise.resolve([]),

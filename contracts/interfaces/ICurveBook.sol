@@ -223,6 +223,9 @@ interface ICurveBook {
     /// @notice The market listed at `index`, from 0 to `marketCount() - 1`; panics beyond.
     function marketAt(uint256 index) external view returns (bytes32 market);
 
+    /// @notice Whether a market of `token` was ever listed. Looks at every market.
+    function isListed(address token) external view returns (bool);
+
     /// @notice Reverts `UnknownMarket` when the pair was never listed.
     function marketState(bytes32 market) external view returns (MarketState memory state);
 

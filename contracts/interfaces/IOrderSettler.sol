@@ -40,8 +40,8 @@ interface IOrderSettler {
     error NotExecutor(address caller);
     /// @notice Only the entrypoint may ask for payment, and only within an order.
     error NotEntrypoint(address caller);
-    /// @notice Not allow-listed, or a token of the order at hand; in `setTarget`: Permit2, a contract of the platform, a token, or
-    /// no contract at all.
+    /// @notice Not allow-listed, a token of the order at hand, or called to approve somebody; in `setTarget`: Permit2, a contract of the
+    /// platform, a token that is traded on the platform, or no contract at all.
     error ForbiddenTarget(address target);
     /// @notice Zero and the platform's own contracts are no recipients.
     error ForbiddenRecipient(address recipient);
@@ -146,7 +146,8 @@ interface IOrderSettler {
     function setExecutor(address executor, bool allowed) external;
 
     /// @notice Owner only. Routes may call a target with any data, and let it take the sell token of the order at hand. Permit2, the
-    /// platform's contracts and accounts without code are refused; within an order, so are its two tokens.
+    /// platform's contracts, tokens of listed markets and accounts without code are refused; within an order, so are its two tokens, and calls
+    /// of `approve` and `increaseAllowance`, which a venue has that is a token of its own shares. The owner must not list a market of a target.
     /// See the trust note above: whoever may call this can do by a target what an executor can do by a route.
     function setTarget(address target, bool allowed) external;
 

@@ -69,6 +69,10 @@ export interface MetricSources {
   solvency(): readonly { token: string; differenceUnits: bigint }[];
   /** What came into the vault without a deposit, per token. */
   unattributed(): Promise<readonly { token: string; units: bigint }[]>;
+  /** Per token, whether the newest measured transfer out of the vault took or brought another amount than asked for; null if none was measured. */
+  transfers(): readonly { token: string; isUneven: boolean | null }[];
+  /** Transactions of signed orders that were mined and reverted within the last hour, and their gas. */
+  orderReverts(): Promise<{ count: number; gasUsed: bigint } | null>;
   /** The operator's row in every served token, against the floor below which somebody should top it up. */
   operator(): Promise<readonly { token: string; balanceUnits: bigint; floorUnits: bigint; isBelow: boolean }[]>;
   /** The pairs of maker and taker that lost the operator most, per quote token; a few. `losing`: systematically, not by chance. */
@@ -96,6 +100,7 @@ export function createMetrics(sources: MetricSources): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry, prefix: 'curvebook_' });
   ledgerGauges(registry, sources);
+  strangerGauges(registry, sources);
   operatorGauges(registry, sources);
   pairGauges(registry, sources);
   signerGauges(registry, sources);
@@ -167,6 +172,22 @@ function ledgerGauges(
   gauge(registry, ['unattributed_units', 'smallest units in the vault that belong to nobody', 'token'], async () =>
     (await unattributed()).map(({ token, units }) => [{ token }, saturated(units)]),
   );
+}
+
+/** What tokens and owners of signed orders may do to the operator. */
+function strangerGauges(registry: Registry, { transfers, orderReverts }: MetricSources): void {
+  gauge(
+    registry,
+    ['token_uneven', '1 when transfers take or bring another amount than asked for, -1 while not measured', 'token'],
+    () => transfers().map(({ token, isUneven }) => [{ token }, isUneven === null ? -1 : isUneven ? 1 : 0]),
+  );
+  gauge(registry, ['order_reverts_hour', "executors' transactions that reverted in the last hour"], async () =>
+    one((await orderReverts())?.count),
+  );
+  gauge(registry, ['order_reverts_hour_gas', 'gas that they took'], async () => {
+    const facts = await orderReverts();
+    return one(facts && saturated(facts.gasUsed));
+  });
 }
 
 function operatorGauges(registry: Registry, { operator }: MetricSources): void {

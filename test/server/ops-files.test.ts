@@ -40,6 +40,8 @@ const SILENT: MetricSources = {
   readiness: () => ({ ready: true, reason: null }),
   ledger: () => null,
   solvency: () => [],
+  transfers: () => [],
+  orderReverts: () => Promise.resolve(null),
   unattributed: () => Promise.resolve([]),
   operator: () => Promise.resolve([]),
   pairs: () => Promise.resolve([]),
@@ -176,6 +178,7 @@ describe('The files for operators', () => {
       'curvebook_generation',
       'curvebook_folded_order_row',
       'curvebook_signature_backend',
+      'curvebook_order_reverts_hour_gas',
       'curvebook_http_request_seconds',
     ]);
   });

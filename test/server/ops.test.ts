@@ -25,6 +25,12 @@ const SOURCES: MetricSources = {
     { token: 'USDC', differenceUnits: -1n },
     { token: 'WETH', differenceUnits: 0n },
   ],
+  transfers: () => [
+    { token: 'USDC', isUneven: true },
+    { token: 'WETH', isUneven: false },
+    { token: 'NEW', isUneven: null },
+  ],
+  orderReverts: () => Promise.resolve({ count: 2, gasUsed: 157_000n }),
   unattributed: () => Promise.resolve([{ token: 'USDC', units: 10n ** 30n }]),
   operator: () =>
     Promise.resolve([
@@ -107,6 +113,10 @@ describe('Metrics and probes', () => {
     expect(values.get('curvebook_unattributed_units{token="USDC"}')).to.equal('9007199254740991');
     expect(values.get('curvebook_solvency_difference_units{token="USDC"}')).to.equal('-1');
     expect(values.get('curvebook_solvency_difference_units{token="WETH"}')).to.equal('0');
+    for (const [token, value] of Object.entries({ USDC: '1', WETH: '0', NEW: '-1' }))
+      expect(values.get(`curvebook_token_uneven{token="${token}"}`)).to.equal(value);
+    expect(values.get('curvebook_order_reverts_hour')).to.equal('2');
+    expect(values.get('curvebook_order_reverts_hour_gas')).to.equal('157000');
     expect(values.get('curvebook_open_orders')).to.equal('17');
     expect(values.get('curvebook_queued_actions')).to.equal('5');
     expect(values.get('curvebook_signature_backend{backend="wasm"}')).to.equal('1');
@@ -123,9 +133,13 @@ describe('Metrics and probes', () => {
   });
 
   it('says nothing about what it does not know', async () => {
-    const values = await scrape(await start({ ledger: () => null, gateway: () => null }));
+    const values = await scrape(
+      await start({ ledger: () => null, gateway: () => null, orderReverts: () => Promise.resolve(null) }),
+    );
     const names = [...values.keys()];
-    expect(names.filter((name) => /chain_lag|generation|sockets|gateway|post_/.test(name))).to.deep.equal([]);
+    expect(names.filter((name) => /chain_lag|generation|sockets|gateway|post_|order_reverts/.test(name))).to.deep.equal(
+      [],
+    );
     expect(values.has('curvebook_signer_balance_gwei{role="settler",signer="0xdef"}')).to.equal(false);
     expect(values.has('curvebook_signer_low_balance{role="settler",signer="0xdef"}')).to.equal(true);
   });

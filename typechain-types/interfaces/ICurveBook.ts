@@ -23,13 +23,14 @@ export declare namespace ICurveBook {
     }
 
   export interface ICurveBookInterface extends Interface {
-    getFunction(nameOrSignature: "chargesFees" | "consume" | "curveWords" | "isPoster" | "listMarket" | "marketAt" | "marketCount" | "marketState" | "post" | "postBatch" | "preview" | "previewSwap" | "setMaxTtl" | "setPoster" | "setSeq" | "setTakerFees"): FunctionFragment;
+    getFunction(nameOrSignature: "chargesFees" | "consume" | "curveWords" | "isListed" | "isPoster" | "listMarket" | "marketAt" | "marketCount" | "marketState" | "post" | "postBatch" | "preview" | "previewSwap" | "setMaxTtl" | "setPoster" | "setSeq" | "setTakerFees"): FunctionFragment;
 
     getEvent(nameOrSignatureOrTopic: "CurvePosted" | "CurveTouched" | "MarketListed" | "MaxTtlSet" | "PostSkipped" | "PosterSet" | "SeqSet" | "TakerFeesSet"): EventFragment;
 
     encodeFunctionData(functionFragment: 'chargesFees', values: [AddressLike, AddressLike]): string;
 encodeFunctionData(functionFragment: 'consume', values: [ICurveBook.RequestStruct]): string;
 encodeFunctionData(functionFragment: 'curveWords', values: [BytesLike]): string;
+encodeFunctionData(functionFragment: 'isListed', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'isPoster', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'listMarket', values: [AddressLike, AddressLike, BigNumberish, BigNumberish, BigNumberish, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'marketAt', values: [BigNumberish]): string;
@@ -47,6 +48,7 @@ encodeFunctionData(functionFragment: 'setTakerFees', values: [BytesLike, boolean
     decodeFunctionResult(functionFragment: 'chargesFees', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'consume', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'curveWords', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'isListed', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'isPoster', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'listMarket', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'marketAt', data: BytesLike): Result;
@@ -217,6 +219,14 @@ decodeFunctionResult(functionFragment: 'setTakerFees', data: BytesLike): Result;
     
 
     
+    isListed: TypedContractMethod<
+      [token: AddressLike, ],
+      [boolean],
+      'view'
+    >
+    
+
+    
     isPoster: TypedContractMethod<
       [account: AddressLike, ],
       [boolean],
@@ -336,6 +346,11 @@ getFunction(nameOrSignature: 'consume'): TypedContractMethod<
 getFunction(nameOrSignature: 'curveWords'): TypedContractMethod<
       [market: BytesLike, ],
       [[bigint[], bigint[]] & {askWords: bigint[], bidWords: bigint[] }],
+      'view'
+    >;
+getFunction(nameOrSignature: 'isListed'): TypedContractMethod<
+      [token: AddressLike, ],
+      [boolean],
       'view'
     >;
 getFunction(nameOrSignature: 'isPoster'): TypedContractMethod<

@@ -7,3 +7,4 @@ export type { MockExchange } from './MockExchange.js';
 export type { SandboxUsdc } from './SandboxUsdc.js';
 export type { SandboxUsdcProxy } from './SandboxUsdcProxy.js';
 export type { SmartAccount } from './SmartAccount.js';
+export type { SwitchFeeToken } from './SwitchFeeToken.js';

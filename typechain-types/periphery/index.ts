@@ -3,3 +3,4 @@
 /* eslint-disable */
 export type { CurveLens } from './CurveLens.js';
 export type { PropAmmAdapter } from './PropAmmAdapter.js';
+export type { TransferProbe } from './TransferProbe.js';

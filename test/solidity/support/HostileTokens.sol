@@ -190,3 +190,15 @@ contract FallsSilent {
         return true;
     }
 }
+
+/// @notice A venue that is the token of its own shares, as some pools are.
+contract ShareVenue is ERC20("Shares", "LP") {
+    function trade(address tokenIn, uint256 amountIn, address tokenOut, uint256 amountOut) external {
+        ERC20(tokenIn).transferFrom(msg.sender, address(this), amountIn);
+        ERC20(tokenOut).transfer(msg.sender, amountOut);
+    }
+
+    function increaseAllowance(address spender, uint256 amount) external {
+        _approve(msg.sender, spender, allowance(msg.sender, spender) + amount);
+    }
+}

@@ -26,6 +26,8 @@ interface Vm {
     function addr(uint256 privateKey) external pure returns (address);
     function computeCreateAddress(address deployer, uint256 nonce) external pure returns (address);
     function expectEmit(address emitter) external;
+    function mockCall(address callee, bytes calldata data, bytes calldata answer) external;
+    function clearMockedCalls() external;
     function etch(address account, bytes calldata code) external;
     function expectRevert(bytes calldata data) external;
     function expectRevert(bytes4 selector) external;

@@ -8,7 +8,6 @@ import {IOrderSettler} from "../../../contracts/interfaces/IOrderSettler.sol";
 import {Tokens} from "../../../contracts/libraries/Tokens.sol";
 import {FailsWithTwoWords, FallsSilent, Refusing} from "../support/HostileTokens.sol";
 import {SignatureTransfers} from "../support/SignatureTransfers.sol";
-import {SilentToken} from "../support/HostileTokens.sol";
 import {SettlerOrders} from "../support/SettlerOrders.sol";
 
 /// @notice Signed orders by the curve alone: what they take and deliver, what the signature binds, and who may do what.
@@ -270,10 +269,10 @@ contract OrderSettlerTest is SettlerOrders {
         vm.prank(OWNER);
         settler.setTarget(address(exchange), false);
         assertTrue(!settler.isTarget(address(exchange)), "removed");
-        // A token could be made to approve somebody, of what a later order brings here.
+        // A listed token could be made to approve somebody, of what a later order brings here.
         address[8] memory bad = [
             address(base),
-            address(new SilentToken()),
+            address(quote),
             address(permit2),
             address(settler),
             address(entrypoint),

@@ -2,9 +2,12 @@
 pragma solidity ^0.8.28;
 
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
+import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
+import {ICurveBook} from "../../../contracts/interfaces/ICurveBook.sol";
 import {IEntrypoint} from "../../../contracts/interfaces/IEntrypoint.sol";
 import {IOrderSettler} from "../../../contracts/interfaces/IOrderSettler.sol";
 import {ChangelingToken, Mischief} from "../support/ChangelingToken.sol";
+import {ShareVenue} from "../support/HostileTokens.sol";
 import {IExchange} from "../support/Orders.sol";
 import {SettlerOrders} from "../support/SettlerOrders.sol";
 
@@ -229,7 +232,7 @@ contract OrderSettlerRoutesTest is SettlerOrders {
         vm.prank(OWNER);
         settler.setTarget(address(exchange), false);
         _expectForbidden(address(exchange));
-        // What was listed before it became a token is still none of the order's own.
+        // What was let in before its market was listed is still none of the order's own.
         _listAsTarget(address(base));
         _listAsTarget(address(quote));
         _expectForbidden(address(base));
@@ -237,11 +240,37 @@ contract OrderSettlerRoutesTest is SettlerOrders {
     }
 
     function _listAsTarget(address token) private {
-        bytes memory code = token.code;
-        vm.etch(token, hex"00");
+        vm.mockCall(address(book), abi.encodeCall(ICurveBook.isListed, (token)), abi.encode(false));
         vm.prank(OWNER);
         settler.setTarget(token, true);
-        vm.etch(token, code);
+        vm.clearMockedCalls();
+    }
+
+    /// @dev A pool that is the token of its own shares is a venue like any other, but for what would give leave to take such shares.
+    function test_AVenueMayBeATokenOfItsOwn() external {
+        ShareVenue venue = new ShareVenue();
+        quote.mint(address(venue), 3000e6);
+        vm.prank(OWNER);
+        settler.setTarget(address(venue), true);
+        bytes memory sell = abi.encodeCall(ShareVenue.trade, (address(base), 1e18, address(quote), 2995e6));
+        IOrderSettler.Order memory order = _signed(false, 1e18, 2990e6);
+        (, uint256 amountOut) = _fillRoute(order, _step(_route(1e18, 0), address(venue), 1e18, sell));
+        assertEq(amountOut, 2995e6, "out");
+        assertEq(base.allowance(address(settler), address(venue)), 0, "no allowance is left");
+
+        bytes[3] memory leave = [
+            abi.encodeCall(IERC20.approve, (EXECUTOR, 1)),
+            abi.encodeWithSignature("increaseAllowance(address,uint256)", EXECUTOR, 1),
+            abi.encodePacked(IERC20.approve.selector)
+        ];
+        order = _signed(false, 1e18, 0);
+        for (uint256 i = 0; i < leave.length; ++i) {
+            IOrderSettler.Route memory route = _step(_route(1e18, 0), address(venue), 0, leave[i]);
+            vm.prank(EXECUTOR);
+            vm.expectRevert(abi.encodeWithSelector(IOrderSettler.ForbiddenTarget.selector, address(venue)));
+            settler.fillRoute(order, route);
+        }
+        assertEq(venue.allowance(address(settler), EXECUTOR), 0, "nobody has leave");
     }
 
     function test_RevertWhen_ATargetFails() external {

@@ -7,3 +7,4 @@ export { MockExchange__factory } from './MockExchange__factory.js';
 export { SandboxUsdc__factory } from './SandboxUsdc__factory.js';
 export { SandboxUsdcProxy__factory } from './SandboxUsdcProxy__factory.js';
 export { SmartAccount__factory } from './SmartAccount__factory.js';
+export { SwitchFeeToken__factory } from './SwitchFeeToken__factory.js';

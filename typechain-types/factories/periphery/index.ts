@@ -3,3 +3,4 @@
 /* eslint-disable */
 export { CurveLens__factory } from './CurveLens__factory.js';
 export { PropAmmAdapter__factory } from './PropAmmAdapter__factory.js';
+export { TransferProbe__factory } from './TransferProbe__factory.js';

@@ -1,0 +1,60 @@
+/**
+ * What a transfer of a token takes and what arrives, measured by a call that nothing is sent for: the node runs a measuring program
+ * (contracts/periphery/TransferProbe.sol) in place of the code of an account that has the token, by the third argument of `eth_call`. Neither
+ * storage slots nor a key of anybody are needed.
+ */
+import type { Address, Hex } from './types.js';
+
+/** One transfer in the smallest units. An honest one takes what was asked for, and as much arrives. */
+export interface MeasuredTransfer {
+  from: Address;
+  to: Address;
+  amountUnits: bigint;
+  takenUnits: bigint;
+  receivedUnits: bigint;
+  /** The token said true, or nothing; else nothing is known of what it does when it is willing. */
+  agreed: boolean;
+}
+
+/** Transfers along `route`: from the first to the second, from there to the third, and so on. */
+export interface TransferRoute {
+  token: Address;
+  /** At least two, none twice. */
+  route: readonly Address[];
+  /** Most of each transfer, which is at most half of what the account has by then. */
+  maximumUnits: bigint;
+}
+
+const NOBODY: Address = `0x${'0'.repeat(40)}`;
+const WORD_DIGITS = 64;
+const WORDS_PER_TRANSFER = 4;
+
+const word = (value: bigint): string => value.toString(16).padStart(WORD_DIGITS, '0');
+
+/** Parameters of the `eth_call` that measures a route. `program` is the creation code of TransferProbe. */
+export function transferProbe(program: Hex, { token, route, maximumUnits }: TransferRoute): unknown[] {
+  const senders = route.slice(0, -1);
+  const codeOf = (i: number): string =>
+    program + [token, route[i + 1]!, maximumUnits, senders[i + 1] ?? NOBODY].map((one) => word(BigInt(one))).join('');
+  const replaced = Object.fromEntries(senders.map((from, i) => [from, { code: codeOf(i) }]));
+  return [{ to: senders[0], data: '0x' }, 'latest', replaced];
+}
+
+/** What such a call answered, transfer by transfer; null when the endpoint did not run the program, as one that knows no third argument. */
+export function parseTransferProbe({ route }: TransferRoute, answer: unknown): MeasuredTransfer[] | null {
+  const digits = typeof answer === 'string' && /^0x[0-9a-f]*$/i.test(answer) ? answer.slice(2) : '';
+  if (digits.length !== (route.length - 1) * WORDS_PER_TRANSFER * WORD_DIGITS) return null;
+  const words = Array.from({ length: digits.length / WORD_DIGITS }, (_, i) =>
+    BigInt(`0x${digits.slice(i * WORD_DIGITS, (i + 1) * WORD_DIGITS)}`),
+  );
+  return route.slice(0, -1).map((from, i) => {
+    const [amountUnits, takenUnits, receivedUnits, agreed] = words.slice(i * WORDS_PER_TRANSFER) as [
+      ...[bigint, bigint, bigint, bigint],
+    ];
+    return { from, to: route[i + 1]!, amountUnits, takenUnits, receivedUnits, agreed: agreed === 1n };
+  });
+}
+
+/** Whether a transfer took, or brought, another amount than it was asked for. One that the token refused shows nothing. */
+export const isUneven = ({ agreed, amountUnits, takenUnits, receivedUnits }: MeasuredTransfer): boolean =>
+  agreed && (takenUnits !== amountUnits || receivedUnits !== amountUnits);
