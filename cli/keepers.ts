@@ -15,7 +15,7 @@ import { keeperOutbox, rpcPool, type Shared } from './shared.js';
 
 /** Posts curves. Throws unless its log and its key are there, which the configuration has checked. */
 export async function startPoster(shared: Shared, signal: AbortSignal): Promise<Loop> {
-  const { config, db, logger, markets, nowMs } = shared;
+  const { config, db, logger, markets, nowMs, monotonicMs } = shared;
   const writer = shared.writers.get('publication');
   const privateKey = config.posterPrivateKey;
   if (writer === undefined || privateKey === null) throw new Error('the poster needs its log and its key');
@@ -48,6 +48,7 @@ export async function startPoster(shared: Shared, signal: AbortSignal): Promise<
     budgetWei: config.POST_BUDGET_GWEI_PER_HOUR === 0n ? null : config.POST_BUDGET_GWEI_PER_HOUR,
     pollIntervalMs: config.POLL_INTERVAL_MS,
     nowMs,
+    monotonicMs,
     logger,
   });
   shared.keepers.poster = () => poster.status();
@@ -79,7 +80,7 @@ export function startFolder({ config, logger, nowMs }: Shared, writer: Writer, s
 
 /** Settles withdrawals and cuts checkpoints. Throws unless its log and its key are there, which the configuration has checked. */
 export function startSettler(shared: Shared, signal: AbortSignal): Loop {
-  const { config, db, logger, nowMs } = shared;
+  const { config, db, logger, nowMs, monotonicMs } = shared;
   const writer = shared.writers.get('settlement');
   const privateKey = config.settlerPrivateKey;
   if (writer === undefined || privateKey === null) throw new Error('the settler needs its log and its key');
@@ -101,6 +102,7 @@ export function startSettler(shared: Shared, signal: AbortSignal): Loop {
     emptyPerHour: config.EMPTY_SETTLEMENTS_PER_HOUR,
     pace: settlePace(config),
     nowMs,
+    monotonicMs,
     logger,
   });
   return settler.start(signal);

@@ -122,6 +122,7 @@ export async function startRoles(
       watcherStatus,
       readiness: () => judgeReadiness(watcherStatus(), Date.now()),
       nowMs: () => Date.now(),
+      monotonicMs: () => performance.now(),
     };
     // Before the writers, so that a process that waits for its logs can be seen to wait.
     ops = await startOps(shared, {

@@ -36,12 +36,15 @@ export interface Shared {
   keepers: KeeperFacts;
   watcherStatus(): WatcherStatus;
   readiness(): Readiness;
+  /** Wall clock. */
   nowMs(): number;
+  /** For intervals: it never steps. */
+  monotonicMs(): number;
 }
 
 /** Endpoints of one role: their health is judged by what that role sees. */
-export function rpcPool({ config, nowMs, logger }: Pick<Shared, 'config' | 'nowMs' | 'logger'>): RpcPool {
-  return createRpcPool(config.rpcUrls, { nowMs, logger, chainId: config.manifest.chainId });
+export function rpcPool({ config, monotonicMs, logger }: Pick<Shared, 'config' | 'monotonicMs' | 'logger'>): RpcPool {
+  return createRpcPool(config.rpcUrls, { nowMs: monotonicMs, logger, chainId: config.manifest.chainId });
 }
 
 /** The outbox of one keeper; each has a signer of its own. */
@@ -50,7 +53,7 @@ export function keeperOutbox(
   role: Role,
   options: { writer: Writer; rpc: RpcPool; privateKey: Hex; order: 'replace' | 'queue' },
 ): Outbox {
-  const { config, db, logger, nowMs } = shared;
+  const { config, db, logger, nowMs, monotonicMs } = shared;
   const outbox = createOutbox({
     ...options,
     db,
@@ -58,6 +61,7 @@ export function keeperOutbox(
     feeCeilingWei: config.FEE_CEILING_GWEI,
     lowBalanceWei: config.LOW_BALANCE_ETHER,
     nowMs,
+    monotonicMs,
     logger,
   });
   shared.keepers.signers.push({ role, status: () => outbox.status() });

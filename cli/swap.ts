@@ -41,6 +41,7 @@ export function swapRouter(shared: Shared, onOrder: SwapDeps['onOrder']): Router
       },
       readiness: shared.readiness,
       nowMs: shared.nowMs,
+      headMs: () => shared.watcherStatus().observedHeadTimestampMs,
       onOrder,
     },
     manifest.deploymentId,
@@ -73,6 +74,7 @@ export function startExecutor(shared: Shared, signal: AbortSignal): Loop {
     maxReverts: config.SWAP_MAX_REVERTS,
     pollIntervalMs: config.POLL_INTERVAL_MS,
     nowMs: shared.nowMs,
+    monotonicMs: shared.monotonicMs,
     logger,
   });
   return executor.start(signal);

@@ -63,7 +63,10 @@ export interface ExecutorDeps {
    */
   maxReverts: number;
   pollIntervalMs: number;
+  /** Wall clock, for what is stored and what expires. */
   nowMs(): number;
+  /** For intervals; a step of the wall clock must not change them. Default: `nowMs`. */
+  monotonicMs?(): number;
   logger: Logger;
 }
 
@@ -122,6 +125,7 @@ const TIDY_INTERVAL_MS = 60_000;
  */
 export function createExecutor(deps: ExecutorDeps): Executor {
   const { db, writer, outbox, rpc, marketData, logger, ordersPerRound = ORDERS_PER_ROUND } = deps;
+  const { monotonicMs = deps.nowMs } = deps;
   /** Round in which an order was looked at last. */
   const looked = new Map<string, number>();
   let roundNo = 0;
@@ -195,13 +199,13 @@ export function createExecutor(deps: ExecutorDeps): Executor {
    * dropped, it would be executed again, or expire.
    */
   async function tidy(generation: GenerationRow | null): Promise<void> {
-    if (deps.nowMs() - tidiedMs < TIDY_INTERVAL_MS) return;
+    if (monotonicMs() - tidiedMs < TIDY_INTERVAL_MS) return;
     const final = generation === null ? 0 : generation.toBlock - MAX_REORG_BLOCKS;
     const filled = await readFilledPending(db.knex, final, CLOSE_LIMIT);
     await writer.tx((tx) => closeOrders(tx, filled));
     // Until none is left, since more may come in a minute than one transaction should delete.
     while ((await writer.tx((tx) => pruneQuotes(tx, deps.nowMs() - KEEP_QUOTES_MS, PRUNE_LIMIT))) === PRUNE_LIMIT);
-    tidiedMs = deps.nowMs();
+    tidiedMs = monotonicMs();
   }
 
   /** One step of one order that is not filled: end it, wait, or try to execute it. */

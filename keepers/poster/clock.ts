@@ -1,4 +1,17 @@
-/** When the next block is expected, from when the ones before were seen. Times are of this process's clock. */
+/** When the next block is expected, from when the ones before were seen. Times are of a clock that does not step. */
+
+/** Longest time between a scan and the look that finds it, for as much as can be told from two readings of the wall clock. */
+const MAX_SCAN_AGE_MS = 2_000;
+
+/**
+ * When a scan was, on the clock that does not step: its time by the wall clock is stored, and between storing and reading it that clock may
+ * have been set.
+ */
+export function seenAtMs(scannedMs: number, now: { wallMs: number; monotonicMs: number }): number {
+  const ageMs = now.wallMs - scannedMs;
+  // A sighting that is late does less harm than one that is early.
+  return now.monotonicMs - (ageMs >= 0 && ageMs <= MAX_SCAN_AGE_MS ? ageMs : 0);
+}
 
 export interface BlockClock {
   /** A block that was seen, in rising order. */

@@ -9,7 +9,7 @@ import { feeOf } from './gas.js';
 export const HOUR_MS = 3_600_000;
 /** Nonces asked for at a time. */
 const PAGE = 50;
-/** A nonce whose transactions all lack a receipt this long after they were sent was taken by another transaction. */
+/** A nonce whose transactions all lack a receipt for so long was taken by another transaction. */
 const GIVE_UP_MS = 120_000;
 
 export interface CostsDeps {
@@ -18,6 +18,8 @@ export interface CostsDeps {
   rpc: Rpc;
   signer: Address;
   nowMs(): number;
+  /** For intervals; a step of the wall clock must neither free nor lock the budget. */
+  monotonicMs(): number;
 }
 
 export interface Costs {
@@ -37,8 +39,15 @@ interface Receipt {
 
 /** Costs of one signer; what earlier processes paid in the last hour counts too. */
 export async function createCosts(deps: CostsDeps): Promise<Costs> {
-  const { db, writer, rpc, signer, nowMs } = deps;
-  let recent = await readPostCosts(db.knex, signer, nowMs() - HOUR_MS);
+  const { db, writer, rpc, signer, nowMs, monotonicMs } = deps;
+  const startedMs = nowMs();
+  /** What was paid, by the clock that does not step. */
+  let recent = (await readPostCosts(db.knex, signer, startedMs - HOUR_MS)).map(({ feeWei, seenMs }) => ({
+    feeWei,
+    atMs: monotonicMs() - Math.max(startedMs - seenMs, 0),
+  }));
+  /** When a nonce without a receipt was asked for first. */
+  const askedMs = new Map<number, number>();
 
   async function collect(): Promise<PostCost[]> {
     const rows = await readUncosted(db.knex, signer, PAGE);
@@ -54,7 +63,8 @@ export async function createCosts(deps: CostsDeps): Promise<Costs> {
       found.push(cost);
     }
     if (found.length > 0) await writer.tx((tx) => insertPostCosts(tx, found));
-    recent = [...recent, ...found];
+    recent = [...recent, ...found.map(({ feeWei }) => ({ feeWei, atMs: monotonicMs() }))];
+    for (const { nonce } of found) askedMs.delete(nonce);
     return found;
   }
 
@@ -64,25 +74,25 @@ export async function createCosts(deps: CostsDeps): Promise<Costs> {
     answers: readonly (Receipt | null)[],
   ): PostCost | null {
     const seenMs = nowMs();
-    let newestSentMs = 0;
     for (const [i, { hash, txKey, ...row }] of rows.entries()) {
       if (row.nonce !== nonce) continue;
-      newestSentMs = Math.max(newestSentMs, row.sentMs);
       const receipt = answers[i] ?? null;
       if (receipt === null) continue;
       const blockNumber = toSafeInt(BigInt(receipt.blockNumber));
       const succeeded = BigInt(receipt.status) === 1n;
       return { signer, nonce, hash, txKey, blockNumber, ...feeOf(receipt), succeeded, seenMs };
     }
-    if (seenMs - newestSentMs < GIVE_UP_MS) return null;
+    const firstMs = askedMs.get(nonce) ?? monotonicMs();
+    askedMs.set(nonce, firstMs);
+    if (monotonicMs() - firstMs < GIVE_UP_MS) return null;
     return { signer, nonce, hash: '0x', txKey: '', blockNumber: 0, gasUsed: 0, feeWei: 0n, succeeded: false, seenMs };
   }
 
   return {
     collect,
     spentWei() {
-      const sinceMs = nowMs() - HOUR_MS;
-      recent = recent.filter((cost) => cost.seenMs > sinceMs);
+      const sinceMs = monotonicMs() - HOUR_MS;
+      recent = recent.filter(({ atMs }) => atMs > sinceMs);
       return recent.reduce((sum, cost) => sum + cost.feeWei, 0n);
     },
   };

@@ -17,7 +17,7 @@ import type { Rpc } from '../chain/rpc.js';
 import { startLoop, type Loop } from '../loop.js';
 import type { Archive, ArchiveStatus } from '../archive/archive.js';
 import { postCalldata } from './calldata.js';
-import { createBlockClock } from './clock.js';
+import { createBlockClock, seenAtMs } from './clock.js';
 import { createCosts, HOUR_MS, type Costs } from './costs.js';
 import { gasLimitOf, splitByGas } from './gas.js';
 import { createMeter, type PosterMetrics } from './metrics.js';
@@ -55,7 +55,10 @@ export interface PosterDeps {
   /** Most that posting may cost in an hour; null for no limit. Beyond it nothing is posted, and curves expire. */
   budgetWei: bigint | null;
   pollIntervalMs: number;
+  /** Wall clock, for what is stored and told. */
   nowMs(): number;
+  /** For intervals; a step of the wall clock must not change them. Default: `nowMs`. */
+  monotonicMs?(): number;
   logger: Logger;
 }
 
@@ -116,7 +119,7 @@ const REPORT_MS = 60_000;
  * next number. Landed, superseded and dead are what the ledger log says of it, never written here.
  */
 export function createPoster(deps: PosterDeps): Poster {
-  const { db, writer, outbox, markets, snapshots, logger } = deps;
+  const { db, writer, outbox, markets, snapshots, logger, monotonicMs = deps.nowMs } = deps;
   const startedMs = deps.nowMs();
   const meter = createMeter();
   const clock = createBlockClock();
@@ -141,7 +144,7 @@ export function createPoster(deps: PosterDeps): Poster {
   let revertedMs = Number.NEGATIVE_INFINITY;
   let lastRevert: string | null = null;
   let stopped: string[] = [];
-  let reportedMs = deps.nowMs();
+  let reportedMs = monotonicMs();
   let hasJudgedPace = false;
   /** Of the newest cut, by market. */
   const crossingOrders = new Map<number, number>();
@@ -185,10 +188,10 @@ export function createPoster(deps: PosterDeps): Poster {
   /** Once per generation: what became of earlier transactions. It comes before the cut, so as not to delay the signature. */
   async function settle(head: GenerationRow): Promise<void> {
     if (head.generation === settledGeneration) return;
-    clock.observe(head.toBlock, head.scannedMs);
+    clock.observe(head.toBlock, seenAtMs(head.scannedMs, { wallMs: deps.nowMs(), monotonicMs: monotonicMs() }));
     judgePace();
     await outbox.resume(toSec(head.blockTimestampMs));
-    costs ??= await createCosts({ db, writer, rpc: deps.rpc, signer: outbox.signer, nowMs: deps.nowMs });
+    costs ??= await createCosts({ db, writer, rpc: deps.rpc, signer: outbox.signer, nowMs: deps.nowMs, monotonicMs });
     let reverted = false;
     for (const cost of await costs.collect()) {
       if (cost.gasUsed > 0) lastGasUsed = cost.gasUsed;
@@ -209,7 +212,7 @@ export function createPoster(deps: PosterDeps): Poster {
     isCareful = true;
     if (!OUT_OF_DATE.includes(lastRevert)) {
       revertsInARow += 1;
-      revertedMs = deps.nowMs();
+      revertedMs = monotonicMs();
     }
     logger.warn({ hash, txKey, reason: lastRevert, gasUsed, inARow: revertsInARow }, 'a post was mined and reverted');
   }
@@ -299,7 +302,7 @@ export function createPoster(deps: PosterDeps): Poster {
   /** After a revert nothing is sent that would revert again: those records are left out, and where none is left nothing is posted. */
   async function withoutReverts(view: PosterView, due: readonly Due[]): Promise<readonly Due[]> {
     // What can't be seen beforehand costs one transaction at a time, and not one per block.
-    if (revertsInARow >= MAX_REVERTS && deps.nowMs() - revertedMs < RETRY_MS) {
+    if (revertsInARow >= MAX_REVERTS && monotonicMs() - revertedMs < RETRY_MS) {
       if (due.length > 0) block(POSTS_REVERT);
       return [];
     }
@@ -412,11 +415,11 @@ export function createPoster(deps: PosterDeps): Poster {
     if (head === null || head.generation === cutGeneration) return;
     try {
       await settle(head);
-      const waitMs = clock.waitMs(deps.nowMs(), deps.cutBeforeBlockMs + Math.max(0, ...tookMs));
+      const waitMs = clock.waitMs(monotonicMs(), deps.cutBeforeBlockMs + Math.max(0, ...tookMs));
       if (waitMs > 0) await delay(waitMs, undefined, { signal }).catch(() => undefined);
       if (signal.aborted) return;
-      const cutMs = deps.nowMs();
-      if ((await cut()) !== null) tookMs = [...tookMs, deps.nowMs() - cutMs].slice(-REMEMBERED_ROUNDS);
+      const cutMs = monotonicMs();
+      if ((await cut()) !== null) tookMs = [...tookMs, monotonicMs() - cutMs].slice(-REMEMBERED_ROUNDS);
       failedRounds = 0;
     } catch (error) {
       meter.counters.transactions.failedRounds += 1;
@@ -441,8 +444,8 @@ export function createPoster(deps: PosterDeps): Poster {
   }
 
   function report(): void {
-    if (deps.nowMs() - reportedMs < REPORT_MS) return;
-    reportedMs = deps.nowMs();
+    if (monotonicMs() - reportedMs < REPORT_MS) return;
+    reportedMs = monotonicMs();
     const { fees, ...rest } = status();
     const wei = (units: bigint | null): string | null => units?.toString() ?? null;
     const spent = { spentLastHourWei: wei(fees.spentLastHourWei), budgetWei: wei(fees.budgetWei), windowMs: HOUR_MS };

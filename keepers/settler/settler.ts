@@ -48,7 +48,10 @@ export interface SettlerDeps {
   emptyPerHour: number;
   /** How soon a claim is settled again. */
   pace: SettlePace;
+  /** Wall clock, for what is stored. */
   nowMs(): number;
+  /** For intervals; a step of the wall clock must not change them. Default: `nowMs`. */
+  monotonicMs?(): number;
   logger: Logger;
 }
 
@@ -79,7 +82,7 @@ const PUBLICATIONS_MAX = 1_000;
  * that it was computed from. The next one waits until a scanned block has used its nonce, so that its outcome is in the ledger.
  */
 export function createSettler(deps: SettlerDeps): Settler {
-  const { db, writer, outbox, logger } = deps;
+  const { db, writer, outbox, logger, monotonicMs = deps.nowMs } = deps;
   const checkpointer = createCheckpointer(db);
   let operator: OperatorState | undefined;
   /** Refusals in a row, per maker and token. */
@@ -130,7 +133,7 @@ export function createSettler(deps: SettlerDeps): Settler {
       return;
     }
     const count = (refusals.get(key)?.count ?? 0) + 1;
-    refusals.set(key, { count, lastMs: deps.nowMs() });
+    refusals.set(key, { count, lastMs: monotonicMs() });
     logger.warn({ maker, token, settlementNo, outcome, count }, 'a settlement had no effect; it will be computed anew');
   }
 
@@ -169,7 +172,9 @@ export function createSettler(deps: SettlerDeps): Settler {
   /** A checkpoint when one is due or settlements need it, and the settlements, unless some are in flight. Null when nothing is due. */
   async function settle(mayPrepare: boolean): Promise<SettleRound | null> {
     const sinceGeneration = await checkpointer.generation();
-    const isCheckpointDue = deps.nowMs() >= (await checkpointer.publishedMs()) + deps.checkpointIntervalMs;
+    // Either way: one of a time to come was published by a clock that has been set back since.
+    const sinceMs = Math.abs(deps.nowMs() - (await checkpointer.publishedMs()));
+    const isCheckpointDue = sinceMs >= deps.checkpointIntervalMs;
     if (!isCheckpointDue && (!mayPrepare || (await countPendingClaims(db.knex)) === 0)) return null;
     const emptyBudget = deps.emptyPerHour - (await countEmptySettlements(db.knex, deps.nowMs() - HOUR_MS));
     const plan = ({ funded, unfunded, lastSettledMs, worstUnits }: PendingView): PlannedSettlement[] => {
@@ -200,7 +205,7 @@ export function createSettler(deps: SettlerDeps): Settler {
 
   function isDue(claim: { maker: Address; token: Address }, longestMs = Number.POSITIVE_INFINITY): boolean {
     const refused = refusals.get(claimKey(claim));
-    return refused === undefined || deps.nowMs() >= refused.lastMs + Math.min(backoffMs(refused.count), longestMs);
+    return refused === undefined || monotonicMs() >= refused.lastMs + Math.min(backoffMs(refused.count), longestMs);
   }
 
   /** Makes the checkpoint and the settlements computed from it durable together, then sends the settlements. */

@@ -9,6 +9,7 @@ export const NOT_READY_REASONS = [
   'failed_write',
   'stale_ledger',
   'chain_stalled',
+  'clock_skew',
   'standby',
 ] as const;
 export type NotReadyReason = (typeof NOT_READY_REASONS)[number];
@@ -59,6 +60,11 @@ export const beforeFirstScan = (deploymentBlock: number): WatcherStatus => ({
 export const MAX_LEDGER_AGE_MS = 5_000;
 /** A head older than this means that the chain, or our view of it, stands still. */
 export const MAX_HEAD_AGE_MS = 10_000;
+/**
+ * What lies further in the future than this was not written by a clock like ours: the chain's newest block, or the last scan. Blocks may be a
+ * little ahead, as sequencers stamp them for the moment at which they are due.
+ */
+export const MAX_CLOCK_SKEW_MS = 5_000;
 /** The watcher is catching up while the scan target is more than this many blocks ahead at the end of a scan. */
 export const CATCH_UP_BLOCKS = 2;
 
@@ -69,6 +75,9 @@ export function judgeReadiness(status: Omit<WatcherStatus, 'solvency'>, nowMs: n
   if (status.scannedBlockHash === null) return notReady('missing_canonical_state');
   if (status.failedWrite) return notReady('failed_write');
   if (status.catchingUp) return notReady('startup_catch_up');
+  // Behind the chain, this clock would take anything for fresh, and answer what has expired.
+  if (Math.max(status.lastSuccessfulScanMs, status.observedHeadTimestampMs) - nowMs > MAX_CLOCK_SKEW_MS)
+    return notReady('clock_skew');
   if (nowMs - status.lastSuccessfulScanMs > MAX_LEDGER_AGE_MS) return notReady('stale_ledger');
   if (nowMs - status.observedHeadTimestampMs > MAX_HEAD_AGE_MS) return notReady('chain_stalled');
   return { ready: true, reason: null };

@@ -137,8 +137,8 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
       status.scannedBlockHash = head.blockHash;
       status.observedHead = Math.max(status.observedHead, head.observedHead);
       status.observedHeadTimestampMs = Math.max(status.observedHeadTimestampMs, head.observedHeadTimestampMs);
-      status.lastSuccessfulScanMs = Math.max(status.lastSuccessfulScanMs, head.lastScanMs);
-      notedMs = Math.max(notedMs, head.lastScanMs);
+      status.lastSuccessfulScanMs = head.lastScanMs;
+      notedMs = head.lastScanMs;
     }
     mustReload = false;
   }
@@ -201,7 +201,8 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
     status.observedHeadTimestampMs = observed.timestampSec * 1_000;
     if (drafted !== null) await commit(drafted);
     const scannedMs = deps.nowMs();
-    if (scannedMs - notedMs >= NOTE_INTERVAL_MS) await note(scannedMs);
+    // Either way: after the clock was set back, an old note must not stand for as long as it was wrong.
+    if (Math.abs(scannedMs - notedMs) >= NOTE_INTERVAL_MS) await note(scannedMs);
     status.lastSuccessfulScanMs = scannedMs;
     const behind = observed.number - (status.nextBlock - 1);
     status.catchingUp = behind > CATCH_UP_BLOCKS;

@@ -117,7 +117,8 @@ function sharedFor<T>(maxAgeMs: number, nowMs: () => number, read: () => Promise
   let shared: { startedMs: number; value: Promise<T> } | null = null;
   return () => {
     const startedMs = nowMs();
-    if (shared !== null && startedMs - shared.startedMs < maxAgeMs) return shared.value;
+    // Either way: a clock that is set back must not keep an answer for as long.
+    if (shared !== null && Math.abs(startedMs - shared.startedMs) < maxAgeMs) return shared.value;
     const mine = { startedMs, value: read() };
     shared = mine;
     mine.value.catch(() => {

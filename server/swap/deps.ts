@@ -30,6 +30,8 @@ export interface SwapDeps {
   limits: { tokens: RateLimit; quotes: RateLimit; submissions: RateLimit; orders: RateLimit };
   readiness(): { ready: boolean; reason: string | null };
   nowMs(): number;
+  /** Time of the chain's newest block as far as the ledger knows, 0 before the first. */
+  headMs(): number;
   /** Called after an order is durable, so that the executor need not wait for its next look. */
   onOrder(order: SwapOrder): void;
 }

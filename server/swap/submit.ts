@@ -92,7 +92,8 @@ function usedQuote(order: SwapOrder, clientOrderId: string | null): SwapOrder {
   throw badRequest(`The quote was used already, by order ${order.id}; get a fresh quote`);
 }
 
-function checkFresh({ nowMs }: SwapDeps, quote: SwapQuote): void {
-  if (nowMs() < quote.expiresMs) return;
+/** By the later one of two clocks, ours and the chain's: one that is behind must not accept what has expired long ago. */
+function checkFresh({ nowMs, headMs }: SwapDeps, quote: SwapQuote): void {
+  if (Math.max(nowMs(), headMs()) < quote.expiresMs) return;
   throw badRequest(`The quote expired at ${new Date(quote.expiresMs).toISOString()}; get a fresh quote and sign it`);
 }

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createBlockClock, type BlockClock } from '../../keepers/poster/clock.js';
+import { createBlockClock, seenAtMs, type BlockClock } from '../../keepers/poster/clock.js';
 import { createMeter, createSamples } from '../../keepers/poster/metrics.js';
 
 describe('when the poster cuts', () => {
@@ -27,6 +27,22 @@ describe('when the poster cuts', () => {
     const cutMs = seenAt(n, fromMs) + clock.waitMs(seenAt(n, fromMs), 500);
     return fromMs + (n + 1) * INTERVAL_MS - 500 - cutMs;
   };
+
+  it('is the same while the wall clock steps an hour ahead and back, or an hour back and ahead', () => {
+    for (const stepMs of [3_600_000, -3_600_000]) {
+      const clock = createBlockClock();
+      for (let n = 0; n < 60; n++) {
+        const monotonicMs = seenAt(n);
+        const wallAt = (ms: number) => 1_700_000_000_000 + ms + (n >= 40 && n < 45 ? stepMs : 0);
+        // The scan was stored a little before it is read; at block 40 the step came in between.
+        const scannedMs = wallAt(monotonicMs - 20) - (n === 40 ? stepMs : 0);
+        clock.observe(n, seenAtMs(scannedMs, { wallMs: wallAt(monotonicMs), monotonicMs }));
+        if (n < 16) continue;
+        expect(clock.waitMs(monotonicMs, 500), `block ${n}`).to.be.at.most(INTERVAL_MS);
+        expect(clock.intervalMs(), `block ${n}`).to.be.within(INTERVAL_MS - 100, INTERVAL_MS + 100);
+      }
+    }
+  });
 
   it('is that again soon after the chain stood still', () => {
     for (const stallMs of [2_000, 60_000]) {

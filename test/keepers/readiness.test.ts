@@ -173,5 +173,32 @@ forEachDatabase((name, open) =>
       await land();
       expect(readiness()).to.deep.equal(READY);
     });
+
+    it('clock_skew: the clock is behind the chain, and all is well at once when it is right again', async () => {
+      await land();
+      const hourMs = 3_600_000;
+      nowMs -= hourMs;
+      expect(readiness(), 'before the next scan, too').to.deep.equal(because('clock_skew'));
+      expect(await remotely()).to.deep.equal(because('clock_skew'));
+      await stack.watcher.scan();
+      expect([readiness(), await remotely()]).to.deep.equal([because('clock_skew'), because('clock_skew')]);
+      nowMs += hourMs;
+      await stack.watcher.scan();
+      expect([readiness(), await remotely()]).to.deep.equal([READY, READY]);
+    });
+
+    it('a clock that steps an hour ahead and back: not ready meanwhile, and at once afterwards', async () => {
+      await land();
+      const hourMs = 3_600_000;
+      nowMs += hourMs;
+      await stack.watcher.scan();
+      expect([readiness(), await remotely()]).to.deep.equal([because('chain_stalled'), because('chain_stalled')]);
+      nowMs -= hourMs;
+      expect(readiness().ready, 'the last scan is of a time to come').to.equal(false);
+      await stack.watcher.scan();
+      expect([readiness(), await remotely()]).to.deep.equal([READY, READY]);
+      nowMs += 5_001;
+      expect(readiness(), 'age counts from the scan').to.deep.equal(because('stale_ledger'));
+    });
   }),
 );

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import {
   judgeReadiness,
+  MAX_CLOCK_SKEW_MS,
   MAX_HEAD_AGE_MS,
   MAX_LEDGER_AGE_MS,
   type WatcherStatus,
@@ -38,6 +39,8 @@ describe('readiness of the ledger', () => {
     ['the last write failed', { failedWrite: true }, 'failed_write'],
     ['the last scan is too old', { lastSuccessfulScanMs: NOW - MAX_LEDGER_AGE_MS - 1 }, 'stale_ledger'],
     ['the head is too old', { observedHeadTimestampMs: NOW - MAX_HEAD_AGE_MS - 1 }, 'chain_stalled'],
+    ['the head is of a time to come', { observedHeadTimestampMs: NOW + MAX_CLOCK_SKEW_MS + 1 }, 'clock_skew'],
+    ['the last scan is of a time to come', { lastSuccessfulScanMs: NOW + MAX_CLOCK_SKEW_MS + 1 }, 'clock_skew'],
   ];
   for (const [when, overrides, reason] of cases) {
     it(`is not ready when ${when}`, () => {
@@ -51,6 +54,10 @@ describe('readiness of the ledger', () => {
       observedHeadTimestampMs: NOW - MAX_HEAD_AGE_MS,
     });
     expect(judgeReadiness(status, NOW).ready).to.equal(true);
+  });
+
+  it('stays ready while blocks are a little ahead', () => {
+    expect(judgeReadiness(healthy({ observedHeadTimestampMs: NOW + MAX_CLOCK_SKEW_MS }), NOW).ready).to.equal(true);
   });
 
   it('names a halt before anything else', () => {

@@ -151,6 +151,18 @@ describe('swap API', () => {
         expect(message).to.match(/expired/);
       });
 
+      it('refuses a quote that has expired by the chain, though its own clock is an hour behind', async () => {
+        const quote = await sell();
+        stack.setHead(Date.parse(quote.expiration));
+        stack.advance(-3_600_000);
+        const [status, , message] = await refused('POST', '/orders', {
+          quoteId: quote.id,
+          signature: await signQuote(quote, taker),
+        });
+        expect(status).to.equal(400);
+        expect(message).to.match(/expired/);
+      });
+
       it('makes one order of 50 concurrent submissions with one client order id', async () => {
         const quotes = await Promise.all(Array.from({ length: 5 }, () => sell()));
         const answers = await Promise.all(

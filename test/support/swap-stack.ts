@@ -75,6 +75,8 @@ export interface SwapStack {
   /** Lets the clock of API and executor run ahead. */
   advance(ms: number): void;
   setReady(ready: boolean): void;
+  /** Time of the newest block that the ledger knows; 0 at first. */
+  setHead(ms: number): void;
   request<T>(method: string, path: string, body?: unknown): Promise<Answer<T>>;
   token(symbol: string): Address;
   balanceOf(symbol: string, account: string): Promise<bigint>;
@@ -120,6 +122,7 @@ export async function startSwapStack(
   const logger = pino({ level: process.env.LOG_LEVEL ?? 'silent' });
   let aheadMs = 0;
   let isReady = true;
+  let headMs = 0;
   const nowMs = () => Date.now() + aheadMs;
   const rpc = createRpc(chain.rpcUrl);
   const hasPools = manifest.contracts['uniswapV3Router'] !== undefined;
@@ -173,6 +176,7 @@ export async function startSwapStack(
     },
     readiness,
     nowMs,
+    headMs: () => headMs,
     onOrder: () => undefined,
     ...change,
   };
@@ -256,6 +260,7 @@ export async function startSwapStack(
     },
     advance: (ms) => void (aheadMs += ms),
     setReady: (ready) => void (isReady = ready),
+    setHead: (ms) => void (headMs = ms),
     request,
     token,
     balanceOf: (symbol, account) => {
