@@ -2,12 +2,13 @@
  * One writer per log. The epoch of a log is raised by whoever takes it over and checked, under a row lock, inside every
  * transaction that appends to it: a holder that was overtaken writes nothing, whatever it still believes.
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import pg from 'pg';
 import { RolledBackError, sendChange } from './dialects.js';
 import { CommitUnknownError, WriterLostError, databaseErrorCode } from './errors.js';
 import { beforeClose } from './db.js';
-import { holdAdvisoryLock } from './pg-lock.js';
+import { holdAdvisoryLock, type AdvisoryLock } from './pg-lock.js';
 import type { Db, LogName, Writer } from './types.js';
 
 export interface AcquireOptions {
@@ -17,16 +18,19 @@ export interface AcquireOptions {
   onLost?: (error: WriterLostError) => void;
   /** PostgreSQL: how often a standby asks for the lock. */
   pollMs?: number;
-  /** PostgreSQL: how often a holder checks that its lock's connection lives. */
+  /** PostgreSQL: how often a holder shows that it lives. */
   keepaliveMs?: number;
 }
 
 const POLL_MS = 250;
-const KEEPALIVE_MS = 3_000;
+const KEEPALIVE_MS = 1_000;
+/** How often a take-over looks whether a frozen process keeps it waiting. */
+const LOOK_MS = 250;
 
 /**
  * Takes a log over. PostgreSQL: waits as a standby until the log's advisory lock is free, and holds it on a connection of its own.
- * SQLite has one process, so the newest taker wins at once. Both raise the epoch, which cuts off any earlier holder. Closing the
+ * A holder that shows no life for some
+ * seconds, because it is frozen, loses the lock to who waits. SQLite has one process, so the newest taker wins at once. Both raise the epoch, which cuts off any earlier holder. Closing the
  * database releases its writers.
  */
 export async function acquireWriter(db: Db, log: LogName, options: AcquireOptions = {}): Promise<Writer> {
@@ -42,7 +46,7 @@ export async function acquireWriter(db: Db, log: LogName, options: AcquireOption
           onLost: (reason) => lose(reason),
         });
   try {
-    const writer = createWriter(db, log, await raiseEpoch(db, log), options.onLost, async () => lock?.release());
+    const writer = createWriter(db, log, await raiseEpoch(db, log, lock), options.onLost, async () => lock?.release());
     lose = writer.lose;
     const failure = lock?.failure() ?? null;
     if (failure !== null) lose(failure);
@@ -53,13 +57,30 @@ export async function acquireWriter(db: Db, log: LogName, options: AcquireOption
   }
 }
 
-async function raiseEpoch(db: Db, log: LogName): Promise<number> {
-  return db.knex.transaction(async (tx) => {
+/** A holder that was frozen in the middle of a transaction keeps the row, whatever became of its lock: its session is ended, too. */
+async function raiseEpoch(db: Db, log: LogName, lock: AdvisoryLock | null): Promise<number> {
+  let pid: number | null = null;
+  let isOver = false;
+  const raising = db.knex.transaction(async (tx) => {
+    if (lock !== null) {
+      const answer = await tx.raw<{ rows: { pid: number }[] }>('select pg_backend_pid() as pid');
+      pid = answer.rows[0]!.pid;
+    }
     await tx('writers').insert({ log, epoch: 0 }).onConflict('log').ignore();
     await tx('writers').where({ log }).increment('epoch', 1);
     const row = await tx<{ log: string; epoch: number }>('writers').where({ log }).first('epoch');
     return row!.epoch;
   });
+  async function watch({ endBlockersOf }: AdvisoryLock): Promise<void> {
+    for (await sleep(LOOK_MS); !isOver; await sleep(LOOK_MS)) if (pid !== null) await endBlockersOf(pid);
+  }
+  // What ends the look ends the lock, too, which tells its holder.
+  if (lock !== null) watch(lock).catch(() => undefined);
+  try {
+    return await raising;
+  } finally {
+    isOver = true;
+  }
 }
 
 type LosableWriter = Writer & { lose(reason: string): void };

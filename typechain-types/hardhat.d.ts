@@ -18,8 +18,8 @@ getContractFactory(name: 'PlatformProxy', signerOrOptions?: ethers.Signer | Fact
 getContractFactory(name: 'ICurveBook', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.ICurveBook__factory>
 getContractFactory(name: 'ICurveLens', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.ICurveLens__factory>
 getContractFactory(name: 'ICustodian', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.ICustodian__factory>
-getContractFactory(name: 'IEntrypoint', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.IEntrypoint__factory>
 getContractFactory(name: 'IOrderSettler', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.IOrderSettler__factory>
+getContractFactory(name: 'IEntrypoint', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.IEntrypoint__factory>
 getContractFactory(name: 'IPermit2', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.IPermit2__factory>
 getContractFactory(name: 'IPropAMM', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.IPropAMM__factory>
 getContractFactory(name: 'IPropAMMExactOut', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.IPropAMMExactOut__factory>
@@ -45,8 +45,8 @@ getContractAt(name: 'PlatformProxy', address: string | ethers.Addressable, signe
 getContractAt(name: 'ICurveBook', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.ICurveBook>
 getContractAt(name: 'ICurveLens', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.ICurveLens>
 getContractAt(name: 'ICustodian', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.ICustodian>
-getContractAt(name: 'IEntrypoint', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.IEntrypoint>
 getContractAt(name: 'IOrderSettler', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.IOrderSettler>
+getContractAt(name: 'IEntrypoint', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.IEntrypoint>
 getContractAt(name: 'IPermit2', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.IPermit2>
 getContractAt(name: 'IPropAMM', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.IPropAMM>
 getContractAt(name: 'IPropAMMExactOut', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.IPropAMMExactOut>
@@ -72,8 +72,8 @@ deployContract(name: 'PlatformProxy', signerOrOptions?: ethers.Signer | DeployCo
 deployContract(name: 'ICurveBook', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICurveBook>
 deployContract(name: 'ICurveLens', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICurveLens>
 deployContract(name: 'ICustodian', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICustodian>
-deployContract(name: 'IEntrypoint', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IEntrypoint>
 deployContract(name: 'IOrderSettler', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IOrderSettler>
+deployContract(name: 'IEntrypoint', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IEntrypoint>
 deployContract(name: 'IPermit2', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IPermit2>
 deployContract(name: 'IPropAMM', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IPropAMM>
 deployContract(name: 'IPropAMMExactOut', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IPropAMMExactOut>
@@ -99,8 +99,8 @@ deployContract(name: 'PlatformProxy', args: any[], signerOrOptions?: ethers.Sign
 deployContract(name: 'ICurveBook', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICurveBook>
 deployContract(name: 'ICurveLens', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICurveLens>
 deployContract(name: 'ICustodian', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICustodian>
-deployContract(name: 'IEntrypoint', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IEntrypoint>
 deployContract(name: 'IOrderSettler', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IOrderSettler>
+deployContract(name: 'IEntrypoint', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IEntrypoint>
 deployContract(name: 'IPermit2', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IPermit2>
 deployContract(name: 'IPropAMM', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IPropAMM>
 deployContract(name: 'IPropAMMExactOut', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IPropAMMExactOut>

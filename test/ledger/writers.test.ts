@@ -5,6 +5,7 @@ import { CommitUnknownError, WriterLostError } from '../../ledger/errors.js';
 import { appendOrderRows, lastOrderSeq, readOrderRows } from '../../ledger/order-log.js';
 import type { Db, Writer } from '../../ledger/types.js';
 import { acquireWriter } from '../../ledger/writers.js';
+import { SILENT_MS } from '../../ledger/pg-lock.js';
 import { startChild } from '../support/child.js';
 import { forEachDatabase, locationOf, type OpenTestDb } from '../support/db.js';
 import { MAKERS } from '../support/markets.js';
@@ -230,6 +231,46 @@ function declareStandby(open: OpenTestDb): void {
     const writer = await waiting;
     expect(writer.epoch).to.equal(2);
     await writer.release();
+  });
+
+  for (const mode of ['freeze', 'frozen']) {
+    const where = mode === 'freeze' ? 'in the middle of a transaction' : 'between two';
+    it(`passes on within seconds when its holder is frozen ${where}, and the holder writes no more`, async function () {
+      this.timeout(90_000);
+      const db = await migrated(open);
+      const { url, schema = '-' } = locationOf(db);
+      const holder = startChild(CHILD, [url, schema, '1', mode]);
+      try {
+        await holder.line((line) => line === 'acquired', 50_000);
+        const fromMs = performance.now();
+        const writer = await acquireWriter(db, 'order');
+        const tookMs = performance.now() - fromMs;
+        console.log(`        taken over after ${Math.round(tookMs)} ms`);
+        await append(writer, 2);
+        holder.process.kill('SIGCONT');
+        const said = await holder.line((line) => line.startsWith('then'), 50_000);
+        expect(said).to.match(/^then \w*Error WriterLostError$/);
+        await append(writer, 3);
+        const rows = await readOrderRows(db.knex, { after: 0, limit: 10 });
+        // The first row is the holder's from before it was frozen.
+        expect(rows.map(({ kind }) => kind)).to.deep.equal(['noop', 'close', 'close']);
+        await writer.release();
+      } finally {
+        await holder.end('SIGKILL');
+      }
+    });
+  }
+
+  it('keeps the log while its holder shows that it lives, however long it does nothing else', async function () {
+    this.timeout(30_000);
+    const db = await migrated(open);
+    const first = await acquireWriter(db, 'order');
+    await withOther(db, async (other) => {
+      const waiting = errorOf(acquireWriter(other, 'order', { signal: AbortSignal.timeout(2 * SILENT_MS) }));
+      expect(await waiting).to.have.property('name', 'TimeoutError');
+    });
+    await append(first, 1);
+    await first.release();
   });
 
   /** Makes every COMMIT that inserted into order_log wait until it is let go. */

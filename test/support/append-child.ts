@@ -1,6 +1,7 @@
 /**
  * A process that appends rows to the order log, one transaction each, and gives the log up every few rows.
- * Arguments: database URL, schema or "-", digit of its maker, number of rows; "hold" instead of a number acquires and waits. It says
+ * Arguments: database URL, schema or "-", digit of its maker, number of rows; "hold" instead of a number acquires and waits, "freeze" acquires and stops itself in the
+ * middle of a transaction, "frozen" right after it; both say what comes of their writes once they go on. It says
  * "ready" and begins when the row `go` is in the table `meta`, so that several of them begin together.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -29,6 +30,31 @@ async function begin(): Promise<void> {
   while ((await db.knex('meta').where({ key: 'go' }).first('value')) === undefined) await sleep(5);
 }
 
+/** Stops this very process, at once, until somebody lets it go on. */
+const freeze = (): void => void process.kill(process.pid, 'SIGSTOP');
+
+async function outcomeOf(work: Promise<void>): Promise<string> {
+  return work.then(
+    () => 'written',
+    (error: unknown) => (error as Error).name,
+  );
+}
+
+if (count === 'freeze' || count === 'frozen') {
+  const held = await acquireWriter(db, 'order', { pollMs: 20 });
+  await append(held, 1);
+  console.log('acquired');
+  if (count === 'frozen') freeze();
+  const first = await outcomeOf(
+    held.tx(async (tx) => {
+      const orderSeq = (await lastOrderSeq(tx)) + 1;
+      await appendOrderRows(tx, [{ orderSeq, timeMs: 1, maker, signer: maker, nonce: 2, kind: 'noop', effects: [] }]);
+      if (count === 'freeze') freeze();
+    }),
+  );
+  console.log(`then ${first} ${await outcomeOf(append(held, 3))}`);
+  process.exit(0);
+}
 if (count !== 'hold') await begin();
 let writer = await acquireWriter(db, 'order', { pollMs: 20 });
 console.log('acquired');
