@@ -158,6 +158,9 @@ export const settingsSchema = z.object({
   ORDER_FAILURES_PER_MINUTE: integer(1, 1_000_000, 120).describe(
     'signatures per minute and IP address that may name no maker before such ones are refused there; a request counts once more for each 8 KiB',
   ),
+  QUERIES_PER_MINUTE: integer(1, 10_000_000, 6_000).describe(
+    'queries of the order interface, and WebSocket messages without an action, per minute and IP address; an answer counts once more for each 8 KiB',
+  ),
   SIGNATURE_CHAIN_IDS: z
     .string()
     .transform((list) => list.split(',').map((id) => id.trim()))

@@ -7,6 +7,7 @@ import { openApiRoutes } from '../server/openapi/routes.js';
 import { logActions } from '../server/orders/action-log.js';
 import { createGateway, type Gateway } from '../server/orders/engine.js';
 import { explainRoutes } from '../server/orders/explain.js';
+import { createQueryBudget } from '../server/orders/query-budget.js';
 import { ordersRoutes } from '../server/orders/routes.js';
 import { createCheckpointView } from '../server/read/checkpoint-view.js';
 import type { ReadDeps } from '../server/read/deps.js';
@@ -79,7 +80,8 @@ export async function startHttp(
     onOutdated();
   });
   const sessions = createSessions();
-  const info = { db, gateway, clock: shared.nowMs, config: orderConfig };
+  const queries = createQueryBudget(config.QUERIES_PER_MINUTE, shared.nowMs);
+  const info = { db, gateway, clock: shared.nowMs, config: orderConfig, queries };
   const checkpoints = createCheckpointView({
     db,
     deploymentId: config.manifest.deploymentId,

@@ -793,6 +793,304 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        /** @description the shape depends on the type of the query; each names the types that it is of */
+        InfoReply: {
+            [key: string]: string;
+        } | {
+            marginSummary: {
+                /** @constant */
+                accountValue: "0.0";
+                /** @constant */
+                totalNtlPos: "0.0";
+                /** @constant */
+                totalRawUsd: "0.0";
+                /** @constant */
+                totalMarginUsed: "0.0";
+            };
+            crossMarginSummary: {
+                /** @constant */
+                accountValue: "0.0";
+                /** @constant */
+                totalNtlPos: "0.0";
+                /** @constant */
+                totalRawUsd: "0.0";
+                /** @constant */
+                totalMarginUsed: "0.0";
+            };
+            /** @constant */
+            crossMaintenanceMarginUsed: "0.0";
+            /** @constant */
+            withdrawable: "0.0";
+            assetPositions: unknown[];
+            /** @description Unix milliseconds */
+            time: number;
+        } | {
+            /** @description Unix milliseconds */
+            time: number;
+            specialStatuses: null;
+        } | {
+            name: string;
+            address: string;
+            /** @description Unix milliseconds */
+            validUntil: number;
+        }[] | components["schemas"]["FrontendOrderRow"][] | components["schemas"]["OrderState"][] | (components["schemas"]["L2Book"] | null) | 0 | {
+            universe: unknown[];
+            marginTables: unknown[];
+            /** @constant */
+            collateralToken: 0;
+        } | [
+            {
+                universe: unknown[];
+                marginTables: unknown[];
+                /** @constant */
+                collateralToken: 0;
+            },
+            unknown[]
+        ] | components["schemas"]["OrderRow"][] | ({
+            /** @constant */
+            status: "order";
+            order: components["schemas"]["OrderState"];
+        } | {
+            /** @constant */
+            status: "unknownOid";
+        }) | {
+            outcomes: unknown[];
+            questions: unknown[];
+        } | [
+            null
+        ] | components["schemas"]["Trade"][] | {
+            balances: {
+                coin: string;
+                token: number;
+                total: string;
+                /** @description what withdrawals have reserved */
+                hold: string;
+                /** @constant */
+                entryNtl: "0.0";
+            }[];
+        } | components["schemas"]["SpotMeta"] | [
+            components["schemas"]["SpotMeta"],
+            {
+                coin: string;
+                prevDayPx: string;
+                /** @constant */
+                dayNtlVlm: "0.0";
+                /** @constant */
+                dayBaseVlm: "0.0";
+                markPx: string;
+                midPx: string | null;
+                /** @constant */
+                circulatingSupply: "0.0";
+                /** @constant */
+                totalSupply: "0.0";
+            }[]
+        ] | "default" | {
+            dailyUserVlm: unknown[];
+            feeSchedule: {
+                /** @constant */
+                cross: "0.0";
+                /** @constant */
+                add: "0.0";
+                /** @constant */
+                spotCross: "0.0";
+                /** @constant */
+                spotAdd: "0.0";
+                tiers: {
+                    vip: unknown[];
+                    mm: unknown[];
+                };
+                /** @constant */
+                referralDiscount: "0.0";
+                stakingDiscountTiers: unknown[];
+            };
+            /** @constant */
+            userCrossRate: "0.0";
+            /** @constant */
+            userAddRate: "0.0";
+            /** @constant */
+            userSpotCrossRate: "0.0";
+            /** @constant */
+            userSpotAddRate: "0.0";
+            /** @constant */
+            activeReferralDiscount: "0.0";
+            trial: null;
+            /** @constant */
+            feeTrialEscrow: "0.0";
+            nextTrialAvailableTimestamp: null;
+            stakingLink: null;
+            activeStakingDiscount: {
+                /** @constant */
+                bpsOfMaxSupply: "0.0";
+                /** @constant */
+                discount: "0.0";
+            };
+        } | components["schemas"]["UserFill"][] | components["schemas"]["UserFill"][] | {
+            /** @constant */
+            cumVlm: "0.0";
+            /** @constant */
+            nRequestsUsed: 0;
+            nRequestsCap: number;
+            /** @constant */
+            nRequestsSurplus: 0;
+        } | ({
+            /** @constant */
+            role: "missing";
+        } | {
+            /** @constant */
+            role: "user";
+        } | {
+            /** @constant */
+            role: "agent";
+            data: {
+                user: string;
+            };
+        }) | unknown[] | null;
+        FrontendOrderRow: {
+            coin: string;
+            /**
+             * @description bid or ask
+             * @enum {string}
+             */
+            side: "B" | "A";
+            limitPx: string;
+            /** @description what remains */
+            sz: string;
+            oid: number;
+            /** @description Unix milliseconds */
+            timestamp: number;
+            origSz: string;
+            cloid: string | null;
+            /** @constant */
+            triggerCondition: "N/A";
+            /** @constant */
+            isTrigger: false;
+            /** @constant */
+            triggerPx: "0.0";
+            children: unknown[];
+            /** @constant */
+            isPositionTpsl: false;
+            /** @constant */
+            reduceOnly: false;
+            /** @constant */
+            orderType: "Limit";
+            /** @enum {string} */
+            tif: "Gtc" | "Alo";
+        };
+        OrderState: {
+            order: components["schemas"]["FrontendOrderRow"];
+            /** @enum {string} */
+            status: "open" | "filled" | "canceled" | "scheduledCancel" | "delistedCanceled";
+            /** @description Unix milliseconds */
+            statusTimestamp: number;
+        };
+        L2Book: {
+            coin: string;
+            /** @description Unix milliseconds */
+            time: number;
+            /** @description bids, then asks */
+            levels: [
+                {
+                    px: string;
+                    sz: string;
+                    n: number;
+                }[],
+                {
+                    px: string;
+                    sz: string;
+                    n: number;
+                }[]
+            ];
+        };
+        OrderRow: {
+            coin: string;
+            /**
+             * @description bid or ask
+             * @enum {string}
+             */
+            side: "B" | "A";
+            limitPx: string;
+            /** @description what remains */
+            sz: string;
+            oid: number;
+            /** @description Unix milliseconds */
+            timestamp: number;
+            origSz: string;
+            cloid?: string;
+        };
+        Trade: {
+            coin: string;
+            /**
+             * @description the taker's: B bought
+             * @enum {string}
+             */
+            side: "B" | "A";
+            px: string;
+            sz: string;
+            /** @description Unix milliseconds */
+            time: number;
+            hash: string;
+            tid: number;
+            /** @description buyer, seller */
+            users: [
+                string,
+                string
+            ];
+        };
+        SpotMeta: {
+            universe: {
+                tokens: [
+                    number,
+                    number
+                ];
+                name: string;
+                index: number;
+                /** @constant */
+                isCanonical: false;
+            }[];
+            tokens: {
+                name: string;
+                szDecimals: number;
+                weiDecimals: number;
+                index: number;
+                tokenId: string;
+                /** @constant */
+                isCanonical: true;
+                evmContract: {
+                    address: string;
+                    /** @constant */
+                    evm_extra_wei_decimals: 0;
+                };
+                fullName: null;
+                /** @constant */
+                deployerTradingFeeShare: "0.0";
+            }[];
+        };
+        UserFill: {
+            coin: string;
+            px: string;
+            sz: string;
+            /**
+             * @description bid or ask
+             * @enum {string}
+             */
+            side: "B" | "A";
+            /** @description Unix milliseconds */
+            time: number;
+            startPosition: string;
+            /** @enum {string} */
+            dir: "Buy" | "Sell";
+            closedPnl: string;
+            hash: string;
+            oid: number;
+            /** @constant */
+            crossed: false;
+            fee: string;
+            feeToken: string;
+            /** @description deduplicate by user and tid */
+            tid: number;
+            cloid?: string;
+            twapId: null;
+        };
         InfoRequest: ({
             /** @enum {string} */
             type: "openOrders" | "frontendOpenOrders" | "historicalOrders" | "userFills" | "spotClearinghouseState" | "clearinghouseState" | "extraAgents" | "userRole" | "userFees" | "userRateLimit" | "userAbstraction";
@@ -2245,7 +2543,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["InfoReply"];
                 };
             };
             /** @description The body is not JSON */
@@ -2278,6 +2576,17 @@ export interface operations {
             /** @description Another shape, or an unknown type; the text names the field */
             422: {
                 headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            /** @description Too many queries from this address; the body is null */
+            429: {
+                headers: {
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
                     [name: string]: unknown;
                 };
                 content: {

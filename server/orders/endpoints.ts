@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Endpoint } from '../openapi/endpoint.js';
 import { INFO_TYPES } from './info/registry.js';
+import { INFO_REPLIES } from './info/schemas.js';
 
 /** What the OpenAPI document says of the wire. The readers of `core/wire` judge requests; tests hold recorded ones against these. */
 const uint = z.int().nonnegative();
@@ -123,6 +124,18 @@ export const infoRequestSchema = z
   ])
   .meta({ id: 'InfoRequest' });
 
+/** Types that are answered alike stand together, so that a document names each shape once. */
+const repliesByShape = new Map<z.ZodType, string[]>();
+for (const [type, reply] of Object.entries(INFO_REPLIES))
+  repliesByShape.set(reply, [...(repliesByShape.get(reply) ?? []), type]);
+
+export const infoReplySchema = z
+  .union([...repliesByShape].map(([reply, types]) => reply.clone().meta({ title: `of ${types.join(', ')}` })))
+  .meta({
+    id: 'InfoReply',
+    description: 'the shape depends on the type of the query; each names the types that it is of',
+  });
+
 const TEXT_REFUSALS = {
   400: 'The body is not JSON',
   413: 'The body is too long',
@@ -156,8 +169,8 @@ export const ORDER_ENDPOINTS: readonly Endpoint[] = [
     description:
       'The type says what is asked for, and what comes back: the shapes are those that clients of the exchange wire read.',
     body: infoRequestSchema,
-    answer: z.unknown().meta({ description: 'of the shape that clients of the wire expect for the type' }),
+    answer: infoReplySchema,
     isWire: true,
-    refusals: TEXT_REFUSALS,
+    refusals: { ...TEXT_REFUSALS, 429: 'Too many queries from this address; the body is null' },
   },
 ];

@@ -14,6 +14,8 @@ export interface ExchangeHandler {
   /** The JSON value of a body, or a promise of it. Throws SyntaxError. */
   parse(text: string, origin: RequestOrigin): unknown;
   serve(body: unknown, origin: RequestOrigin, bytes: number): Promise<ExchangeReply>;
+  /** The last signature that came over the connection was that of somebody who may act. */
+  isProven(origin: RequestOrigin): boolean;
 }
 
 /** What a connection's client signs with is remembered for as long as it lives, and as long as a proxy sends the same client over it. */
@@ -31,5 +33,6 @@ export function exchangeHandler(gateway: Gateway): ExchangeHandler {
   return {
     parse: (text, origin) => gateway.parse(text, hintOf(origin)),
     serve: async (body, origin, bytes) => (await gateway.submit(body, hintOf(origin), bytes)).reply,
+    isProven: (origin) => hintOf(origin).isProven === true,
   };
 }

@@ -21,16 +21,22 @@ const MAX_ADDRESSES = 50_000;
 /** Bytes that cost about as much as one recovery more. */
 const BYTES_PER_POINT = 8 * 1024;
 
+/** Points per address, in windows of a minute that begin with the first one. */
+export interface Windows {
+  /** Seconds until the window of the address ends, 0 while fewer points than allowed were counted in it. */
+  spentSec(address: string): number;
+  add(address: string, points: number): void;
+}
+
 /**
- * Counts failures per address in windows of a minute that begin with the first one. Not the library that limits the other routes:
+ * Counts points per address. Not the library that limits the other routes:
  * that one answers by a promise, while this is asked in front of every signed action, keeps a timer for each address and any number of
  * addresses, which whoever sends bad signatures may choose, and knows no clock but the system's.
  */
-export function createFailureLimit(perMinute: number, clock: () => number): FailureLimit {
-  const windows = new Map<string, { startMs: number; failures: number }>();
-  const trusted = new Map<string, number>();
+export function createWindows(perMinute: number, clock: () => number): Windows {
+  const windows = new Map<string, { startMs: number; points: number }>();
 
-  const current = (address: string): { startMs: number; failures: number } | undefined => {
+  const current = (address: string): { startMs: number; points: number } | undefined => {
     const window = windows.get(address);
     if (window === undefined || clock() - window.startMs < WINDOW_MS) return window;
     windows.delete(address);
@@ -45,24 +51,33 @@ export function createFailureLimit(perMinute: number, clock: () => number): Fail
     }
   };
 
-  function spentSec(address: string): number {
-    const window = current(address);
-    if (window === undefined || window.failures < perMinute) return 0;
-    return Math.ceil((window.startMs + WINDOW_MS - clock()) / 1_000);
-  }
-
   return {
-    spentSec,
-    failed(address, bytes = 0) {
-      const points = 1 + Math.floor(bytes / BYTES_PER_POINT);
+    spentSec(address) {
+      const window = current(address);
+      if (window === undefined || window.points < perMinute) return 0;
+      return Math.ceil((window.startMs + WINDOW_MS - clock()) / 1_000);
+    },
+    add(address, points) {
       const window = current(address);
       if (window !== undefined) {
-        window.failures += points;
+        window.points += points;
         return;
       }
       prune();
-      windows.set(address, { startMs: clock(), failures: points });
+      windows.set(address, { startMs: clock(), points });
     },
+  };
+}
+
+/** Counts failures per address in such windows, and knows where makers act. */
+export function createFailureLimit(perMinute: number, clock: () => number): FailureLimit {
+  const windows = createWindows(perMinute, clock);
+  const trusted = new Map<string, number>();
+  const { spentSec } = windows;
+
+  return {
+    spentSec,
+    failed: (address, bytes = 0) => windows.add(address, 1 + Math.floor(bytes / BYTES_PER_POINT)),
     known(address) {
       // To the end, so that the first one is the one that was quiet for longest.
       trusted.delete(address);

@@ -89,12 +89,21 @@ export const REFUSALS = {
 /** Reply to a request that is refused as a whole. */
 export const refuse = (response: string): ExchangeReply => ({ status: 'err', response });
 
+/** The same code for what nobody signs. */
+export const tooManyQueries = refusal(
+  'rate_limited',
+  (retryAfterSec: number) => `Too many queries or messages, try again in ${retryAfterSec} s`,
+);
+
 /** Too many signatures of one address named nobody, this one among them; or too many requests wait. Answered with HTTP 429 and the body `null`. */
 export class RateLimitedError extends Error {
   override readonly name = 'RateLimitedError';
 
-  constructor(readonly retryAfterSec: number) {
-    super(REFUSALS.rateLimited(retryAfterSec));
+  constructor(
+    readonly retryAfterSec: number,
+    message = REFUSALS.rateLimited(retryAfterSec),
+  ) {
+    super(message);
   }
 }
 

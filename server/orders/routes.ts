@@ -18,7 +18,18 @@ export function ordersRoutes(deps: InfoDeps): Router {
     });
   });
   router.post('/info', (ctx) =>
-    answer(ctx, async (body) => stringify(await answerInfo(body, deps)), { maxBytes: MAX_INFO_BYTES }),
+    answer(
+      ctx,
+      async (body) => {
+        const origin = { socket: ctx.req.socket, address: ctx.ip };
+        const queries = exchange.isProven(origin) ? undefined : deps.queries;
+        queries?.take(origin.address);
+        const text = stringify(await answerInfo(body, deps));
+        queries?.answered(origin.address, text.length);
+        return text;
+      },
+      { maxBytes: MAX_INFO_BYTES },
+    ),
   );
   return router;
 }

@@ -39,6 +39,17 @@ const ECHO_CHARS = 1_000;
 /** Levels of a subscription, which is echoed: the serialiser gives up where the parser does not. */
 const MAX_NESTING = 8;
 
+/** Pause of a connection whose address has spent its budget. */
+const SLOW_MS = 1_000;
+/** Points of a subscription that begins with the latest 2,000 fills. */
+const SNAPSHOT_POINTS = 20;
+
+/** What a message costs the budget of its address. */
+const costOf = (method: string, subscription: unknown): number =>
+  method === 'subscribe' && (subscription as { type?: unknown } | null | undefined)?.type === 'userFills'
+    ? SNAPSHOT_POINTS
+    : 1;
+
 /** What a connection may ask of its socket. */
 export interface ConnectionSocket {
   /** IP address of the client. */
@@ -58,6 +69,8 @@ export function createConnection(deps: ConnectionDeps, outbox: Outbox, socket: C
   /** Messages that came after one that waits for its turn; null while none does. */
   let behind: string[] | null = null;
   let pendingPosts = 0;
+  /** Runs while nothing more is read because the address asked for too much. */
+  let slowed: NodeJS.Timeout | null = null;
   let closed = false;
 
   function onMessage(text: string): void {
@@ -92,7 +105,7 @@ export function createConnection(deps: ConnectionDeps, outbox: Outbox, socket: C
     }
     // Another one that waits, too, has taken the place of this one; what is left stays behind it.
     if (isWaiting()) behind!.push(...waiting);
-    else socket.resume();
+    else if (slowed === null) socket.resume();
   }
 
   const isWaiting = (): boolean => behind !== null;
@@ -107,6 +120,7 @@ export function createConnection(deps: ConnectionDeps, outbox: Outbox, socket: C
     } catch {
       return malformed(text);
     }
+    if (method !== 'post' && !spend(costOf(method, message.subscription))) return;
     if (method === 'ping') outbox.reply(PONG);
     else if (nestsDeeper(message.subscription, MAX_NESTING)) malformed(text);
     else if (method === 'subscribe') subscribe(message.subscription);
@@ -115,7 +129,36 @@ export function createConnection(deps: ConnectionDeps, outbox: Outbox, socket: C
     else malformed(text);
   }
 
+  /**
+   * Counts a message that nobody signs. Once the budget of the address is spent it is not served, and the next message is read a while later; an
+   * action that comes then is served all the same.
+   */
+  function spend(points = 1): boolean {
+    const { address } = hint;
+    if (hint.isProven === true || address === undefined) return true;
+    try {
+      deps.info.queries?.take(address, points);
+      return true;
+    } catch (error) {
+      if (!(error instanceof RateLimitedError)) throw error;
+      outbox.reply(errorFrame(error.message));
+      slowDown();
+      return false;
+    }
+  }
+
+  function slowDown(): void {
+    if (slowed !== null || closed) return;
+    socket.pause();
+    slowed = setTimeout(() => {
+      slowed = null;
+      if (!closed && !isWaiting()) socket.resume();
+    }, SLOW_MS);
+    slowed.unref();
+  }
+
   function malformed(text: string): void {
+    if (!spend()) return;
     outbox.reply(errorFrame(`Error parsing JSON into valid websocket request: ${text.slice(0, ECHO_CHARS)}`));
   }
 
@@ -167,7 +210,12 @@ export function createConnection(deps: ConnectionDeps, outbox: Outbox, socket: C
     }
     pendingPosts += 1;
     void respond(message.request, text.length)
-      .then((response) => outbox.reply(postFrame(id, response)))
+      .then((response) => {
+        const frame = postFrame(id, response);
+        if (response.type === 'info' && hint.isProven !== true && hint.address !== undefined)
+          deps.info.queries?.answered(hint.address, frame.length);
+        outbox.reply(frame);
+      })
       .finally(() => (pendingPosts -= 1));
   }
 
@@ -183,6 +231,7 @@ export function createConnection(deps: ConnectionDeps, outbox: Outbox, socket: C
       if (type === 'info') {
         if (bytes > MAX_INFO_BYTES) throw new WireError('request', `is longer than ${MAX_INFO_BYTES} bytes`);
         const payload = asObject(request.payload, 'request.payload');
+        if (hint.isProven !== true && hint.address !== undefined) deps.info.queries?.take(hint.address);
         return { type, payload: { type: payload.type, data: await answerInfo(payload, deps.info) } };
       }
       if (type !== 'action') throw new WireError('request.type', 'must be info or action');
@@ -191,6 +240,7 @@ export function createConnection(deps: ConnectionDeps, outbox: Outbox, socket: C
     } catch (error) {
       if (error instanceof WireError) return { type: 'error', payload: `${SHAPE_TEXT}: ${error.message}` };
       const refused = error instanceof GatewayUnavailableError || error instanceof RateLimitedError;
+      if (error instanceof RateLimitedError && !isAction) slowDown();
       if (!refused) logger.error({ err: error }, 'a posted request failed');
       const text = refused ? error.message : 'internal_error: Internal error';
       return isAction ? { type: 'action', payload: refuse(text) } : { type: 'error', payload: text };
@@ -207,6 +257,7 @@ export function createConnection(deps: ConnectionDeps, outbox: Outbox, socket: C
     onMessage,
     onClose() {
       closed = true;
+      if (slowed !== null) clearTimeout(slowed);
       sessions.closed(self);
       subscriptions.forEach(end);
       subscriptions.clear();

@@ -1,5 +1,14 @@
 /** The shapes of messages on /ws. Those of clients validate what comes; those of the server hold, in tests, for every frame that it sends. */
 import { z } from 'zod';
+import {
+  INFO_REPLIES,
+  address,
+  bookSchema,
+  fillSchema,
+  midsSchema,
+  orderSchema,
+  time,
+} from '../orders/info/schemas.js';
 
 const userSchema = z
   .string()
@@ -46,50 +55,9 @@ export const clientMessages = {
   }),
 };
 
-const decimal = z.string().regex(/^-?\d+\.\d+$/);
-const time = z.int().nonnegative().meta({ description: 'Unix milliseconds' });
-const address = z.string().regex(/^0x[0-9a-f]{40}$/);
-const side = z.enum(['B', 'A']).meta({ description: 'bid or ask' });
-const cloid = z.string().regex(/^0x[0-9a-fA-F]{32}$/);
-
-const orderSchema = z
-  .strictObject({
-    coin: z.string(),
-    side,
-    limitPx: decimal,
-    sz: decimal.meta({ description: 'what remains' }),
-    oid: z.int().positive(),
-    timestamp: time,
-    origSz: decimal,
-    cloid: cloid.optional(),
-  })
-  .meta({ id: 'OrderRow' });
-
-const fillSchema = z
-  .strictObject({
-    coin: z.string(),
-    px: decimal,
-    sz: decimal,
-    side,
-    time,
-    startPosition: decimal,
-    dir: z.enum(['Buy', 'Sell']),
-    closedPnl: decimal,
-    hash: z.string().regex(/^0x[0-9a-f]{64}$/),
-    oid: z.int().positive(),
-    crossed: z.literal(false),
-    fee: decimal,
-    feeToken: z.string(),
-    tid: z.int().nonnegative().meta({ description: 'deduplicate by user and tid' }),
-    cloid: cloid.optional(),
-    twapId: z.null(),
-  })
-  .meta({ id: 'UserFill' });
-
-const levelsSchema = z
-  .array(z.strictObject({ px: decimal, sz: decimal, n: z.int().positive() }))
-  .max(20)
-  .meta({ description: 'best first' });
+const infoPayloadSchema = z
+  .union(Object.entries(INFO_REPLIES).map(([type, data]) => z.strictObject({ type: z.literal(type), data })))
+  .meta({ id: 'InfoPayload', description: 'what POST /info answers to the type' });
 
 const actionReplySchema = z.union([
   z.strictObject({
@@ -116,7 +84,7 @@ export const serverFrames = {
       response: z.discriminatedUnion('type', [
         z.strictObject({
           type: z.literal('info'),
-          payload: z.strictObject({ type: z.unknown(), data: z.unknown() }),
+          payload: infoPayloadSchema,
         }),
         z.strictObject({ type: z.literal('action'), payload: actionReplySchema }),
         z.strictObject({ type: z.literal('error'), payload: z.string() }),
@@ -131,15 +99,8 @@ export const serverFrames = {
     'userFills',
     z.strictObject({ isSnapshot: z.literal(true).optional(), user: address, fills: z.array(fillSchema) }),
   ),
-  l2Book: frame(
-    'l2Book',
-    z.strictObject({
-      coin: z.string(),
-      time,
-      levels: z.tuple([levelsSchema, levelsSchema]).meta({ description: 'bids, then asks' }),
-    }),
-  ),
-  allMids: frame('allMids', z.strictObject({ mids: z.record(z.string(), decimal), dex: z.literal('').optional() })),
+  l2Book: frame('l2Book', bookSchema),
+  allMids: frame('allMids', z.strictObject({ mids: midsSchema, dex: z.literal('').optional() })),
 };
 
 export type ClientMessage = keyof typeof clientMessages;

@@ -25,6 +25,7 @@ describe('a connection', () => {
         unsubscribe: (type: string, user: string) => void listening.delete(`${type}:${user}`),
       },
       sessions: createSessions(),
+      info: {},
       limits: { maxSubscriptions: 32, maxPendingPosts: 1 },
     } as unknown as ConnectionDeps;
     connection = createConnection(deps, outbox, SOCKET);

@@ -5,6 +5,7 @@ import { API_DOC, API_TYPES, apiFiles } from '../../cli/api-doc.js';
 import { createApp } from '../../server/app.js';
 import { ENDPOINTS } from '../../server/endpoints.js';
 import { INFO_TYPES } from '../../server/orders/info/registry.js';
+import { INFO_REPLIES } from '../../server/orders/info/schemas.js';
 import {
   ACTION_TYPES,
   exchangeReplySchema,
@@ -17,7 +18,7 @@ import { openApiRoutes } from '../../server/openapi/routes.js';
 import { readLimits } from '../../server/read/limit.js';
 import { readRoutes } from '../../server/read/routes.js';
 import type { ReadDeps } from '../../server/read/deps.js';
-import { conform, conformAnswer, DOCUMENT } from '../support/openapi.js';
+import { conform, conformAnswer, conformWire, DOCUMENT } from '../support/openapi.js';
 
 const INFO = { title: 'Curvebook <test>', version: '1.2.3', description: 'Read & quote', url: null };
 
@@ -92,6 +93,27 @@ describe('The OpenAPI document', () => {
       { status: 'err', response: 'unknown_signer: x' },
     ])
       expect(exchangeReplySchema.safeParse(reply).success).to.equal(true);
+  });
+
+  it('says by type what queries are answered with, and answers are held against it', async () => {
+    expect(Object.keys(INFO_REPLIES)).to.have.members(INFO_TYPES);
+    const schema = DOCUMENT.components.schemas.InfoReply as { anyOf: { title?: string; $ref?: string }[] };
+    const named = schema.anyOf.flatMap(({ title }) => title?.replace('of ', '').split(', ') ?? []);
+    expect(named).to.have.members(INFO_TYPES);
+
+    const said = async (type: string, reply: unknown, status = 200): Promise<string> => {
+      const headers = { 'content-type': status === 200 ? 'application/json' : 'text/plain' };
+      const answer = new Response(JSON.stringify(reply), { status, headers });
+      return conformWire('/info', JSON.stringify({ type }), answer).then(
+        () => 'nothing',
+        (error: unknown) => (error as Error).message,
+      );
+    };
+    expect(await said('openOrders', [])).to.equal('nothing');
+    expect(await said('meta', [])).to.include('the answer to meta differs from its schema');
+    expect(await said('userRole', { role: 'user', more: 1 })).to.include('differs from the document');
+    expect(await said('userRole', null, 422)).to.equal('nothing');
+    expect(await said('userRole', null, 418)).to.include('does not know status 418');
   });
 
   it('has a page for people that names every endpoint and loads nothing', async () => {

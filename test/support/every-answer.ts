@@ -2,10 +2,11 @@
  * Loaded before all tests: whatever a test fetches of a path that the OpenAPI document may describe has to be as the document says, with
  * the headers that it names, whether or not the test looks at it.
  */
-import { conformAnswer } from './openapi.js';
+import { conformAnswer, conformWire } from './openapi.js';
 
-/** The public interface that the document is about; /exchange, /info and the ports for machines are not. */
+/** The public interface that the document is about; the ports for machines are not. */
 const DESCRIBED = /^\/(health$|v0\/|api\/v1\/)/;
+const WIRE = /^\/(exchange|info)$/;
 const HERE = new Set(['127.0.0.1', 'localhost', '[::1]']);
 
 const fetchAnything = globalThis.fetch;
@@ -18,6 +19,10 @@ globalThis.fetch = async (input, init) => {
   const { hostname, pathname } = new URL(url);
   if (HERE.has(hostname) && DESCRIBED.test(pathname) && /^(GET|POST)$/.test(method)) {
     await conformAnswer(method, url, response.clone());
+  }
+  if (HERE.has(hostname) && WIRE.test(pathname) && method === 'POST') {
+    const asked = input instanceof Request ? '' : init?.body;
+    await conformWire(pathname, typeof asked === 'string' ? asked : '', response.clone());
   }
   return response;
 };

@@ -14,6 +14,7 @@ export interface GatewaySuite {
     change?: Partial<GatewayConfig>,
     limits?: Partial<StreamLimits>,
     wrap?: (writer: Writer) => Writer,
+    queriesPerMinute?: number,
   ): Promise<RunningGateway>;
   /** Stops the gateway, closes the database, and starts on it again. */
   restart(): Promise<RunningGateway>;
@@ -60,9 +61,9 @@ function declareOn(kinds: ('sqlite' | 'pg')[], name: string, declare: (suite: Ga
           if (running === null) throw new Error('start the gateway first');
           return running;
         },
-        async start(change = {}, limits = {}, wrap = undefined) {
+        async start(change = {}, limits = {}, wrap = undefined, queriesPerMinute = undefined) {
           config = change;
-          running = await startGateway(db, wrap, config, limits);
+          running = await startGateway(db, wrap, config, limits, queriesPerMinute);
           return running;
         },
         async restart() {

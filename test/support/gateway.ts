@@ -23,6 +23,7 @@ import type { Gateway } from '../../server/orders/engine.js';
 import type { GatewayConfig } from '../../server/orders/types.js';
 import { exchangeReplySchema } from '../../server/orders/endpoints.js';
 import { explainRoutes } from '../../server/orders/explain.js';
+import { createQueryBudget } from '../../server/orders/query-budget.js';
 import { ordersRoutes } from '../../server/orders/routes.js';
 import type { StreamLimits } from '../../server/stream/limits.js';
 import { serveStream } from '../../server/stream/server.js';
@@ -204,6 +205,7 @@ export async function startGateway(
   wrap: ((writer: Writer) => Writer) | null = (writer) => writer,
   change: Partial<GatewayConfig> = {},
   limits: Partial<StreamLimits> = {},
+  queriesPerMinute = 1_000_000,
 ): Promise<RunningGateway> {
   const time: RunningGateway['time'] = { nowMs: null };
   const ready: RunningGateway['ready'] = { reason: null };
@@ -224,7 +226,7 @@ export async function startGateway(
   const running = gateway.run(abort.signal);
   const app = new Koa();
   app.silent = true;
-  const info = { gateway, db, config, clock };
+  const info = { gateway, db, config, clock, queries: createQueryBudget(queriesPerMinute, clock) };
   app.use(ordersRoutes(info).routes());
   app.use(explainRoutes(info).routes());
   const server = app.listen(0, '127.0.0.1');

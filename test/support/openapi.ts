@@ -3,6 +3,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { ValidateFunction } from 'ajv/dist/2020.js';
 import { openApiDocument } from '../../server/openapi/document.js';
 import { ENDPOINTS } from '../../server/endpoints.js';
+import { INFO_REPLIES, type InfoType } from '../../server/orders/info/schemas.js';
 
 type Json = Record<string, unknown>;
 
@@ -39,6 +40,30 @@ export async function conformAnswer(method: string, url: string, response: Respo
   if (!/^application\/json/.test(headers.get('content-type') ?? ''))
     throw new Error(`${method} ${url} -> ${status} is no JSON`);
   conform(method, url, status, JSON.parse(text));
+}
+
+/** Each query with its answer, as far as tests asked one. */
+export const answeredQueries = new Set<string>();
+
+/**
+ * The same of an answer of the order interface, whose refusals are text. What a query is answered with depends on its type, so that its answer has
+ * to be as the schema of that very type says.
+ */
+export async function conformWire(path: string, asked: string, response: Response): Promise<void> {
+  const { status } = response;
+  const text = await response.text();
+  const described = DOCUMENT.paths[path]?.post?.responses as Json;
+  if (described[status] === undefined) throw new Error(`the document does not know status ${status} of POST ${path}`);
+  const isJson = /^application\/json/.test(response.headers.get('content-type') ?? '');
+  if (status === 429 && isJson && text === 'null' && response.headers.has('retry-after')) return;
+  if (isJson !== (status === 200)) throw new Error(`POST ${path} -> ${status} is ${isJson ? '' : 'not '}JSON`);
+  if (!isJson) return;
+  conformTo(path, 'POST', status, JSON.parse(text));
+  if (path !== '/info') return;
+  const { type } = JSON.parse(asked) as { type: InfoType };
+  const judged = INFO_REPLIES[type].safeParse(JSON.parse(text));
+  if (!judged.success) throw new Error(`the answer to ${type} differs from its schema: ${judged.error.message}`);
+  answeredQueries.add(type);
 }
 
 /** The same for the route that the document calls `path`, whatever was asked for. */

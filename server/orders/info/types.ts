@@ -1,6 +1,7 @@
 import type { JsonObject } from '../../../core/wire/shape.js';
 import type { Db } from '../../../ledger/types.js';
 import type { Gateway } from '../engine.js';
+import type { QueryBudget } from '../query-budget.js';
 import type { GatewayConfig } from '../types.js';
 
 export interface InfoDeps {
@@ -9,6 +10,8 @@ export interface InfoDeps {
   config: Pick<GatewayConfig, 'referencePrices'>;
   /** Unix milliseconds. */
   clock: () => number;
+  /** Absent where nobody's queries are counted. */
+  queries?: QueryBudget;
 }
 
 /** Answers one type of query with a JSON value. Throws WireError when a field of the request has another shape. */
