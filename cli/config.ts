@@ -110,6 +110,12 @@ export const settingsSchema = z.object({
   CHECKPOINT_INTERVAL_SEC: integer(1, 3_600, 60).describe('time from one checkpoint to the next'),
   POLL_INTERVAL_MS: integer(20, 10_000, 500).describe('pause between two scans of the chain'),
   SCAN_MAX_BLOCKS: integer(1, 2_000, 200).describe('most blocks in one scan'),
+  PROVE_BLOCKS: z
+    .enum(['events', 'all'])
+    .default('events')
+    .describe(
+      'blocks proven from their receipts: those with events of ours or in doubt, or all whose filter does not exclude our contracts',
+    ),
   CURVE_TTL_SEC: integer(2, 60, 12).describe('time from the head block to the deadline of a post'),
   TOUCH_BEFORE_SEC: integer(1, 59, 6).describe('an unchanged curve is touched when less than this remains'),
   MAX_KNOTS: z

@@ -98,6 +98,7 @@ function metricSources(shared: Shared, sources: OpsSources): MetricSources {
       for (const { token, balanceUnits } of rows) units.set(token, balanceUnits);
       return [...units].map(([token, balanceUnits]) => ({ token: symbolOf(token), units: balanceUnits }));
     },
+    proofs: () => keepers.proofs?.() ?? null,
     transfers: () => (keepers.transfers?.() ?? []).map(({ token, isUneven }) => ({ token: symbolOf(token), isUneven })),
     async orderReverts() {
       if (!shared.config.ROLES.includes('executor')) return null;

@@ -118,7 +118,7 @@ export async function startRoles(
       markets,
       minOrderUnits: createMinOrderUnits(config.MIN_ORDER_VALUES),
       writers,
-      keepers: { signers: [], poster: null, transfers: null },
+      keepers: { signers: [], poster: null, transfers: null, proofs: null },
       watcherStatus,
       readiness: () => judgeReadiness(watcherStatus(), Date.now()),
       nowMs: () => Date.now(),
@@ -239,6 +239,7 @@ async function startLedger(
     snapshots,
     pollIntervalMs: config.POLL_INTERVAL_MS,
     scanMaxBlocks: config.SCAN_MAX_BLOCKS,
+    proveBlocks: config.PROVE_BLOCKS,
     nowMs: shared.nowMs,
     logger,
     onGeneration(write) {
@@ -248,5 +249,6 @@ async function startLedger(
     },
     onReversal,
   });
+  shared.keepers.proofs = watcher.proofCounts;
   return { status: watcher.status, loop: watcher.start(signal), snapshots };
 }

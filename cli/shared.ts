@@ -4,6 +4,7 @@ import type { Hex, Market } from '../core/types.js';
 import { createOutbox, type Outbox, type OutboxStatus } from '../keepers/chain/outbox.js';
 import { createRpcPool, type RpcPool } from '../keepers/chain/pool.js';
 import type { PosterStatus } from '../keepers/poster/poster.js';
+import type { ProofCounts } from '../keepers/watcher/proof.js';
 import type { TransferFacts } from '../keepers/watcher/transfer-watch.js';
 import type { Readiness, WatcherStatus } from '../keepers/watcher/status.js';
 import type { Door } from '../server/door.js';
@@ -16,6 +17,8 @@ export interface KeeperFacts {
   poster: (() => PosterStatus) | null;
   /** Whether tokens move the amount that they are told to. */
   transfers: (() => TransferFacts[]) | null;
+  /** Of the watcher; null before it runs, or elsewhere. */
+  proofs: (() => Readonly<ProofCounts>) | null;
 }
 
 /** Addresses of a process, which stay taken while its roles start again: those of the interface, and of metrics and probes. */

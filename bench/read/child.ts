@@ -60,6 +60,7 @@ async function curvebookApp(): Promise<Koa> {
     readiness,
     ledger: () => null,
     solvency: () => [],
+    proofs: () => null,
     transfers: () => [],
     orderReverts: () => Promise.resolve(null),
     unattributed: () => Promise.resolve([]),

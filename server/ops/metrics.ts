@@ -67,6 +67,14 @@ export interface MetricSources {
   ledger(): { head: number; nextBlock: number; headTimestampMs: number; scannedMs: number; generation: number } | null;
   /** What the vault lacked (less than zero) at the last scan, per token: zero, or the ledger halts. Only a watcher knows. */
   solvency(): readonly { token: string; differenceUnits: bigint }[];
+  /** How many blocks were proven, and how many believed for less, since the start. Null elsewhere than in the watcher's process. */
+  proofs(): {
+    proven: number;
+    unconfirmed: number;
+    unreadableHeaders: number;
+    unreadableReceipts: number;
+    wrongLogs: number;
+  } | null;
   /** What came into the vault without a deposit, per token. */
   unattributed(): Promise<readonly { token: string; units: bigint }[]>;
   /** Per token, whether the newest measured transfer out of the vault took or brought another amount than asked for; null if none was measured. */
@@ -136,7 +144,7 @@ const one = (value: number | null | undefined): [Labels, number][] =>
 
 function ledgerGauges(
   registry: Registry,
-  { readiness, ledger, solvency, unattributed, storage, nowMs }: MetricSources,
+  { readiness, ledger, solvency, proofs, unattributed, storage, nowMs }: MetricSources,
 ): void {
   gauge(registry, ['database_bytes', 'size of the database'], async () => one((await storage()).bytes));
   gauge(registry, ['folded_order_row', 'newest row of the order log that is folded'], async () =>
@@ -164,6 +172,17 @@ function ledgerGauges(
       return one(facts && (nowMs() - facts.scannedMs) / 1000);
     },
   );
+  gauge(registry, ['block_proofs', 'blocks that were proven since the start, or believed for less', 'outcome'], () => {
+    const counts = proofs();
+    if (counts === null) return [];
+    return [
+      [{ outcome: 'proven' }, counts.proven],
+      [{ outcome: 'unconfirmed' }, counts.unconfirmed],
+      [{ outcome: 'unreadable_header' }, counts.unreadableHeaders],
+      [{ outcome: 'unreadable_receipts' }, counts.unreadableReceipts],
+      [{ outcome: 'wrong_logs' }, counts.wrongLogs],
+    ];
+  });
   gauge(
     registry,
     ['solvency_difference_units', 'what the vault holds beyond all rows; less than zero is missing', 'token'],

@@ -40,6 +40,7 @@ const SILENT: MetricSources = {
   readiness: () => ({ ready: true, reason: null }),
   ledger: () => null,
   solvency: () => [],
+  proofs: () => null,
   transfers: () => [],
   orderReverts: () => Promise.resolve(null),
   unattributed: () => Promise.resolve([]),

@@ -25,6 +25,7 @@ const SOURCES: MetricSources = {
     { token: 'USDC', differenceUnits: -1n },
     { token: 'WETH', differenceUnits: 0n },
   ],
+  proofs: () => ({ proven: 12, unconfirmed: 1, unreadableHeaders: 0, unreadableReceipts: 2, wrongLogs: 3 }),
   transfers: () => [
     { token: 'USDC', isUneven: true },
     { token: 'WETH', isUneven: false },
@@ -115,6 +116,14 @@ describe('Metrics and probes', () => {
     expect(values.get('curvebook_solvency_difference_units{token="WETH"}')).to.equal('0');
     for (const [token, value] of Object.entries({ USDC: '1', WETH: '0', NEW: '-1' }))
       expect(values.get(`curvebook_token_uneven{token="${token}"}`)).to.equal(value);
+    for (const [outcome, value] of Object.entries({
+      proven: '12',
+      unconfirmed: '1',
+      unreadable_header: '0',
+      unreadable_receipts: '2',
+      wrong_logs: '3',
+    }))
+      expect(values.get(`curvebook_block_proofs{outcome="${outcome}"}`)).to.equal(value);
     expect(values.get('curvebook_order_reverts_hour')).to.equal('2');
     expect(values.get('curvebook_order_reverts_hour_gas')).to.equal('157000');
     expect(values.get('curvebook_open_orders')).to.equal('17');

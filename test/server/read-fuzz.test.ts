@@ -228,6 +228,7 @@ forEachDatabase((name, open) =>
         readiness: () => ({ ready: true, reason: null }),
         ledger: () => null,
         solvency: () => [],
+        proofs: () => null,
         transfers: () => [],
         orderReverts: () => Promise.resolve(null),
         unattributed: () => Promise.resolve([]),

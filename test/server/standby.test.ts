@@ -76,6 +76,7 @@ describe('a process that waits for its logs', () => {
       readiness: () => ({ ready: true, reason: null }),
       ledger: () => null,
       solvency: () => [],
+      proofs: () => null,
       transfers: () => [],
       orderReverts: () => Promise.resolve(null),
       unattributed: () => Promise.resolve([]),
