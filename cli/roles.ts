@@ -205,7 +205,8 @@ function startTransferWatch(shared: Shared, signal: AbortSignal): Loop[] {
   return [watch.start(signal)];
 }
 
-async function startLedger(
+/** The watcher where this process owns the ledger log, else what follows it. */
+export async function startLedger(
   shared: Shared,
   signal: AbortSignal,
   { notify, onReversal }: { notify: () => void; onReversal: () => void },

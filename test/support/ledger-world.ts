@@ -32,6 +32,8 @@ import {
 /** A chain on which a history runs, with two markets that share their base token, makers with full wallets, and takers, one with a fee. */
 export interface HistoryChain extends KeeperChain {
   rpc: Rpc;
+  /** What a chain in memory lists. */
+  markets?: readonly Market[];
   connect?(url: string): Rpc;
 }
 
@@ -86,7 +88,7 @@ export function doubleChain(): HistoryChain {
     accounts,
   } as unknown as ManualChain['manifest'];
   const wallet = ((role: string) => accounts.find((one) => one.role === role)!) as unknown as KeeperChain['wallet'];
-  return { rpc, connect: () => rpc, rpcUrl: 'double:', manifest, address: addressOf, wallet };
+  return { rpc, connect: () => rpc, rpcUrl: 'double:', markets, manifest, address: addressOf, wallet };
 }
 
 /** The local chain with the real contracts, with allowances, delay and fee as the double has them. */

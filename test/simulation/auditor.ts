@@ -1,0 +1,254 @@
+/**
+ * What must hold whatever happens. Reads the database past all code of the backend, and the chain as it truly is: by statements and sums of
+ * its own, so that no mistake of the backend hides itself.
+ */
+import Database from 'better-sqlite3';
+import type { Address, Hex } from '../../core/types.js';
+import { decodeLog, parseRpcLog, type ChainEvent } from '../../keepers/chain/logs.js';
+import type { KnownBlock } from './chain.js';
+import type { Promises } from './clients.js';
+import type { Backend } from './processes.js';
+import type { Simulation } from './world.js';
+
+export interface Auditor {
+  /** Called for every commit; `afterStep` then looks. */
+  committed(): void;
+  afterStep(): Promise<void>;
+  /** What processes say of themselves against what is so. */
+  judgeReadiness(): void;
+  /** The database is another file from now on. */
+  reopen(path: string): void;
+  close(): void;
+}
+
+/** A ledger that says it is ready knows the chain up to this long ago. */
+const READY_LAG_SEC = 25;
+/** For so long after a reorganisation a process may not have seen it. */
+const REORG_GRACE_MS = 30_000;
+
+const INTEGRITY_HALTS_OF_REORGS = ['canonical_mismatch'];
+
+interface OrderEffect {
+  type: string;
+  oid?: number;
+}
+
+export function createAuditor(
+  world: Simulation,
+  backend: Backend,
+  promises: Promises,
+  reorganisedMs: () => number,
+  path: string,
+): Auditor {
+  const { chain, record, scheduler } = world;
+  let db = new Database(path, { readonly: true });
+  let isDue = false;
+  let generation = 0;
+  let haltNo = 0;
+  let reversals = 0;
+  let orderSeq = 0;
+  const opened = new Set<number>();
+  const closed = new Set<number>();
+  const explained = new Set<number>();
+  const statements = new Map<string, Database.Statement>();
+
+  function rows<T>(sql: string, ...bindings: unknown[]): T[] {
+    let statement = statements.get(sql);
+    if (statement === undefined) statements.set(sql, (statement = db.prepare(sql)));
+    return statement.all(...bindings) as T[];
+  }
+
+  const violate = (what: string): void => record.violate(`${scheduler.nowMs()} ${what}`);
+
+  /** Events of a block, by the contracts that the backend reads. */
+  function eventsOf(block: KnownBlock): { event: ChainEvent; txHash: Hex; logIndex: number }[] {
+    const { contracts } = chain.setting.manifest;
+    const ours = [contracts.custodian, contracts.curveBook, contracts.entrypoint].map((one) => one.toLowerCase());
+    return block.receipts
+      .flatMap((receipt) => (receipt['logs'] as unknown[]).map(parseRpcLog))
+      .filter(({ address }) => ours.includes(address))
+      .flatMap((log) => {
+        const event = decodeLog(log);
+        return event === null ? [] : [{ event, txHash: log.txHash, logIndex: log.logIndex }];
+      });
+  }
+
+  /** All that the ledger has adds up, and is what the vault has. */
+  async function auditBalances(): Promise<void> {
+    const sums = new Map<string, bigint>();
+    const vault = new Map<string, bigint>();
+    for (const row of rows<{ account: string; token: Address; balance_units: string }>(
+      'select account, token, balance_units from balances',
+    )) {
+      const units = BigInt(row.balance_units);
+      sums.set(row.token, (sums.get(row.token) ?? 0n) + units);
+      if (row.account === 'vault') vault.set(row.token, units);
+      const isMaker = row.account.startsWith('0x') && row.account !== chain.setting.address('owner');
+      if (isMaker && units < 0n) violate(`overdrawn: ${row.account} has ${units} of ${row.token}`);
+    }
+    for (const [token, sum] of sums) if (sum !== 0n) violate(`conservation: rows of ${token} sum to ${sum}`);
+    const [head] = rows<{ to_block: number; block_hash: Hex }>(
+      'select to_block, block_hash from generations order by generation desc limit 1',
+    );
+    const [halt] = standingHalts();
+    if (head === undefined || halt !== undefined) return;
+    if (chain.at(head.to_block)?.hash !== head.block_hash) return;
+    for (const [token, units] of vault) {
+      const held = await chain.held(token as Address, head.to_block);
+      if (held !== -units) violate(`conservation: the vault has ${held} of ${token}, the ledger ${-units}`);
+    }
+    for (const one of rows<{ maker: string; token: string; claim_units: string; balance_units: string | null }>(
+      `select claims.maker, claims.token, claim_units, balance_units from claims
+       left join balances on account = claims.maker and balances.token = claims.token`,
+    )) {
+      if (BigInt(one.claim_units) > BigInt(one.balance_units ?? '0'))
+        violate(`over-claim: ${one.maker} may take ${one.claim_units} of ${one.token} and has ${one.balance_units}`);
+    }
+  }
+
+  const standingHalts = (): { halt_no: number; code: string; message: string }[] =>
+    rows(
+      `select halt_no, code, message from halts where halt_no > max(
+         coalesce((select max(clears_halt_no) from operator_log), 0),
+         coalesce((select max(clears_halt_no) from reversals), 0)) order by halt_no`,
+    );
+
+  /** What was booked since, event by event. */
+  function auditGenerations(): void {
+    const [{ count } = { count: 0 }] = rows<{ count: number }>('select count(*) as count from reversals');
+    if (count !== reversals) record.count('ledger reversed');
+    reversals = count;
+    for (const one of rows<{ generation: number; from_block: number; to_block: number; block_hash: Hex }>(
+      'select generation, from_block, to_block, block_hash from generations where generation > ? order by generation',
+      generation,
+    )) {
+      generation = one.generation;
+      record.count('generation booked');
+      let block = chain.byHash(one.block_hash);
+      if (block === undefined) {
+        violate(`invented: generation ${one.generation} ends with block ${one.block_hash}, which nobody mined`);
+        continue;
+      }
+      const blocks: KnownBlock[] = [];
+      for (; block !== undefined && block.number >= one.from_block; block = chain.byHash(block.parentHash)) blocks.push(block);
+      compareEvents(one.generation, blocks.flatMap(eventsOf));
+    }
+  }
+
+  function compareEvents(of: number, truth: { event: ChainEvent; txHash: Hex; logIndex: number }[]): void {
+    const told = new Map<string, string>();
+    for (const { event, txHash, logIndex } of truth) {
+      const key = `${txHash}:${logIndex}`;
+      if (event.type === 'swap') {
+        told.set(key, `fill ${event.fillSeq} ${event.curveSeq} ${event.baseUnits} ${event.quoteUnits} ${event.feeUnits}`);
+        record.count('fill on-chain');
+      } else if (['deposited', 'requested', 'settled', 'executed'].includes(event.type) && 'maker' in event) {
+        told.set(key, `${event.type} ${event.maker} ${event.token} ${saturated(event.amountUnits)}`);
+        record.count(`${event.type} on-chain`);
+      } else if (event.type === 'posted' || event.type === 'touched') record.count(`${event.type} on-chain`);
+    }
+    const booked = new Map<string, string>();
+    for (const row of rows<Record<string, string | number>>(
+      `select tx_hash, log_index, fill_seq, curve_seq, base_units, quote_units, fee_units from fills where generation = ?`,
+      of,
+    ))
+      booked.set(
+        `${row['tx_hash']}:${row['log_index']}`,
+        `fill ${row['fill_seq']} ${row['curve_seq']} ${row['base_units']} ${row['quote_units']} ${row['fee_units']}`,
+      );
+    for (const row of rows<Record<string, string | number>>(
+      'select tx_hash, log_index, kind, maker, token, amount_units from custody_events where generation = ?',
+      of,
+    ))
+      booked.set(
+        `${row['tx_hash']}:${row['log_index']}`,
+        `${row['kind']} ${row['maker']} ${row['token']} ${row['amount_units']}`,
+      );
+    for (const [key, what] of told)
+      if (booked.get(key) !== what) violate(`lost: ${what} (${key}) is booked as ${booked.get(key) ?? 'nothing'}`);
+    for (const [key, what] of booked) if (!told.has(key)) violate(`invented: ${what} (${key})`);
+    const [sum] = rows<{ missing: number }>(
+      `select count(*) as missing from fills where generation = ? and missing_base_units <> '0'`,
+      of,
+    );
+    if (sum !== undefined && sum.missing > 0) violate(`unexplained: a fill of generation ${of} has no book behind it`);
+  }
+
+  function auditOrders(): void {
+    for (const row of rows<{ order_seq: number; effects: string }>(
+      'select order_seq, effects from order_log where order_seq > ? order by order_seq',
+      orderSeq,
+    )) {
+      orderSeq = row.order_seq;
+      const parsed = JSON.parse(row.effects) as OrderEffect[] | { effects: OrderEffect[] };
+      for (const { type, oid } of Array.isArray(parsed) ? parsed : parsed.effects) {
+        if (oid === undefined) continue;
+        if (type === 'open') {
+          if (opened.has(oid)) violate(`order ${oid} is opened twice`);
+          opened.add(oid);
+        } else if (type === 'close') closed.add(oid);
+      }
+    }
+    for (const oid of promises.placed.keys()) {
+      if (explained.has(oid)) continue;
+      explained.add(oid);
+      if (!opened.has(oid)) violate(`acknowledged order ${oid} is not in the log`);
+    }
+    for (const oid of promises.canceled) if (!closed.has(oid)) violate(`acknowledged cancel of ${oid} is not in the log`);
+  }
+
+  function auditHalts(): void {
+    for (const { halt_no, code, message } of rows<{ halt_no: number; code: string; message: string }>(
+      'select halt_no, code, message from halts where halt_no > ? order by halt_no',
+      haltNo,
+    )) {
+      haltNo = halt_no;
+      record.count(`halt ${code}`);
+      record.trace(() => `halt ${code}: ${message}`);
+      // Nobody takes anything from this vault, and every curve and settlement is the backend's own.
+      if (!INTEGRITY_HALTS_OF_REORGS.includes(code)) violate(`false halt ${code}: ${message}`);
+    }
+  }
+
+  return {
+    committed: () => {
+      isDue = true;
+    },
+    async afterStep() {
+      if (!isDue) return;
+      isDue = false;
+      const before = generation;
+      auditGenerations();
+      auditOrders();
+      auditHalts();
+      if (generation !== before) await auditBalances();
+    },
+    judgeReadiness() {
+      const nowMs = scheduler.nowMs();
+      for (const place of backend.places) {
+        const { actor, readiness, status } = place;
+        if (actor === null || readiness === null || status === null || actor.frozenUntilMs > nowMs) continue;
+        if (actor.clockAheadMs !== 0) continue;
+        const { ready } = scheduler.as(actor, readiness);
+        if (!ready) continue;
+        record.count('ready');
+        const { nextBlock, scannedBlockHash } = status();
+        const block = chain.byHash(scannedBlockHash as Hex);
+        const isCanonical = chain.at(nextBlock - 1)?.hash === scannedBlockHash;
+        if (!isCanonical && nowMs - reorganisedMs() > REORG_GRACE_MS)
+          violate(`readiness: ${place.name} is ready at block ${scannedBlockHash}, which the chain has not`);
+        const lagSec = chain.head().timestampSec - (block?.timestampSec ?? 0);
+        if (lagSec > READY_LAG_SEC) violate(`readiness: ${place.name} is ready and ${lagSec} s behind`);
+      }
+    },
+    reopen(next) {
+      db.close();
+      statements.clear();
+      db = new Database(next, { readonly: true });
+    },
+    close: () => void db.close(),
+  };
+}
+
+const LIMIT = 2n ** 128n - 1n;
+const saturated = (units: bigint): bigint => (units > LIMIT ? LIMIT : units);

@@ -1,0 +1,75 @@
+/** Whoever operates the backend: lets makers in, looks at halts, and does what the runbook says, with the commands' own code. */
+import { createRpcPool } from '../../keepers/chain/pool.js';
+import { ReconcileError, planReconcile } from '../../keepers/watcher/reconcile.js';
+import { readStandingHalt } from '../../keepers/watcher/standing-halt.js';
+import { openDb, prepareDb } from '../../ledger/db.js';
+import { appendOperatorRow } from '../../ledger/operator-log.js';
+import { requestReconcile } from '../../ledger/reconcile-requests.js';
+import type { Db } from '../../ledger/types.js';
+import { MAKER_ROLES } from '../support/ledger-world.js';
+import type { Backend } from './processes.js';
+import { createActor, type Actor } from './scheduler.js';
+import { OPERATOR, type Simulation } from './world.js';
+
+export interface Operator {
+  readonly actor: Actor;
+  /** Makes the database, lets makers in, and looks after it from now on. */
+  start(): Promise<void>;
+  db(): Db;
+  close(): Promise<void>;
+}
+
+const LOOK_MS = 4_000;
+
+export function createOperator(world: Simulation, backend: Backend): Operator {
+  const { scheduler, chain, record } = world;
+  const actor = createActor(OPERATOR);
+  const { config } = backend;
+  const silent = { info: () => undefined, warn: () => undefined, error: () => undefined, debug: () => undefined };
+  let db: Db | null = null;
+
+  async function look(): Promise<void> {
+    const halt = await readStandingHalt(db!.knex);
+    if (halt === null) return;
+    record.trace(() => `operator sees ${halt.code}`);
+    const rpc = createRpcPool(config.rpcUrls, {
+      nowMs: () => Date.now(),
+      logger: silent as never,
+      chainId: config.manifest.chainId,
+    });
+    try {
+      const plan = await planReconcile(db!, rpc, config.manifest);
+      if (plan !== null) {
+        await requestReconcile(db!, { reversal: plan.reversal, capitalOrigin: false }, Date.now());
+        record.count('operator reconciles');
+        return;
+      }
+      await appendOperatorRow(db!, { timeMs: Date.now(), kind: 'resume', maker: null, note: '' });
+      record.count('operator resumes');
+    } catch (error) {
+      record.count(error instanceof ReconcileError ? `reconcile ${error.code}` : 'operator fails');
+      record.trace(() => `operator fails: ${String(error)}`);
+    }
+  }
+
+  return {
+    actor,
+    db: () => db!,
+    start: () =>
+      scheduler.as(actor, async () => {
+        db = await openDb(backend.databaseUrl());
+        await prepareDb(db, config.manifest.deploymentId);
+        for (const role of MAKER_ROLES) {
+          const maker = chain.setting.address(role);
+          await appendOperatorRow(db, { timeMs: Date.now(), kind: 'approve', maker, note: '' });
+        }
+        const again = (): void => {
+          scheduler.after(LOOK_MS, () => void look().catch(() => undefined).then(again), actor);
+        };
+        again();
+      }),
+    async close() {
+      await db?.close();
+    },
+  };
+}

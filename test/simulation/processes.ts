@@ -1,0 +1,218 @@
+/** Processes of the backend: the real roles over one database file, ended by crashes and started again, with standbys that wait. */
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Logger } from 'pino';
+import { loadConfig, type Config, type Role } from '../../cli/config.js';
+import { startFolder, startPoster, startSettler } from '../../cli/keepers.js';
+import { startLedger } from '../../cli/roles.js';
+import type { Shared } from '../../cli/shared.js';
+import { createMinOrderUnits } from '../../core/min-order.js';
+import { judgeReadiness, type Readiness, type WatcherStatus } from '../../keepers/watcher/status.js';
+import { openDb, prepareDb } from '../../ledger/db.js';
+import type { LogName, Writer } from '../../ledger/types.js';
+import { acquireWriter } from '../../ledger/writers.js';
+import { createGateway, type Gateway } from '../../server/orders/engine.js';
+import type { Locks } from './locks.js';
+import { createActor, type Actor } from './scheduler.js';
+import type { Simulation } from './world.js';
+
+/** A place where a process runs, one after the other. */
+export interface Place {
+  readonly name: string;
+  readonly roles: readonly Role[];
+  actor: Actor | null;
+  /** Null while it serves none. */
+  gateway: Gateway | null;
+  readiness: (() => Readiness) | null;
+  status: (() => WatcherStatus) | null;
+  startedMs: number;
+  /** It never starts again. */
+  isGone: boolean;
+}
+
+const LOG_OF: Partial<Record<Role, LogName>> = {
+  gateway: 'order',
+  watcher: 'ledger',
+  poster: 'publication',
+  settler: 'settlement',
+  executor: 'swap',
+};
+
+const SETTINGS = {
+  ROLES: 'watcher,gateway,poster,settler',
+  LOG_LEVEL: 'silent',
+  CURVE_TTL_SEC: '30',
+  POLL_INTERVAL_MS: '1000',
+  SETTLE_INTERVAL_MS: '2000',
+  CHECKPOINT_INTERVAL_SEC: '60',
+  CLAIM_INTERVAL_SEC: '5',
+  SMALL_CLAIM_INTERVAL_SEC: '5',
+  MIN_ORDER_VALUES: 'USDC=1,DAI=1',
+};
+
+/** The configuration of all processes, as `curvebook serve` would read it. */
+export function configOf(world: Simulation, urls: readonly string[]): Config {
+  const { manifest } = world.chain.setting;
+  const path = join(world.folder, 'manifest.json');
+  writeFileSync(path, JSON.stringify({ ...manifest, deploymentId: '00000000000000d0', rpcUrl: urls[0] }));
+  return loadConfig({ ...SETTINGS, MANIFEST: path, RPC_URL: urls.join() }, {});
+}
+
+export const temporaryFolder = (): string => mkdtempSync(join(tmpdir(), 'curvebook-simulation-'));
+
+/** A logger that counts what is told, which says what paths were taken. */
+function countingLogger({ record, scheduler }: Simulation, place: string): Logger {
+  const tell =
+    (level: string) =>
+    (...args: unknown[]): void => {
+      const text = args.find((one): one is string => typeof one === 'string') ?? '';
+      if (level !== 'debug') record.count(`says ${text}`);
+      record.trace(() => `${scheduler.nowMs()} ${place} ${level}: ${text} ${describe(args[0])}`);
+    };
+  const logger = {
+    debug: tell('debug'),
+    info: tell('info'),
+    warn: tell('warn'),
+    error: tell('error'),
+    fatal: tell('fatal'),
+  };
+  return logger as unknown as Logger;
+}
+
+function describe(fields: unknown): string {
+  const error = (fields as { err?: unknown } | undefined)?.err;
+  if (error instanceof Error) return `${error.name}: ${error.message.split('\n')[0]}`;
+  return typeof fields === 'object' ? JSON.stringify(fields).slice(0, 160) : '';
+}
+
+export interface Backend {
+  readonly places: readonly Place[];
+  readonly config: Config;
+  start(place: Place): void;
+  /** The one that serves orders now. */
+  activeGateway(): (Place & { gateway: Gateway; actor: Actor }) | undefined;
+  databaseUrl(): string;
+}
+
+/** Sets the places up; `start` brings each to life. */
+export function createBackend(
+  world: Simulation,
+  locks: Locks,
+  config: Config,
+  layout: readonly { name: string; roles: readonly Role[] }[],
+  databaseUrl: () => string,
+): Backend {
+  const { scheduler, record, decisions } = world;
+  const places = layout.map(
+    ({ name, roles }): Place => ({
+      name,
+      roles,
+      actor: null,
+      gateway: null,
+      readiness: null,
+      status: null,
+      startedMs: 0,
+      isGone: false,
+    }),
+  );
+
+  function start(place: Place): void {
+    if (place.isGone) return;
+    const actor = createActor(place.name);
+    place.actor = actor;
+    place.startedMs = scheduler.nowMs();
+    record.count('process started');
+    record.trace(() => `${scheduler.nowMs()} ${place.name} starts`);
+    actor.onDeath.push(() => {
+      place.actor = null;
+      place.gateway = null;
+      place.readiness = null;
+      place.status = null;
+      record.trace(() => `${scheduler.nowMs()} ${place.name} dies`);
+      scheduler.after(decisions.int('restartMs', 300, 4_000), () => start(place), null);
+    });
+    const end = (error: unknown): void => {
+      record.count('process ended');
+      record.trace(() => `${scheduler.nowMs()} ${place.name} ends: ${String(error)}`);
+      scheduler.kill(actor);
+    };
+    scheduler.after(0, () => void run(place, actor, end).catch(end), actor);
+  }
+
+  /** As cli/roles.ts puts them together, less the HTTP server. */
+  async function run(place: Place, actor: Actor, end: (error: unknown) => void): Promise<void> {
+    const { signal } = new AbortController();
+    const logger = countingLogger(world, place.name);
+    const db = await openDb(databaseUrl());
+    await prepareDb(db, config.manifest.deploymentId);
+    const markets: Shared['markets'] = [];
+    const writers = new Map<LogName, Writer>();
+    let readStatus: (() => WatcherStatus) | null = null;
+    const watcherStatus = (): WatcherStatus => {
+      if (readStatus === null) throw new Error('no role follows the ledger yet');
+      return readStatus();
+    };
+    const shared: Shared = {
+      config: { ...config, ROLES: [...place.roles] },
+      db,
+      logger,
+      markets,
+      minOrderUnits: createMinOrderUnits(config.MIN_ORDER_VALUES),
+      writers,
+      keepers: { signers: [], poster: null },
+      watcherStatus,
+      readiness: () => judgeReadiness(watcherStatus(), Date.now()),
+      nowMs: () => Date.now(),
+    };
+    for (const role of place.roles) {
+      const log = LOG_OF[role]!;
+      await locks.take(log, actor);
+      writers.set(log, await acquireWriter(db, log, { signal, onLost: end }));
+    }
+    const listeners: (() => void)[] = [];
+    const onReversal = (): void => end(new Error('what the roles hold in memory is out of date'));
+    const notify = (): void => listeners.forEach((listener) => listener());
+    const ledger = await startLedger(shared, signal, { notify, onReversal }, () => undefined);
+    readStatus = ledger.status;
+    place.readiness = shared.readiness;
+    place.status = ledger.status;
+    const orderWriter = writers.get('order');
+    if (orderWriter !== undefined) {
+      const gateway = await createGateway({
+        db,
+        writer: orderWriter,
+        config: {
+          sources: config.ORDER_SOURCES,
+          signatureChainIds: config.signatureChainIds,
+          failuresPerMinute: config.ORDER_FAILURES_PER_MINUTE,
+          pollMs: 500,
+          referencePrices: {},
+          minOrderUnits: shared.minOrderUnits,
+        },
+        readiness: shared.readiness,
+        clock: shared.nowMs,
+        logger,
+      });
+      gateway.run(signal).catch(end);
+      listeners.push(gateway.onGeneration);
+      place.gateway = gateway;
+      startFolder(shared, orderWriter, signal);
+    }
+    if (place.roles.includes('poster')) listeners.push((await startPoster(shared, signal)).wake);
+    if (place.roles.includes('settler')) startSettler(shared, signal);
+    record.count('process ready to serve');
+  }
+
+  return {
+    places,
+    config,
+    start,
+    databaseUrl,
+    activeGateway: () =>
+      places.find(
+        (place): place is Place & { gateway: Gateway; actor: Actor } =>
+          place.gateway !== null && place.actor !== null && place.gateway.isActive(),
+      ),
+  };
+}

@@ -1,0 +1,170 @@
+/** One simulation, from a seed to a verdict. */
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Role } from '../../cli/config.js';
+import { verifyLedger } from '../../keepers/verify/verify.js';
+import { createAuditor } from './auditor.js';
+import { createSimulatedChain } from './chain.js';
+import { createClients } from './clients.js';
+import { installClock, realTurn } from './clock.js';
+import { installDatabaseFaults } from './database.js';
+import { createDecisions } from './decisions.js';
+import { createEndpoints } from './endpoints.js';
+import { createLocks } from './locks.js';
+import { createOperator } from './operator.js';
+import { configOf, createBackend, temporaryFolder } from './processes.js';
+import { demandProgress } from './progress.js';
+import { createScheduler } from './scheduler.js';
+import { createWeather } from './weather.js';
+import { createRecord, type FaultRates, type Simulation } from './world.js';
+
+export interface RunOptions {
+  seed: number;
+  /** Blocks with faults; the demand for progress comes after them. */
+  blocks: number;
+  faults: FaultRates;
+  /** Only these may happen, as `taken` of an earlier run names them. */
+  only?: ReadonlySet<string> | null;
+  /** Receives the lines of the trace. */
+  lines?: string[] | null;
+}
+
+export interface RunResult {
+  seed: number;
+  violations: readonly string[];
+  /** What happened that need not have. */
+  taken: readonly string[];
+  counts: ReadonlyMap<string, number>;
+  digest: string;
+  blocks: number;
+  simulatedMs: number;
+  cpuMs: number;
+  events: number;
+}
+
+const START_MS = 1_750_000_000_000;
+const ENDPOINTS = 3;
+
+const LAYOUTS: readonly (readonly { name: string; roles: readonly Role[] }[])[] = [
+  [
+    { name: 'a', roles: ['watcher', 'gateway', 'poster', 'settler'] },
+    { name: 'b', roles: ['watcher', 'gateway', 'poster', 'settler'] },
+  ],
+  [
+    { name: 'watcher', roles: ['watcher'] },
+    { name: 'gateway', roles: ['gateway'] },
+    { name: 'poster', roles: ['poster'] },
+    { name: 'settler', roles: ['settler'] },
+    { name: 'standby', roles: ['watcher'] },
+  ],
+  [
+    { name: 'ledger', roles: ['watcher', 'settler'] },
+    { name: 'orders', roles: ['gateway', 'poster'] },
+    { name: 'standby', roles: ['gateway', 'poster'] },
+  ],
+];
+
+/** Runs one seed to its end or to its first violation. Nothing else of this process may run meanwhile. */
+export async function simulate(options: RunOptions): Promise<RunResult> {
+  const decisions = createDecisions(options.seed, options.only ?? null);
+  const scheduler = createScheduler(START_MS, decisions, realTurn);
+  const record = createRecord(options.lines ?? null);
+  const folder = temporaryFolder();
+  const startedCpu = process.cpuUsage();
+  let fetcher: typeof fetch = () => Promise.reject(new Error('no network yet'));
+  const uninstall = installClock(scheduler, decisions, (...args) => fetcher(...args));
+  let uninstallFaults = (): void => undefined;
+  let blocks = 0;
+  try {
+    const world: Simulation = {
+      decisions,
+      scheduler,
+      chain: await createSimulatedChain(),
+      faults: options.faults,
+      folder,
+      record,
+      isCalm: false,
+    };
+    const endpoints = createEndpoints(world, ENDPOINTS);
+    fetcher = endpoints.fetch;
+    const path = join(folder, 'ledger.sqlite');
+    const locks = createLocks(world);
+    const config = configOf(world, endpoints.urls);
+    const layout = decisions.pick('layout', LAYOUTS);
+    const backend = createBackend(world, locks, config, layout, () => `sqlite:${path}`);
+    const operator = createOperator(world, backend);
+    const weather = createWeather(world, backend, endpoints, locks);
+    const starting = operator.start();
+    await scheduler.runUntil(START_MS + 3_000, () => undefined);
+    await starting;
+    const listed = world.chain.setting.markets;
+    const clients = createClients(world, backend, listed);
+    const auditor = createAuditor(world, backend, clients.promises, weather.reorganisedMs, path);
+    uninstallFaults = installDatabaseFaults(world, auditor.committed);
+    const isOver = (): boolean => record.violations.length > 0;
+    let nextLookMs = scheduler.nowMs();
+    const afterEach = async (): Promise<void> => {
+      await auditor.afterStep();
+      if (scheduler.nowMs() < nextLookMs) return;
+      nextLookMs = scheduler.nowMs() + 1_000;
+      auditor.judgeReadiness();
+    };
+    try {
+      weather.start();
+      clients.start();
+      for (const place of backend.places) backend.start(place);
+      while (weather.blocks() < options.blocks && !isOver())
+        await scheduler.runUntil(scheduler.nowMs() + 1_000, afterEach);
+      if (!isOver()) await demandProgress({ world, backend, endpoints, weather, clients, afterEach });
+      if (!isOver()) {
+        let isVerified = false;
+        void verify().then(() => (isVerified = true));
+        // It waits for turns, which are events.
+        while (!isVerified) await scheduler.runUntil(scheduler.nowMs() + 1, () => undefined);
+      }
+    } finally {
+      auditor.close();
+      blocks = weather.blocks();
+    }
+
+    /** Everything derived again by the backend's own audit, against the true chain. */
+    async function verify(): Promise<void> {
+      const { contracts, deploymentId, deploymentBlock } = config.manifest;
+      const { custodian, curveBook, entrypoint, orderSettler } = contracts;
+      const places = { custodian, curveBook, entrypoint, orderSettler };
+      const { operator: account } = config;
+      try {
+        await verifyLedger({
+          db: operator.db(),
+          deploymentId,
+          deploymentBlock,
+          operator: account,
+          contracts: places,
+          rpc: null,
+          onProgress: () => undefined,
+        });
+        record.count('verified');
+      } catch (error) {
+        record.violate(`verify: ${String(error)}`);
+      }
+    }
+  } catch (error) {
+    record.violate(`the simulation itself: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
+  } finally {
+    uninstallFaults();
+    uninstall();
+    rmSync(folder, { recursive: true, force: true });
+  }
+  const cpu = process.cpuUsage(startedCpu);
+  return {
+    seed: options.seed,
+    violations: record.violations,
+    taken: decisions.taken,
+    counts: record.counts,
+    digest: record.digest(),
+    blocks,
+    simulatedMs: scheduler.nowMs() - START_MS,
+    cpuMs: (cpu.user + cpu.system) / 1_000,
+    events: scheduler.count(),
+  };
+}

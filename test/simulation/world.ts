@@ -1,0 +1,100 @@
+/** What all parts of one simulation share. */
+import { createHash } from 'node:crypto';
+import type { SimulatedChain } from './chain.js';
+import type { Decisions } from './decisions.js';
+import type { Actor, Scheduler } from './scheduler.js';
+
+export interface Simulation {
+  readonly decisions: Decisions;
+  readonly scheduler: Scheduler;
+  readonly chain: SimulatedChain;
+  readonly faults: FaultRates;
+  readonly folder: string;
+  readonly record: Record_;
+  /** Once true, faults that heal are over. */
+  isCalm: boolean;
+}
+
+/** What was seen: how often each situation came about, and the trace of all of it. */
+interface Record_ {
+  readonly counts: Map<string, number>;
+  count(what: string): void;
+  /** Adds a line to the trace, by which two runs are compared. */
+  trace(line: () => string): void;
+  digest(): string;
+  /** The first thing that must not be. */
+  readonly violations: string[];
+  violate(what: string): void;
+}
+export type { Record_ as SimulationRecord };
+
+/** How likely each fault is, where it may happen. Zero takes it out of the simulation. */
+export interface FaultRates {
+  /** Per request of a process. */
+  rpcHang: number;
+  rpcRefuse: number;
+  rpcSlow: number;
+  /** Per look at the weather, every few seconds: an endpoint does not answer, lags, stays on a lost branch, lies. */
+  endpointDown: number;
+  endpointLag: number;
+  endpointStale: number;
+  endpointLie: number;
+  /** Per statement of a process. */
+  dbSlow: number;
+  dbFailStatement: number;
+  dbFailBegin: number;
+  dbFailBeforeCommit: number;
+  dbFailAfterCommit: number;
+  crashAtStatement: number;
+  crashBeforeCommit: number;
+  crashAfterCommit: number;
+  crashAtRequest: number;
+  /** Per look at the weather. */
+  freeze: number;
+  clockStep: number;
+  promote: number;
+  /** Per block. */
+  stall: number;
+  reorg: number;
+  /** Lies that endpoints may tell. */
+  lies: readonly string[];
+}
+
+/** A record that keeps the lines themselves only when asked to. */
+export function createRecord(lines: string[] | null): Record_ {
+  const hash = createHash('sha256');
+  const counts = new Map<string, number>();
+  const violations: string[] = [];
+  return {
+    counts,
+    violations,
+    count: (what) => void counts.set(what, (counts.get(what) ?? 0) + 1),
+    trace(line) {
+      const text = line();
+      hash.update(text).update('\n');
+      lines?.push(text);
+    },
+    digest: () => hash.copy().digest('hex').slice(0, 16),
+    violate(what) {
+      violations.push(what);
+    },
+  };
+}
+
+/** Whoever operates the backend, whom no fault of a process befalls. */
+export const OPERATOR = 'operator';
+
+/** Whether a fault happens now; each is counted. */
+export function strikes(
+  { decisions, faults, record, isCalm }: Simulation,
+  name: Exclude<keyof FaultRates, 'lies'>,
+  where = '',
+): boolean {
+  if (faults[name] === 0 || where === OPERATOR) return false;
+  const happens = decisions.happens(where === '' ? name : `${name}:${where}`, isCalm ? 0 : faults[name]);
+  if (happens) record.count(`fault ${name}`);
+  return happens;
+}
+
+/** Name of an incarnation of a process, for decisions: not of the incarnation, so that a crash shifts nothing. */
+export const nameOf = (actor: Actor | undefined): string => actor?.name ?? 'nobody';
