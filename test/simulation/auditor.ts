@@ -130,7 +130,8 @@ export function createAuditor(
         continue;
       }
       const blocks: KnownBlock[] = [];
-      for (; block !== undefined && block.number >= one.from_block; block = chain.byHash(block.parentHash)) blocks.push(block);
+      for (; block !== undefined && block.number >= one.from_block; block = chain.byHash(block.parentHash))
+        blocks.push(block);
       compareEvents(one.generation, blocks.flatMap(eventsOf));
     }
   }
@@ -140,7 +141,10 @@ export function createAuditor(
     for (const { event, txHash, logIndex } of truth) {
       const key = `${txHash}:${logIndex}`;
       if (event.type === 'swap') {
-        told.set(key, `fill ${event.fillSeq} ${event.curveSeq} ${event.baseUnits} ${event.quoteUnits} ${event.feeUnits}`);
+        told.set(
+          key,
+          `fill ${event.fillSeq} ${event.curveSeq} ${event.baseUnits} ${event.quoteUnits} ${event.feeUnits}`,
+        );
         record.count('fill on-chain');
       } else if (['deposited', 'requested', 'settled', 'executed'].includes(event.type) && 'maker' in event) {
         told.set(key, `${event.type} ${event.maker} ${event.token} ${saturated(event.amountUnits)}`);
@@ -194,7 +198,8 @@ export function createAuditor(
       explained.add(oid);
       if (!opened.has(oid)) violate(`acknowledged order ${oid} is not in the log`);
     }
-    for (const oid of promises.canceled) if (!closed.has(oid)) violate(`acknowledged cancel of ${oid} is not in the log`);
+    for (const oid of promises.canceled)
+      if (!closed.has(oid)) violate(`acknowledged cancel of ${oid} is not in the log`);
   }
 
   function auditHalts(): void {

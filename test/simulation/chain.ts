@@ -7,7 +7,10 @@ import { doubleChain, type HistoryChain } from '../support/ledger-world.js';
 
 const CUSTODIAN = new Interface(Custodian__factory.abi);
 const ENTRYPOINT = new Interface(Entrypoint__factory.abi);
-const TOKEN = new Interface(['function transfer(address,uint256)', 'function balanceOf(address) view returns (uint256)']);
+const TOKEN = new Interface([
+  'function transfer(address,uint256)',
+  'function balanceOf(address) view returns (uint256)',
+]);
 
 /** A block as nodes answer it, with the logs of all its receipts. */
 export interface KnownBlock {

@@ -2,7 +2,7 @@
 import { ethers } from 'ethers';
 import { bytesToHex } from '../../core/hash.js';
 import { lotsToSize, ticksToPrice } from '../../core/market.js';
-import type { Address, Hex, Market } from '../../core/types.js';
+import type { Address, Market } from '../../core/types.js';
 import { agentDigest } from '../../core/wire/digest.js';
 import { connectionId, encodeAction } from '../../core/wire/encode.js';
 import { SPOT_ASSET_BASE } from '../../server/orders/limits.js';
@@ -44,7 +44,7 @@ export function createClients(world: Simulation, backend: Backend, markets: read
     nonces.set(role, nonce);
     const context = { nonce, vaultAddress: null, expiresAfter: null };
     const digest = agentDigest('a', connectionId(encodeAction(action), context));
-    const key = new ethers.SigningKey(chain.setting.wallet(role).privateKey as Hex);
+    const key = new ethers.SigningKey(chain.setting.wallet(role).privateKey);
     const { r, s, v } = key.sign(bytesToHex(digest));
     await scheduler.sleep(decisions.int('net', 1, NET_MS));
     const place = backend.activeGateway();
@@ -65,7 +65,10 @@ export function createClients(world: Simulation, backend: Backend, markets: read
     return reply;
   }
 
-  async function place(role: string, quotes: readonly { market: Market; isBuy: boolean; ticks: number; lots: number }[]) {
+  async function place(
+    role: string,
+    quotes: readonly { market: Market; isBuy: boolean; ticks: number; lots: number }[],
+  ) {
     const orders = quotes.map(({ market, isBuy, ticks, lots }) => ({
       a: SPOT_ASSET_BASE + market.index,
       b: isBuy,
@@ -89,7 +92,12 @@ export function createClients(world: Simulation, backend: Backend, markets: read
   const drawn = (role: string, market: Market) => {
     const isBuy = decisions.int(`side ${role}`, 0, 1) === 0;
     const away = decisions.int(`away ${role}`, 1, 400);
-    return { market, isBuy, ticks: MID_TICKS + (isBuy ? -away : away), lots: decisions.int(`lots ${role}`, 100, 20_000) };
+    return {
+      market,
+      isBuy,
+      ticks: MID_TICKS + (isBuy ? -away : away),
+      lots: decisions.int(`lots ${role}`, 100, 20_000),
+    };
   };
 
   async function quote(role: string): Promise<void> {
@@ -106,8 +114,7 @@ export function createClients(world: Simulation, backend: Backend, markets: read
     const own = open.get(role) ?? [];
     const oids = own.splice(0, decisions.int(`cancels ${role}`, 1, Math.max(1, own.length)));
     if (oids.length === 0) return;
-    const marketOf = (oid: number): number =>
-      backend.activeGateway()?.gateway.order(oid)?.order.market ?? 0;
+    const marketOf = (oid: number): number => backend.activeGateway()?.gateway.order(oid)?.order.market ?? 0;
     const reply = await act(role, {
       type: 'cancel',
       cancels: oids.map((oid) => ({ a: SPOT_ASSET_BASE + marketOf(oid), o: oid })),

@@ -60,8 +60,7 @@ export function installClock(scheduler: Scheduler, decisions: Decisions, fetcher
   const later = (run: Callback, delayMs: unknown, args: unknown[]): VirtualTimer =>
     new VirtualTimer(scheduler.after(typeof delayMs === 'number' && delayMs > 0 ? delayMs : 1, () => run(...args)));
   const setTimeout = (run: Callback, delayMs?: number, ...args: unknown[]) => later(run, delayMs, args);
-  const setImmediate = (run: Callback, ...args: unknown[]) =>
-    new VirtualTimer(scheduler.after(0, () => run(...args)));
+  const setImmediate = (run: Callback, ...args: unknown[]) => new VirtualTimer(scheduler.after(0, () => run(...args)));
   const clear = (timer: unknown): void => {
     if (timer instanceof VirtualTimer) timer.close();
   };

@@ -27,8 +27,7 @@ export function createDecisions(seed: number, only: ReadonlySet<string> | null =
     return { n, unit: hashed(seed, what, n) };
   }
 
-  const int = (what: string, from: number, to: number): number =>
-    from + Math.floor(draw(what).unit * (to - from + 1));
+  const int = (what: string, from: number, to: number): number => from + Math.floor(draw(what).unit * (to - from + 1));
 
   return {
     seed,

@@ -23,7 +23,10 @@ const isBalance = (method: string, params: unknown[]): boolean =>
   method === 'eth_call' && String((params[0] as { data?: string }).data).startsWith(BALANCE_OF);
 
 const result =
-  (methods: readonly string[], change: (value: unknown, world: Parameters<Lie>[0], params: unknown[]) => unknown): Lie =>
+  (
+    methods: readonly string[],
+    change: (value: unknown, world: Parameters<Lie>[0], params: unknown[]) => unknown,
+  ): Lie =>
   (world, method, params, truth) =>
     methods.includes(method) && 'result' in truth && truth.result !== null
       ? { result: change(truth.result, world, params) }
@@ -55,9 +58,7 @@ export const LIES: Record<string, Lie> = {
     return first === undefined ? logs : [...(logs as Log[]), { ...first, logIndex: '0x63', data: first.data }];
   }),
   changeAmount: result(['eth_getLogs'], (logs) =>
-    (logs as Log[]).map((log) =>
-      log.data.length === 66 ? { ...log, data: plus(log.data, 1_000_000n) } : log,
-    ),
+    (logs as Log[]).map((log) => (log.data.length === 66 ? { ...log, data: plus(log.data, 1_000_000n) } : log)),
   ),
   repeatLogs: result(['eth_getLogs'], (logs) => [...(logs as Log[]), ...(logs as Log[])]),
   reverseLogs: result(['eth_getLogs'], (logs) => [...(logs as Log[])].reverse()),

@@ -64,7 +64,14 @@ export function createOperator(world: Simulation, backend: Backend): Operator {
           await appendOperatorRow(db, { timeMs: Date.now(), kind: 'approve', maker, note: '' });
         }
         const again = (): void => {
-          scheduler.after(LOOK_MS, () => void look().catch(() => undefined).then(again), actor);
+          scheduler.after(
+            LOOK_MS,
+            () =>
+              void look()
+                .catch(() => undefined)
+                .then(again),
+            actor,
+          );
         };
         again();
       }),

@@ -1,5 +1,5 @@
 /** Processes of the backend: the real roles over one database file, ended by crashes and started again, with standbys that wait. */
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
@@ -59,7 +59,9 @@ export function configOf(world: Simulation, urls: readonly string[]): Config {
   return loadConfig({ ...SETTINGS, MANIFEST: path, RPC_URL: urls.join() }, {});
 }
 
-export const temporaryFolder = (): string => mkdtempSync(join(tmpdir(), 'curvebook-simulation-'));
+/** In memory where the system has such a place: commits are synced to the disk, and no power fails here. */
+export const temporaryFolder = (): string =>
+  mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'curvebook-simulation-'));
 
 /** A logger that counts what is told, which says what paths were taken. */
 function countingLogger({ record, scheduler }: Simulation, place: string): Logger {
@@ -104,18 +106,16 @@ export function createBackend(
   databaseUrl: () => string,
 ): Backend {
   const { scheduler, record, decisions } = world;
-  const places = layout.map(
-    ({ name, roles }): Place => ({
-      name,
-      roles,
-      actor: null,
-      gateway: null,
-      readiness: null,
-      status: null,
-      startedMs: 0,
-      isGone: false,
-    }),
-  );
+  const places = layout.map(({ name, roles }): Place => ({
+    name,
+    roles,
+    actor: null,
+    gateway: null,
+    readiness: null,
+    status: null,
+    startedMs: 0,
+    isGone: false,
+  }));
 
   function start(place: Place): void {
     if (place.isGone) return;
@@ -155,6 +155,8 @@ export function createBackend(
     };
     const shared: Shared = {
       config: { ...config, ROLES: [...place.roles] },
+      // Nothing listens.
+      doors: {} as Shared['doors'],
       db,
       logger,
       markets,

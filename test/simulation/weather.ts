@@ -35,7 +35,11 @@ export function createWeather(world: Simulation, backend: Backend, endpoints: En
       blocks += 1;
       for (const one of endpoints.all) {
         if (!strikes(world, 'endpointStale', one.name)) continue;
-        Object.assign(one, { state: 'stale', staleHead: before, untilMs: nowMs + decisions.int('staleMs', 2_000, 15_000) });
+        Object.assign(one, {
+          state: 'stale',
+          staleHead: before,
+          untilMs: nowMs + decisions.int('staleMs', 2_000, 15_000),
+        });
       }
       record.trace(() => `${nowMs} reorganised ${depth}`);
       return;
@@ -68,10 +72,14 @@ export function createWeather(world: Simulation, backend: Backend, endpoints: En
         actor.frozenUntilMs = nowMs + decisions.int('freezeMs', 500, 12_000);
         // The server ends the session of whoever has not been heard of.
         if (actor.frozenUntilMs - nowMs > 4_000)
-          scheduler.after(4_000, () => {
-            for (const end of actor.onSevered) end();
-            locks.sever(actor);
-          }, null);
+          scheduler.after(
+            4_000,
+            () => {
+              for (const end of actor.onSevered) end();
+              locks.sever(actor);
+            },
+            null,
+          );
       }
       if (strikes(world, 'clockStep', place.name)) {
         actor.clockAheadMs = decisions.pick('ahead', [3_600_000, -3_600_000, 30_000, -30_000]);

@@ -1,5 +1,6 @@
 /** What the contracts do with a call, in the chain double. */
 import { Interface } from 'ethers';
+import { toSafeInt } from '../../core/amounts.js';
 import { decodePost, type PostRecord, type WordChanges } from '../../core/curve/post.js';
 import { consumedUnits, trade, type TradeMode } from '../../core/curve/walk.js';
 import { decodeSide, wordsHash, wordsUsed } from '../../core/curve/words.js';
@@ -130,8 +131,30 @@ export function listings(world: Pick<DoubleWorld, 'curveBook' | 'markets'>): Dou
   );
 }
 
+/** Data of the error that a call would end with on `state`, with its arguments left empty; null when it would not revert. */
+export function refusalOf(world: DoubleWorld, state: DoubleState, at: At, call: Call): Hex | null {
+  const reasons: string[] = [];
+  if (execute(world, cloneState(state), at, call, (reason) => reasons.push(reason)) !== null) return null;
+  for (const abi of [CURVE_BOOK, CUSTODIAN, ENTRYPOINT]) {
+    const error = abi.getError(reasons[0] ?? '');
+    if (error === null) continue;
+    const empty = error.inputs.map(({ type }) => {
+      if (type === 'address') return world.owner;
+      return type.startsWith('bytes') ? `0x${'00'.repeat(toSafeInt(BigInt(type.slice(5))))}` : 0;
+    });
+    return abi.encodeErrorResult(error, empty) as Hex;
+  }
+  return '0x';
+}
+
 /** Carries a call out on `state`. Returns its events, or null when it reverts; the state is then of no use. */
-export function execute(world: DoubleWorld, state: DoubleState, at: At, call: Call): DoubleLog[] | null {
+export function execute(
+  world: DoubleWorld,
+  state: DoubleState,
+  at: At,
+  call: Call,
+  onRevert: (reason: string) => void = () => undefined,
+): DoubleLog[] | null {
   const logs: DoubleLog[] = [];
   const machine = { world, state, at, from: call.from, logs };
   try {
@@ -141,7 +164,10 @@ export function execute(world: DoubleWorld, state: DoubleState, at: At, call: Ca
     else if (world.tokens.some(({ address }) => address === call.to)) token(machine, call.to, call.data);
     return logs;
   } catch (error) {
-    if (error instanceof Revert) return null;
+    if (error instanceof Revert) {
+      onRevert(error.message);
+      return null;
+    }
     throw error;
   }
 }

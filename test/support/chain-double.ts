@@ -11,6 +11,7 @@ import {
   cloneState,
   execute,
   newState,
+  refusalOf,
   viewAnswer,
   type DoubleLog,
   type DoubleState,
@@ -48,6 +49,8 @@ const GAS_USED = 100_000n;
 /** A fresh chain. `genesis` are events of its first block, in which everything is deployed and listed. */
 export function createChainDouble(world: DoubleWorld, genesis: readonly DoubleLog[]): Rpc {
   const blocks: Block[] = [];
+  /** Every transaction that a block held, by its hash. */
+  const mined = new Map<Hex, Pending>();
   const saved = new Map<string, { height: number; pending: Pending[] }>();
   let pending: Pending[] = [];
   let forks = 0;
@@ -72,6 +75,7 @@ export function createChainDouble(world: DoubleWorld, genesis: readonly DoubleLo
       const logs = execute(world, tried, at, tx);
       if (logs !== null) state = tried;
       state.nonces.set(tx.from, tx.nonce + 1);
+      mined.set(tx.hash, tx);
       done.push({ hash: tx.hash, logs: logs ?? [], succeeded: logs !== null });
     }
     const sealed = sealBlock({
@@ -89,18 +93,18 @@ export function createChainDouble(world: DoubleWorld, genesis: readonly DoubleLo
   /** Everything that can be mined: per sender from its nonce on, without gaps. */
   function mine(): void {
     const next = new Map(head().state.nonces);
-    const mined: Pending[] = [];
+    const taken: Pending[] = [];
     for (let found = true; found;) {
       found = false;
       for (const tx of pending) {
-        if (mined.includes(tx) || tx.nonce !== (next.get(tx.from) ?? 0)) continue;
-        mined.push(tx);
+        if (taken.includes(tx) || tx.nonce !== (next.get(tx.from) ?? 0)) continue;
+        taken.push(tx);
         next.set(tx.from, tx.nonce + 1);
         found = true;
       }
     }
-    pending = pending.filter((tx) => !mined.includes(tx) && tx.nonce >= (next.get(tx.from) ?? 0));
-    append(mined);
+    pending = pending.filter((tx) => !taken.includes(tx) && tx.nonce >= (next.get(tx.from) ?? 0));
+    append(taken);
   }
 
   function accept(tx: Pending, method: string): Hex {
@@ -131,11 +135,19 @@ export function createChainDouble(world: DoubleWorld, genesis: readonly DoubleLo
     return null;
   }
 
-  function callContract({ to, data }: { to: string; data: string }, { state }: Block): Hex {
+  function callContract(call: { from?: Address; to: Address; data: Hex }, block: Block): Hex {
+    const { from, to, data } = call;
     const token = world.tokens.find(({ address }) => address === to);
-    const answer = token === undefined ? viewAnswer(world, state, to, data) : tokenAnswer(token, state, data);
-    if (answer === undefined) throw new RpcResponseError('eth_call', -32_000, `no such view: ${to} ${data}`, undefined);
-    return answer;
+    const answer =
+      token === undefined ? viewAnswer(world, block.state, to, data) : tokenAnswer(token, block.state, data);
+    if (answer !== undefined) return answer;
+    if (from === undefined) throw new RpcResponseError('eth_call', -32_000, `no such view: ${to} ${data}`, undefined);
+    // A call runs within the block that it is made at, which does not know its own hash.
+    const { number, timestampSec } = block;
+    const hashOf = (height: number) => (number - height > 256 || height >= number ? undefined : blocks[height]?.hash);
+    const refusal = refusalOf(world, block.state, { timestampSec, hashOf }, { from, to, data });
+    if (refusal !== null) throw new RpcResponseError('eth_call', 3, 'execution reverted', refusal);
+    return '0x';
   }
 
   function perform(method: string, params: unknown[]): unknown {
@@ -152,8 +164,12 @@ export function createChainDouble(world: DoubleWorld, genesis: readonly DoubleLo
         return blocks.find(({ hash }) => hash === params[0])?.sealed.receipts ?? null;
       case 'eth_getTransactionReceipt':
         return receiptOf(params[0]);
+      case 'eth_getTransactionByHash': {
+        const tx = mined.get(params[0] as Hex);
+        return tx === undefined ? null : { from: tx.from, to: tx.to, input: tx.data };
+      }
       case 'eth_call':
-        return callContract(params[0] as { to: string; data: string }, blockAt(params[1] as string | undefined)!);
+        return callContract(params[0] as Parameters<typeof callContract>[0], blockAt(params[1] as string | undefined)!);
       case 'eth_getBalance':
         return toQuantity(10n ** 20n);
       case 'eth_getTransactionCount':
