@@ -62,7 +62,7 @@ export function installDatabaseFaults(world: Simulation, committed: () => void):
       throw broken('before the commit');
     }
     const answer = await original.call(this, connection, sent);
-    record.trace(() => `${scheduler.nowMs()} ${where} ${sql.slice(0, 60)}`);
+    record.trace(() => `${scheduler.nowMs()} ${where} ${sql.slice(0, 60).replace(/trx\d+/, 'trx')}`);
     if (!isCommit) return answer;
     committed();
     if (strikes(world, 'crashAfterCommit', where)) {
