@@ -13,7 +13,7 @@ import type { Simulation } from './world.js';
 export interface Auditor {
   /** Called for every commit; `afterStep` then looks. */
   committed(): void;
-  afterStep(): Promise<void>;
+  afterStep(): void;
   /** What processes say of themselves against what is so. */
   judgeReadiness(): void;
   /** The database is another file from now on. */
@@ -74,7 +74,7 @@ export function createAuditor(
   }
 
   /** All that the ledger has adds up, and is what the vault has. */
-  async function auditBalances(): Promise<void> {
+  function auditBalances(): void {
     const sums = new Map<string, bigint>();
     const vault = new Map<string, bigint>();
     for (const row of rows<{ account: string; token: Address; balance_units: string }>(
@@ -94,7 +94,7 @@ export function createAuditor(
     if (head === undefined || halt !== undefined) return;
     if (chain.at(head.to_block)?.hash !== head.block_hash) return;
     for (const [token, units] of vault) {
-      const held = await chain.held(token as Address, head.to_block);
+      const held = chain.held(token as Address, head.to_block);
       if (held !== -units) violate(`conservation: the vault has ${held} of ${token}, the ledger ${-units}`);
     }
     for (const one of rows<{ maker: string; token: string; claim_units: string; balance_units: string | null }>(
@@ -219,14 +219,14 @@ export function createAuditor(
     committed: () => {
       isDue = true;
     },
-    async afterStep() {
+    afterStep() {
       if (!isDue) return;
       isDue = false;
       const before = generation;
       auditGenerations();
       auditOrders();
       auditHalts();
-      if (generation !== before) await auditBalances();
+      if (generation !== before) auditBalances();
     },
     judgeReadiness() {
       const nowMs = scheduler.nowMs();

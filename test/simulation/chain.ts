@@ -20,6 +20,9 @@ export interface KnownBlock {
   timestampSec: number;
   header: Record<string, unknown>;
   receipts: Record<string, unknown>[];
+  /** What the vault holds at its end, by token, and how many transactions each keeper has sent. */
+  held: ReadonlyMap<Address, Hex>;
+  counts: ReadonlyMap<Address, Hex>;
 }
 
 export interface SimulatedChain {
@@ -42,7 +45,7 @@ export interface SimulatedChain {
   transfer(role: string, token: Address, units: bigint): Promise<void>;
   swap(role: string, tokenIn: Address, tokenOut: Address, units: bigint): Promise<void>;
   /** What the vault holds of a token at the end of a block. */
-  held(token: Address, block: number): Promise<bigint>;
+  held(token: Address, block: number): bigint;
 }
 
 /** A fresh chain; the clock must be installed already. */
@@ -53,6 +56,7 @@ export async function createSimulatedChain(): Promise<SimulatedChain> {
   const lower = (text: string): Address => text.toLowerCase() as Address;
   const custodian = lower(manifest.contracts.custodian);
   const entrypoint = lower(manifest.contracts.entrypoint);
+  const HELD = TOKEN.encodeFunctionData('balanceOf', [custodian]);
   const blocks: KnownBlock[] = [];
   const known = new Map<Hex, KnownBlock>();
   /** How to undo each block, and how to send what is mined again. */
@@ -62,7 +66,19 @@ export async function createSimulatedChain(): Promise<SimulatedChain> {
   async function learn(number: number): Promise<void> {
     const header = (await rpc.call('eth_getBlockByNumber', [toQuantity(number), false])) as Record<string, unknown>;
     const receipts = (await rpc.call('eth_getBlockReceipts', [header['hash']])) as Record<string, unknown>[];
+    const held = new Map<Address, Hex>();
+    for (const { address } of manifest.tokens) {
+      const token = lower(address);
+      held.set(token, (await rpc.call('eth_call', [{ to: token, data: HELD }, toQuantity(number)])) as Hex);
+    }
+    const counts = new Map<Address, Hex>();
+    for (const role of ['poster', 'settler', 'executor']) {
+      const signer = setting.address(role);
+      counts.set(signer, (await rpc.call('eth_getTransactionCount', [signer, toQuantity(number)])) as Hex);
+    }
     const block: KnownBlock = {
+      held,
+      counts,
       number,
       hash: header['hash'] as Hex,
       parentHash: header['parentHash'] as Hex,
@@ -132,9 +148,6 @@ export async function createSimulatedChain(): Promise<SimulatedChain> {
         entrypoint,
         ENTRYPOINT.encodeFunctionData('swap', [tokenIn, tokenOut, units, 0n, setting.address(role), MaxUint256]),
       ),
-    async held(token, block) {
-      const data = TOKEN.encodeFunctionData('balanceOf', [custodian]);
-      return BigInt(String(await rpc.call('eth_call', [{ to: token, data }, toQuantity(block)])));
-    },
+    held: (token, block) => BigInt(blocks[block]!.held.get(token)!),
   };
 }

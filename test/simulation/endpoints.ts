@@ -1,5 +1,5 @@
 /** Endpoints of the simulated chain, reached over a simulated network: they delay, fail, lag, hold on to lost branches, and lie. */
-import type { Hex } from '../../core/types.js';
+import type { Address, Hex } from '../../core/types.js';
 import { RpcResponseError } from '../../keepers/chain/rpc.js';
 import { LIES } from './lies.js';
 import { never } from './scheduler.js';
@@ -33,6 +33,8 @@ interface Request {
 export type Answer = { result: unknown } | { error: { code: number; message: string; data?: unknown } };
 
 const TIMEOUT_MS = 5_000;
+const BALANCE_OF = '0x70a08231';
+const heightOf = (tag: unknown): number => Number.parseInt(String(tag), 16);
 
 /** Endpoints named rpc1, rpc2, … */
 export function createEndpoints(world: Simulation, count: number): Endpoints {
@@ -98,7 +100,6 @@ export function createEndpoints(world: Simulation, count: number): Endpoints {
   /** What an honest endpoint says from where it is. */
   async function view(endpoint: Endpoint, method: string, params: unknown[]): Promise<unknown> {
     const { chain } = world;
-    const heightOf = (tag: unknown): number => Number.parseInt(String(tag), 16);
     if (endpoint.state === 'stale' && endpoint.staleHead !== null) {
       const branch = branchOf(endpoint.staleHead);
       const answered = branch(method, params);
@@ -135,6 +136,12 @@ export function createEndpoints(world: Simulation, count: number): Endpoints {
       if (method === 'eth_blockNumber') return top.header['number'];
       if (method === 'eth_getBlockByNumber') return blockAt(number)?.header ?? null;
       if (method === 'eth_getBlockReceipts') return chain.byHash(params[0] as Hex)?.receipts ?? null;
+      if (method === 'eth_call' || method === 'eth_getTransactionCount') {
+        const block = params[1] === 'latest' || params[1] === undefined ? top : blockAt(heightOf(params[1]));
+        const [about] = params as [{ to: Address; data: string } | Address];
+        if (typeof about === 'string') return block?.counts.get(about);
+        return about.data.startsWith(BALANCE_OF) ? block?.held.get(about.to) : undefined;
+      }
       if (method !== 'eth_getLogs') return undefined;
       const filter = params[0] as { fromBlock: string; toBlock: string; address: readonly string[] };
       const [from, to] = [Number.parseInt(filter.fromBlock, 16), Number.parseInt(filter.toBlock, 16)];

@@ -11,7 +11,7 @@ export interface ProgressDeps {
   endpoints: Endpoints;
   weather: Weather;
   clients: Clients;
-  afterEach(): Promise<void>;
+  afterEach(): void;
 }
 
 /** By then all who can be are ready. */

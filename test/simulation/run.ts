@@ -103,8 +103,8 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
     uninstallFaults = installDatabaseFaults(world, auditor.committed);
     const isOver = (): boolean => record.violations.length > 0;
     let nextLookMs = scheduler.nowMs();
-    const afterEach = async (): Promise<void> => {
-      await auditor.afterStep();
+    const afterEach = (): void => {
+      auditor.afterStep();
       if (scheduler.nowMs() < nextLookMs) return;
       nextLookMs = scheduler.nowMs() + 1_000;
       auditor.judgeReadiness();

@@ -47,8 +47,8 @@ export interface Scheduler {
   as<T>(actor: Actor, run: () => T): T;
   /** Ends an actor in the middle of whatever it does. */
   kill(actor: Actor): void;
-  /** Lets everything happen up to a time. `afterEach` is awaited after each event. */
-  runUntil(endMs: number, afterEach: () => Promise<void> | void): Promise<void>;
+  /** Lets everything happen up to a time. `afterEach` looks at what each event left. */
+  runUntil(endMs: number, afterEach: () => void): Promise<void>;
   /** Events that happened. */
   count(): number;
 }
@@ -105,7 +105,7 @@ export function createScheduler(startMs: number, decisions: Decisions, turn: () 
     return event;
   }
 
-  async function runUntil(endMs: number, afterEach: () => Promise<void> | void): Promise<void> {
+  async function runUntil(endMs: number, afterEach: () => void): Promise<void> {
     await turn();
     while (queue.length > 0 && queue[0]!.timeMs <= endMs) {
       const event = pop();
@@ -122,7 +122,7 @@ export function createScheduler(startMs: number, decisions: Decisions, turn: () 
       happened += 1;
       actors.run(actor, event.run);
       await turn();
-      await afterEach();
+      afterEach();
     }
     nowMs = Math.max(nowMs, endMs);
   }
