@@ -153,7 +153,7 @@ export function createBackend(
       if (readStatus === null) throw new Error('no role follows the ledger yet');
       return readStatus();
     };
-    const shared: Shared = {
+    const shared = {
       config: { ...config, ROLES: [...place.roles] },
       // Nothing listens.
       doors: {} as Shared['doors'],
@@ -166,7 +166,8 @@ export function createBackend(
       watcherStatus,
       readiness: () => judgeReadiness(watcherStatus(), Date.now()),
       nowMs: () => Date.now(),
-    };
+      monotonicMs: () => performance.now(),
+    } satisfies Partial<Shared> as Shared;
     for (const role of place.roles) {
       const log = LOG_OF[role]!;
       await locks.take(log, actor);
