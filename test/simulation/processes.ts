@@ -162,12 +162,12 @@ export function createBackend(
       markets,
       minOrderUnits: createMinOrderUnits(config.MIN_ORDER_VALUES),
       writers,
-      keepers: { signers: [], poster: null, transfers: null },
+      keepers: { signers: [], poster: null, transfers: null, proofs: null },
       watcherStatus,
       readiness: () => judgeReadiness(watcherStatus(), Date.now()),
       nowMs: () => Date.now(),
       monotonicMs: () => performance.now(),
-    } satisfies Partial<Shared> as Shared;
+    } as unknown as Shared;
     for (const role of place.roles) {
       const log = LOG_OF[role]!;
       await locks.take(log, actor);
