@@ -95,6 +95,11 @@ export const settingsSchema = z.object({
   RETENTION_HOURS: integer(1, 87_600, 72).describe(
     'age from which rows of the order log are folded, once no curve that may still be executed was cut from them',
   ),
+  REQUIRE_SYNC_REPLICA: z
+    .enum(['true', 'false'])
+    .default('false')
+    .transform((value) => value === 'true')
+    .describe('PostgreSQL: promise nothing while no synchronous replica is attached to the database'),
   ARCHIVE_DIR: z
     .string()
     .min(1)

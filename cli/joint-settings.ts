@@ -13,6 +13,8 @@ const GWEI_DECIMALS = 9;
 type Judged = Pick<
   Settings,
   | 'ROLES'
+  | 'DATABASE_URL'
+  | 'REQUIRE_SYNC_REPLICA'
   | 'SWAP_ORDER_TTL_SEC'
   | 'SWAP_QUOTE_TTL_SEC'
   | 'TOUCH_BEFORE_SEC'
@@ -34,6 +36,10 @@ export function jointProblems(settings: Judged): string[] {
     [
       settings.SWAP_ORDER_TTL_SEC < settings.SWAP_QUOTE_TTL_SEC,
       'SWAP_ORDER_TTL_SEC: must not be less than SWAP_QUOTE_TTL_SEC',
+    ],
+    [
+      settings.REQUIRE_SYNC_REPLICA && settings.DATABASE_URL.startsWith('sqlite:'),
+      'REQUIRE_SYNC_REPLICA: DATABASE_URL names SQLite, which has no replicas',
     ],
     [settings.TOUCH_BEFORE_SEC >= settings.CURVE_TTL_SEC, 'TOUCH_BEFORE_SEC: must be less than CURVE_TTL_SEC'],
     [

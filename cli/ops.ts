@@ -123,6 +123,7 @@ function metricSources(shared: Shared, sources: OpsSources): MetricSources {
       const { orderSeq } = await readFoldPosition(db.reads);
       return { bytes: await databaseBytes(db), foldedOrderSeq: orderSeq };
     },
+    replication: () => shared.replication(),
     gateway: sources.gateway,
     nowMs,
   };

@@ -5,6 +5,7 @@ import { createRemoteStatus } from '../keepers/watcher/remote-status.js';
 import { narrate } from '../keepers/watcher/narrate.js';
 import { judgeReadiness, type WatcherStatus } from '../keepers/watcher/status.js';
 import { createTransferWatch } from '../keepers/watcher/transfer-watch.js';
+import { createReplicationWatch } from '../keepers/replication.js';
 import { createWatcher } from '../keepers/watcher/watcher.js';
 import { openDb, prepareDb } from '../ledger/db.js';
 import { createSnapshotStore } from '../ledger/snapshots.js';
@@ -110,6 +111,8 @@ export async function startRoles(
       if (readStatus === null) throw new Error('no role follows the ledger yet');
       return readStatus();
     };
+    const replication = createReplicationWatch({ db, required: config.REQUIRE_SYNC_REPLICA, logger });
+    loops.push(replication.start(signal));
     const shared: Shared = {
       config,
       doors,
@@ -120,7 +123,11 @@ export async function startRoles(
       writers,
       keepers: { signers: [], poster: null, transfers: null, proofs: null },
       watcherStatus,
-      readiness: () => judgeReadiness(watcherStatus(), Date.now()),
+      readiness() {
+        const readiness = judgeReadiness(watcherStatus(), Date.now());
+        return readiness.ready && replication.refuses() ? { ready: false, reason: 'no_sync_replica' } : readiness;
+      },
+      replication: replication.status,
       nowMs: () => Date.now(),
       monotonicMs: () => performance.now(),
     };

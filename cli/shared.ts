@@ -6,6 +6,7 @@ import { createRpcPool, type RpcPool } from '../keepers/chain/pool.js';
 import type { PosterStatus } from '../keepers/poster/poster.js';
 import type { ProofCounts } from '../keepers/watcher/proof.js';
 import type { TransferFacts } from '../keepers/watcher/transfer-watch.js';
+import type { ReplicationStatus } from '../keepers/replication.js';
 import type { Readiness, WatcherStatus } from '../keepers/watcher/status.js';
 import type { Door } from '../server/door.js';
 import type { Db, LogName, Writer } from '../ledger/types.js';
@@ -39,6 +40,8 @@ export interface Shared {
   keepers: KeeperFacts;
   watcherStatus(): WatcherStatus;
   readiness(): Readiness;
+  /** Null on SQLite, and before the first look. */
+  replication(): ReplicationStatus | null;
   /** Wall clock. */
   nowMs(): number;
   /** For intervals: it never steps. */

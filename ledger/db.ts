@@ -6,7 +6,7 @@ import type { Knex } from 'knex';
 import type { Database as SqliteDatabase } from 'better-sqlite3';
 import pg from 'pg';
 import { toSafeInt } from '../core/amounts.js';
-import { PgClient, SQLITE_BUSY_TIMEOUT_MS, SqliteClient, keepStatements } from './dialects.js';
+import { PgClient, SQLITE_BUSY_TIMEOUT_MS, SqliteClient, keepStatements, watchNotices } from './dialects.js';
 import { DatabaseError, DatabaseUnreachableError, databaseErrorCode } from './errors.js';
 import { migrations } from './migrations/index.js';
 import type { Db, Queryable } from './types.js';
@@ -146,7 +146,7 @@ export function schemaOf(db: Db): string {
 
 /** Makes a connection fit to write money: durable commits, dead peers noticed, no lock held by a stuck transaction for ever. */
 export const PG_SESSION_SQL = `
-  select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off';
+  select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') in ('off', 'local');
   set tcp_keepalives_idle = 5;
   set tcp_keepalives_interval = 2;
   set tcp_keepalives_count = 3;
@@ -260,6 +260,7 @@ function openPg(url: string, options: OpenDbOptions): Db {
       min: 0,
       max: options.maxConnections ?? 10,
       afterCreate: (connection: pg.Client, done: (error: unknown, connection: pg.Client) => void) => {
+        watchNotices(connection);
         connection.query(PG_SESSION_SQL, (error) => done(error, connection));
       },
     },

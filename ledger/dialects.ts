@@ -185,6 +185,29 @@ export class RolledBackError extends Error {
   }
 }
 
+/** A COMMIT that stands on this server and perhaps nowhere else: the wait for its replicas was broken off. */
+export class UnreplicatedError extends Error {
+  override readonly name = 'UnreplicatedError';
+
+  constructor() {
+    super('The commit is done on this server and may not be on its replicas');
+  }
+}
+
+/** Connections whose wait for replicas was broken off since their last COMMIT. The server says so in a warning, and that it committed. */
+const unreplicated = new WeakSet<object>();
+/** Its SQLSTATEs, since the text depends on the server's language: a plain warning, or a shutdown. We write nothing that warns. */
+const UNREPLICATED = ['01000', '57P01'];
+
+/** Listens for what a PostgreSQL connection is told beside its answers. */
+export function watchNotices(connection: {
+  on(event: 'notice', listener: (notice: { code?: string }) => void): unknown;
+}): void {
+  connection.on('notice', ({ code = '' }) => {
+    if (UNREPLICATED.includes(code)) unreplicated.add(connection);
+  });
+}
+
 /** PostgreSQL answers COMMIT of a failed transaction with success and the word ROLLBACK; here that is an error. */
 export class PgClient extends PostgresClient {
   override async _query(
@@ -195,6 +218,8 @@ export class PgClient extends PostgresClient {
     if (/^COMMIT\b/i.test(query.sql) && query.response?.command === 'ROLLBACK') {
       throw new RolledBackError();
     }
+    // Whoever committed takes it for undecided, and reads back behind a commit that does wait.
+    if (unreplicated.delete(connection) && /^COMMIT\b/i.test(query.sql)) throw new UnreplicatedError();
     return answer;
   }
 }

@@ -69,6 +69,7 @@ async function curvebookApp(): Promise<Koa> {
     signers: () => [],
     poster: () => null,
     storage: () => Promise.resolve({ bytes: 0, foldedOrderSeq: 0 }),
+    replication: () => null,
     gateway: () => null,
     nowMs: clock,
   });

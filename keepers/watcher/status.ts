@@ -7,6 +7,7 @@ export const NOT_READY_REASONS = [
   'integrity_halt',
   'operator_halt',
   'failed_write',
+  'no_sync_replica',
   'stale_ledger',
   'chain_stalled',
   'clock_skew',

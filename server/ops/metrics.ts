@@ -89,6 +89,8 @@ export interface MetricSources {
   poster(): PosterFacts | null;
   /** Size of the database, and how far the order log is folded. */
   storage(): Promise<{ bytes: number; foldedOrderSeq: number }>;
+  /** Replicas of the database by what a commit waits for; null on SQLite. */
+  replication(): { counts: Readonly<Record<'sync' | 'async' | 'unknown', number>>; isUnsafe: boolean } | null;
   gateway(): GatewayFacts | null;
   nowMs(): number;
 }
@@ -144,12 +146,19 @@ const one = (value: number | null | undefined): [Labels, number][] =>
 
 function ledgerGauges(
   registry: Registry,
-  { readiness, ledger, solvency, proofs, unattributed, storage, nowMs }: MetricSources,
+  { readiness, ledger, solvency, proofs, unattributed, storage, replication, nowMs }: MetricSources,
 ): void {
   gauge(registry, ['database_bytes', 'size of the database'], async () => one((await storage()).bytes));
   gauge(registry, ['folded_order_row', 'newest row of the order log that is folded'], async () =>
     one((await storage()).foldedOrderSeq),
   );
+  gauge(registry, ['replicas', 'replicas of the database, by whether a commit waits for them', 'state'], () =>
+    Object.entries(replication()?.counts ?? {}).map(([state, count]) => [{ state }, count]),
+  );
+  gauge(registry, ['replication_unsafe', '1 while replicas are attached and commits wait for none, else 0'], () => {
+    const facts = replication();
+    return one(facts && (facts.isUnsafe ? 1 : 0));
+  });
   gauge(registry, ['ready', '1 while inventory is safe to quote against, else 0 with the reason', 'reason'], () => {
     const { ready, reason } = readiness();
     return [[{ reason: reason ?? '' }, ready ? 1 : 0]];

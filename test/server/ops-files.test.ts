@@ -49,6 +49,7 @@ const SILENT: MetricSources = {
   signers: () => [],
   poster: () => null,
   storage: () => Promise.resolve({ bytes: 0, foldedOrderSeq: 0 }),
+  replication: () => null,
   gateway: () => null,
   nowMs: () => 0,
 };

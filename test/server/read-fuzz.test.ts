@@ -237,6 +237,7 @@ forEachDatabase((name, open) =>
         signers: () => [],
         poster: () => null,
         storage: () => Promise.resolve({ bytes: 0, foldedOrderSeq: 0 }),
+        replication: () => null,
         gateway: () => null,
         nowMs: () => 0,
       });

@@ -84,6 +84,7 @@ describe('a process that waits for its logs', () => {
       pairs: () => Promise.resolve([]),
       signers: () => [],
       poster: () => null,
+      replication: () => null,
       gateway: () => null,
       storage: () => Promise.resolve({ bytes: 0, foldedOrderSeq: 0 }),
       nowMs: () => 0,
