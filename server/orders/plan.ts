@@ -102,7 +102,9 @@ export function createPlanner(deps: PlannerDeps): (entry: Entry) => Plan<Exchang
       return { rows: [], answer: refuse(standingRefusal(standing, signer, isMaster)) };
     }
     const { maker } = standing;
-    const sinceMs = Math.max(standing.sinceMs, state.noncesAfterMs + 1);
+    // Zero where nothing was ever restored: then a nonce of zero is judged like any other.
+    const { noncesAfterMs } = state;
+    const sinceMs = noncesAfterMs === 0 ? standing.sinceMs : Math.max(standing.sinceMs, noncesAfterMs + 1);
     const badNonce =
       request.nonce < sinceMs
         ? REFUSALS.nonceTooLow(request.nonce, sinceMs)

@@ -3,8 +3,17 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
-import { Contract, ContractFactory, parseUnits } from 'ethers';
+import { BrowserProvider, Contract, ContractFactory, MaxUint256, parseUnits } from 'ethers';
 import type { Signer } from 'ethers';
+import {
+  BaseError,
+  ContractFunctionRevertedError,
+  createPublicClient,
+  createWalletClient,
+  custom,
+  parseAbi,
+} from 'viem';
+import { foundry } from 'viem/chains';
 import type { Build } from '../../deploy/build.js';
 import { configureCommand } from '../../deploy/commands.js';
 import { connectContracts } from '../../deploy/contracts.js';
@@ -57,30 +66,107 @@ describe('the samples for integrators', function () {
   });
   after(() => world?.close());
 
-  it('quote and swap in TypeScript, within ten lines of calls', async () => {
-    const code = sample('ts');
-    const [first, ...body] = code.split('\n');
-    expect(first).to.equal("import { Contract } from 'ethers';");
-    expect(body.filter((line) => line !== '').length).to.be.at.most(10);
+  const AsyncFunction = (async () => undefined).constructor as new (
+    ...source: string[]
+  ) => (...values: unknown[]) => Promise<void>;
+
+  /** Runs the lines behind the import with what they leave to the reader. */
+  async function run(language: string, imported: string, given: Record<string, unknown>): Promise<void> {
+    const [first, ...body] = sample(language).split('\n');
+    expect(first).to.equal(imported);
+    await new AsyncFunction(...Object.keys(given), body.join('\n'))(...Object.values(given));
+  }
+
+  /** What another taker does before the sample's transaction. */
+  async function tradeFirst(): Promise<void> {
+    await (await world.quote.connect(taker).approve(at.entrypoint, AMOUNT_IN)).wait();
+    const amounts = [AMOUNT_IN, 0n] as const;
+    await (
+      await at.entrypoint.connect(taker).swap(world.quote, world.base, ...amounts, taker.address, MaxUint256)
+    ).wait();
+  }
+
+  /** As nodes and wallets answer: data of a revert are a string, which the chain of tests keeps deeper. */
+  const request = async ({ method, params = [] }: { method: string; params?: unknown }): Promise<unknown> => {
+    try {
+      return await world.chain.provider.send(method, params as unknown[]);
+    } catch (error) {
+      const { message, data } = (error as { info: { error: { message: string; data?: { data?: string } } } }).info
+        .error;
+      throw Object.assign(new Error(message), { code: 3, data: data?.data });
+    }
+  };
+
+  const ethersGiven = async () => ({
+    Contract,
+    wallet: await new BrowserProvider({ request }).getSigner(taker.address),
+    address: await at.entrypoint.getAddress(),
+    tokenIn: await world.quote.getAddress(),
+    tokenOut: await world.base.getAddress(),
+    amountIn: AMOUNT_IN,
+    erc20: world.quote.connect(taker),
+  });
+  const ETHERS = "import { Contract } from 'ethers';";
+  const VIEM = "import { BaseError, ContractFunctionRevertedError } from 'viem';";
+
+  it('quote and swap with ethers, and the quote may move by what a block brings', async () => {
     const { base, quote } = world;
-    const given = {
-      Contract,
-      wallet: taker,
-      address: await at.entrypoint.getAddress(),
-      tokenIn: await quote.getAddress(),
-      tokenOut: await base.getAddress(),
-      amountIn: AMOUNT_IN,
-      erc20: quote.connect(taker),
+    const expected = await at.entrypoint.quote(quote, base, AMOUNT_IN);
+    expect(expected > 0n).to.equal(true);
+    const before = await base.balanceOf(taker);
+    const given = await ethersGiven();
+    await run('ts', ETHERS, given);
+    expect((await base.balanceOf(taker)) - before).to.equal(expected);
+
+    // Somebody trades between the quote and the swap.
+    const moving = {
+      connect: () => quote,
+      approve: async (...args: [string, bigint]) => (await tradeFirst(), quote.connect(taker).approve(...args)),
     };
+    const quoted = await at.entrypoint.quote(quote, base, AMOUNT_IN);
+    const held = await base.balanceOf(taker);
+    await run('ts', ETHERS, { ...given, erc20: moving });
+    const own = (await base.balanceOf(taker)) - held - quoted;
+    expect(own > 0n && own <= quoted).to.equal(true);
+  });
+
+  it('name the error of a revert, with ethers and with viem', async () => {
+    const given = await ethersGiven();
+    const dead = { ...given, Math: { floor: () => 1 } };
+    const said = async (run: Promise<void>): Promise<string> =>
+      run.then(
+        () => 'nothing',
+        (error: unknown) => (error as Error).message,
+      );
+    expect(await said(run('ts', ETHERS, dead))).to.equal('DeadlinePassed(31)');
+    const viem = await viemGiven(given);
+    expect(await said(run('js', VIEM, { ...viem, Math: { floor: () => 1 } }))).to.equal('DeadlinePassed(31)');
+  });
+
+  it('quote and swap with viem', async () => {
+    const { base, quote } = world;
+    const viem = await viemGiven(await ethersGiven());
+    await (await quote.connect(taker).approve(at.entrypoint, AMOUNT_IN)).wait();
     const expected = await at.entrypoint.quote(quote, base, AMOUNT_IN);
     const before = await base.balanceOf(taker);
-    const AsyncFunction = (async () => undefined).constructor as new (
-      ...source: string[]
-    ) => (...values: unknown[]) => Promise<void>;
-    await new AsyncFunction(...Object.keys(given), body.join('\n'))(...Object.values(given));
-    expect(expected > 0n).to.equal(true);
+    await run('js', VIEM, viem);
     expect((await base.balanceOf(taker)) - before).to.equal(expected);
   });
+
+  async function viemGiven({ address, tokenIn, tokenOut }: Awaited<ReturnType<typeof ethersGiven>>) {
+    const lines = [...sample('ts').matchAll(/'((?:function|error) [^']+)'/g)].map(([, line]) => line!);
+    const chain = { ...foundry, id: 8453 };
+    const options = { chain, transport: custom({ request } as never), pollingInterval: 20 };
+    return {
+      BaseError,
+      ContractFunctionRevertedError,
+      client: createPublicClient(options),
+      wallet: createWalletClient({ ...options, account: taker.address as `0x${string}` }),
+      account: { address: taker.address, type: 'json-rpc' },
+      abi: parseAbi(lines as never),
+      ...{ address, tokenIn, tokenOut, amountIn: AMOUNT_IN },
+    };
+  }
 
   it('quote and swap in Solidity', async () => {
     const lines = sample('solidity').trim().split('\n');

@@ -9,8 +9,9 @@ import { openReader, type Reader, type Running } from '../support/reader.js';
 import { until } from '../support/stack.js';
 
 const BANNER = 'In another terminal:';
-/** `npm run test:deep` starts every number of markets; the most stand for them otherwise, and the documentation's test starts one. */
-const COUNTS = process.env.RUNS === undefined ? [SANDBOX_MARKETS.length] : SANDBOX_MARKETS.map((_, i) => i + 1);
+/** Every number of markets is started; the most stand for all in what takes time, but for `npm run test:deep`. One market is also what the guides start. */
+const COUNTS = SANDBOX_MARKETS.map((_, i) => i + 1);
+const isWhole = (count: number): boolean => process.env.RUNS !== undefined || count === SANDBOX_MARKETS.length;
 
 /** A chain outlives a console that was killed, and nothing in its command line names the folder. */
 function endChain(rpcUrl: string): void {
@@ -18,6 +19,18 @@ function endChain(rpcUrl: string): void {
   const words = ['deploy/chain.ts', `--port ${new URL(rpcUrl).port} `];
   const found = processes.split('\n').filter((line) => words.every((word) => line.includes(word)));
   for (const line of found) process.kill(parseInt(line, 10), 'SIGKILL');
+}
+
+function reconciles(started: () => { sandbox: Running; manifest: SandboxManifest }, count: number): void {
+  it('has a fill that reconciles in every market', async () => {
+    const { sandbox, manifest } = started();
+    const pairs = SANDBOX_MARKETS.slice(0, count).map(({ pair }) => pair);
+    expect(manifest.markets.map(({ pair }) => pair)).to.deep.equal(pairs);
+    for (const pair of pairs) {
+      await sandbox.line((line) => line.includes(`] fill ${pair} #`) && line.endsWith('(reconciles)'));
+    }
+    expect(sandbox.lines().filter((line) => line.includes('DOES NOT RECONCILE'))).to.deep.equal([]);
+  });
 }
 
 for (const count of COUNTS) {
@@ -52,6 +65,8 @@ for (const count of COUNTS) {
       expect((await reader.run(rest[1]!)).output).to.match(/WETH-USDC: fill \d+, curve \d+ landed/);
     });
 
+    if (!isWhole(count)) return void reconciles(() => ({ sandbox, manifest }), count);
+
     it('is not disturbed by a second start in its folder, which says where it is', async () => {
       const refused = await reader.run(`${start} --markets 1`).catch(String);
       expect(refused).to.include(`server ${manifest.serverUrl}, chain ${manifest.rpcUrl}, process `);
@@ -61,14 +76,7 @@ for (const count of COUNTS) {
       expect((await fetch(`${manifest.serverUrl}/health`)).status).to.equal(200);
     });
 
-    it('has a fill that reconciles in every market', async () => {
-      const pairs = SANDBOX_MARKETS.slice(0, count).map(({ pair }) => pair);
-      expect(manifest.markets.map(({ pair }) => pair)).to.deep.equal(pairs);
-      for (const pair of pairs) {
-        await sandbox.line((line) => line.includes(`] fill ${pair} #`) && line.endsWith('(reconciles)'));
-      }
-      expect(sandbox.lines().filter((line) => line.includes('DOES NOT RECONCILE'))).to.deep.equal([]);
-    });
+    reconciles(() => ({ sandbox, manifest }), count);
 
     it('keeps its database while a server that was started by hand uses it', async () => {
       const { pid } = JSON.parse(readFileSync(pathOf('sandbox-running.json'), 'utf8')) as { pid: number };
