@@ -19,7 +19,7 @@ export async function startPoster(shared: Shared, signal: AbortSignal): Promise<
   const writer = shared.writers.get('publication');
   const privateKey = config.posterPrivateKey;
   if (writer === undefined || privateKey === null) throw new Error('the poster needs its log and its key');
-  const rpc = rpcPool(shared);
+  const rpc = rpcPool(shared, 'poster');
   const poster = createPoster({
     db,
     writer,
@@ -84,7 +84,7 @@ export function startSettler(shared: Shared, signal: AbortSignal): Loop {
   const writer = shared.writers.get('settlement');
   const privateKey = config.settlerPrivateKey;
   if (writer === undefined || privateKey === null) throw new Error('the settler needs its log and its key');
-  const rpc = rpcPool(shared);
+  const rpc = rpcPool(shared, 'settler');
   // It follows listings by itself: a round computes on one state of the ledger.
   const markets: Market[] = [];
   const settler = createSettler({

@@ -115,9 +115,10 @@ function metricSources(shared: Shared, sources: OpsSources): MetricSources {
     },
     signers: () =>
       keepers.signers.map(({ role, status }) => {
-        const { signer, balanceWei, lowBalance, unminedCount, oldestSentMs } = status();
-        return { role, address: signer, balanceWei, lowBalance, unminedCount, oldestSentMs };
+        const { signer, ...facts } = status();
+        return { role, address: signer, ...facts };
       }),
+    endpoints: () => keepers.endpoints.flatMap(({ user, health }) => health().map((one) => ({ user, ...one }))),
     poster: () => keepers.poster?.() ?? null,
     async storage() {
       const { orderSeq } = await readFoldPosition(db.reads);

@@ -11,13 +11,13 @@ import { openDb, prepareDb } from '../ledger/db.js';
 import { createSnapshotStore } from '../ledger/snapshots.js';
 import type { GenerationWrite, LogName, Writer } from '../ledger/types.js';
 import { acquireWriter } from '../ledger/writers.js';
-import type { Config, Role } from './config.js';
+import { ConfigError, type Config, type Role } from './config.js';
 import { fillLine } from './fill-line.js';
 import { startHttp, type HttpHandle } from './http.js';
 import { createLogger } from './logger.js';
 import { startFolder, startPoster, startSettler } from './keepers.js';
 import { startOps, type Ops } from './ops.js';
-import { rpcPool, type Doors, type Shared } from './shared.js';
+import { checkChain, rpcPool, type Doors, type Shared } from './shared.js';
 import { serveStandby } from './standby.js';
 import { startExecutor } from './swap.js';
 import { unusedNames } from './unused-names.js';
@@ -121,7 +121,7 @@ export async function startRoles(
       markets,
       minOrderUnits: createMinOrderUnits(config.MIN_ORDER_VALUES),
       writers,
-      keepers: { signers: [], poster: null, transfers: null, proofs: null },
+      keepers: { signers: [], endpoints: [], poster: null, transfers: null, proofs: null },
       watcherStatus,
       readiness() {
         const readiness = judgeReadiness(watcherStatus(), Date.now());
@@ -138,6 +138,8 @@ export async function startRoles(
       gateway: () => http?.facts() ?? null,
       failure: () => failure?.message ?? null,
     });
+    // Beside the start: no role uses an endpoint before it has proven its chain.
+    void checkChain(shared, fail);
     const acquired = acquireWriters(config.ROLES);
     acquired.catch(() => undefined);
     const { metrics } = ops;
@@ -195,7 +197,8 @@ export async function startRoles(
   } catch (error) {
     await stop();
     if (interrupt.aborted) return null;
-    throw error;
+    const cause = failure as Error | null;
+    throw cause instanceof ConfigError ? cause : error;
   }
   isStarting = false;
   logger.info({ roles: config.ROLES, url: http?.url, metrics: ops.url, database: db.kind }, 'roles started');
@@ -207,7 +210,7 @@ function startTransferWatch(shared: Shared, signal: AbortSignal): Loop[] {
   const { config, markets, logger, keepers } = shared;
   if (!config.ROLES.includes('watcher')) return [];
   const { custodian } = config.manifest.contracts;
-  const watch = createTransferWatch({ rpc: rpcPool(shared), custodian, markets, logger });
+  const watch = createTransferWatch({ rpc: rpcPool(shared, 'transfers'), custodian, markets, logger });
   keepers.transfers = watch.facts;
   return [watch.start(signal)];
 }
@@ -238,7 +241,7 @@ export async function startLedger(
   const watcher = await createWatcher({
     db,
     writer,
-    rpc: rpcPool(shared),
+    rpc: rpcPool(shared, 'watcher'),
     contracts: { custodian, curveBook, entrypoint, orderSettler },
     deploymentId: config.manifest.deploymentId,
     deploymentBlock: config.manifest.deploymentBlock,

@@ -50,6 +50,7 @@ export async function serveCommand(args: readonly string[]): Promise<number> {
         const failure = await Promise.race([interrupted, running.failed]);
         await running.stop();
         if (failure === null) return 0;
+        if (failure instanceof ConfigError) throw failure;
         if (!(failure instanceof RolesOutdatedError)) return EXIT_RESTART;
       }
     } finally {

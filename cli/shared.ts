@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { MinOrderUnits } from '../core/min-order.js';
 import type { Hex, Market } from '../core/types.js';
 import { createOutbox, type Outbox, type OutboxStatus } from '../keepers/chain/outbox.js';
-import { createRpcPool, type RpcPool } from '../keepers/chain/pool.js';
+import { createRpcPool, type EndpointHealth, type RpcPool } from '../keepers/chain/pool.js';
 import type { PosterStatus } from '../keepers/poster/poster.js';
 import type { ProofCounts } from '../keepers/watcher/proof.js';
 import type { TransferFacts } from '../keepers/watcher/transfer-watch.js';
@@ -10,11 +10,13 @@ import type { ReplicationStatus } from '../keepers/replication.js';
 import type { Readiness, WatcherStatus } from '../keepers/watcher/status.js';
 import type { Door } from '../server/door.js';
 import type { Db, LogName, Writer } from '../ledger/types.js';
-import type { Config, Role } from './config.js';
+import { ConfigError, type Config, type Role } from './config.js';
 
 /** What the keepers of this process let others see. */
 export interface KeeperFacts {
   signers: { role: Role; status(): OutboxStatus }[];
+  /** Endpoints as each user of them sees them. */
+  endpoints: { user: string; health(): EndpointHealth[] }[];
   poster: (() => PosterStatus) | null;
   /** Whether tokens move the amount that they are told to. */
   transfers: (() => TransferFacts[]) | null;
@@ -48,9 +50,26 @@ export interface Shared {
   monotonicMs(): number;
 }
 
-/** Endpoints of one role: their health is judged by what that role sees. */
-export function rpcPool({ config, monotonicMs, logger }: Pick<Shared, 'config' | 'monotonicMs' | 'logger'>): RpcPool {
-  return createRpcPool(config.rpcUrls, { nowMs: monotonicMs, logger, chainId: config.manifest.chainId });
+/** Endpoints of one user, a role or a part of one: their health is judged by what that one sees. */
+export function rpcPool({ config, monotonicMs, logger, keepers }: Shared, user: string): RpcPool {
+  const pool = createRpcPool(config.rpcUrls, { nowMs: monotonicMs, logger, chainId: config.manifest.chainId });
+  keepers.endpoints.push({ user, health: () => pool.health() });
+  return pool;
+}
+
+/** Calls `onOther` once if every endpoint serves another chain than the manifest's. One that does not answer may serve the right one. */
+export async function checkChain(shared: Shared, onOther: (error: ConfigError) => void): Promise<void> {
+  const { config, monotonicMs, logger } = shared;
+  if (config.rpcUrls.length === 0) return;
+  const { chainId } = config.manifest;
+  const pool = createRpcPool(config.rpcUrls, { nowMs: monotonicMs, logger, chainId });
+  await pool.probe();
+  const others = pool.otherChains();
+  if (others.length === 0) return;
+  const served = [...new Set(others)].join(', ');
+  onOther(
+    new ConfigError([`RPC_URL: every endpoint serves chain ${served}, and the deployment is on chain ${chainId}`]),
+  );
 }
 
 /** The outbox of one keeper; each has a signer of its own. */

@@ -14,7 +14,7 @@ export function swapRouter(shared: Shared, onOrder: SwapDeps['onOrder']): Router
   const { config, db } = shared;
   const { swap, manifest } = config;
   if (swap === null) return null;
-  const rpc = rpcPool(shared);
+  const rpc = rpcPool(shared, 'swap');
   const { custodian, curveBook, entrypoint } = manifest.contracts;
   const perMinute = (name: string, requests: number) => ({ name: `swap-${name}`, requests, windowSec: 60 });
   return swapRoutes(
@@ -56,7 +56,7 @@ export function startExecutor(shared: Shared, signal: AbortSignal): Loop {
   if (writer === undefined || swap === null || executorPrivateKey === null) {
     throw new Error('the executor needs its log, its key and a settler');
   }
-  const rpc = rpcPool(shared);
+  const rpc = rpcPool(shared, 'executor');
   const outbox = keeperOutbox(shared, 'executor', { writer, rpc, privateKey: executorPrivateKey, order: 'queue' });
   const executor = createExecutor({
     db,

@@ -67,6 +67,7 @@ async function curvebookApp(): Promise<Koa> {
     operator: () => Promise.resolve([]),
     pairs: () => Promise.resolve([]),
     signers: () => [],
+    endpoints: () => [],
     poster: () => null,
     storage: () => Promise.resolve({ bytes: 0, foldedOrderSeq: 0 }),
     replication: () => null,

@@ -13,6 +13,19 @@ export interface SignerFacts {
   /** Nonces that are signed and not mined. */
   unminedCount: number;
   oldestSentMs: number | null;
+  /** Transfers to itself that filled a gap between nonces, and numbers of used nonces that were not believed, since the start. */
+  gapTransfers: number;
+  nonceDoubts: number;
+}
+
+/** An RPC endpoint as one of its users in this process sees it. */
+export interface EndpointFacts {
+  user: string;
+  /** Its host. */
+  name: string;
+  healthy: boolean;
+  /** Since the start: requests without an answer, answers that could not be true, and times at which it served another chain. */
+  counts: { silent: number; contradiction: number; wrongChain: number };
 }
 
 /** Milliseconds; null before the first sample. */
@@ -86,6 +99,7 @@ export interface MetricSources {
   /** The pairs of maker and taker that lost the operator most, per quote token; a few. `losing`: systematically, not by chance. */
   pairs(): Promise<readonly PairFacts[]>;
   signers(): readonly SignerFacts[];
+  endpoints(): readonly EndpointFacts[];
   poster(): PosterFacts | null;
   /** Size of the database, and how far the order log is folded. */
   storage(): Promise<{ bytes: number; foldedOrderSeq: number }>;
@@ -114,6 +128,7 @@ export function createMetrics(sources: MetricSources): Metrics {
   operatorGauges(registry, sources);
   pairGauges(registry, sources);
   signerGauges(registry, sources);
+  endpointGauges(registry, sources);
   posterGauges(registry, sources);
   gatewayGauges(registry, sources);
   return { registry, observe: requestObserver(registry), actions: createActionMeter(registry) };
@@ -260,11 +275,40 @@ function signerGauges(registry: Registry, { signers, nowMs }: MetricSources): vo
   gauge(registry, ['outbox_unmined', 'transactions that are signed and not mined', 'role', 'signer'], () =>
     signers().map((signer) => [labels(signer), signer.unminedCount]),
   );
+  gauge(
+    registry,
+    ['outbox_gap_transfers', 'transfers to itself since the start that filled a gap between nonces', 'role', 'signer'],
+    () => signers().map((signer) => [labels(signer), signer.gapTransfers]),
+  );
+  gauge(
+    registry,
+    ['outbox_nonce_doubts', 'numbers of used nonces since the start that were not believed', 'role', 'signer'],
+    () => signers().map((signer) => [labels(signer), signer.nonceDoubts]),
+  );
   gauge(registry, ['outbox_oldest_seconds', 'age of the oldest unmined transaction', 'role', 'signer'], () =>
     signers().map((signer) => [
       labels(signer),
       signer.oldestSentMs === null ? 0 : (nowMs() - signer.oldestSentMs) / 1000,
     ]),
+  );
+}
+
+function endpointGauges(registry: Registry, { endpoints }: MetricSources): void {
+  const labels = ({ user, name }: EndpointFacts): Labels => ({ user, endpoint: name });
+  gauge(
+    registry,
+    ['rpc_healthy', '1 while an RPC endpoint is used, 0 while it is passed over', 'user', 'endpoint'],
+    () => endpoints().map((one) => [labels(one), one.healthy ? 1 : 0]),
+  );
+  gauge(
+    registry,
+    ['rpc_failures', 'what an RPC endpoint did wrong since the start, by kind', 'user', 'endpoint', 'kind'],
+    () =>
+      endpoints().flatMap((one): [Labels, number][] => [
+        [{ ...labels(one), kind: 'silent' }, one.counts.silent],
+        [{ ...labels(one), kind: 'contradiction' }, one.counts.contradiction],
+        [{ ...labels(one), kind: 'wrong_chain' }, one.counts.wrongChain],
+      ]),
   );
 }
 

@@ -88,6 +88,17 @@ forEachDatabaseUrl((database, open) => {
       }
     });
 
+    it('is 1 when every endpoint serves another chain, which it names', async () => {
+      const manifest = join(folder, 'elsewhere.json');
+      writeFileSync(manifest, JSON.stringify({ ...chain.manifest, chainId: chain.manifest.chainId + 1 }));
+      for (const roles of ['watcher', 'settler']) {
+        const key = { SETTLER_PRIVATE_KEY: `0x${'11'.repeat(32)}`, ROLES: roles };
+        const { code, output } = await runProgram(SERVE, settings({ MANIFEST: manifest, ...key }));
+        expect(code, output).to.equal(1);
+        expect(output).to.contain(`every endpoint serves chain ${chain.manifest.chainId}`);
+      }
+    });
+
     it('is 1 when somebody else has the port, which it names', async () => {
       await withPortTaken(async (port) => {
         for (const setting of ['PORT', 'METRICS_PORT']) {

@@ -47,6 +47,7 @@ const SILENT: MetricSources = {
   operator: () => Promise.resolve([]),
   pairs: () => Promise.resolve([]),
   signers: () => [],
+  endpoints: () => [],
   poster: () => null,
   storage: () => Promise.resolve({ bytes: 0, foldedOrderSeq: 0 }),
   replication: () => null,

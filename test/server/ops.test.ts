@@ -51,6 +51,8 @@ const SOURCES: MetricSources = {
       lowBalance: true,
       unminedCount: 2,
       oldestSentMs: NOW_MS - 3_000,
+      gapTransfers: 4,
+      nonceDoubts: 6,
     },
     {
       role: 'settler',
@@ -59,7 +61,12 @@ const SOURCES: MetricSources = {
       lowBalance: false,
       unminedCount: 0,
       oldestSentMs: null,
+      gapTransfers: 0,
+      nonceDoubts: 0,
     },
+  ],
+  endpoints: () => [
+    { user: 'watcher', name: 'a.example', healthy: false, counts: { silent: 1, contradiction: 2, wrongChain: 0 } },
   ],
   poster: () => null,
   storage: () => Promise.resolve({ bytes: 4_096_000, foldedOrderSeq: 12 }),
@@ -132,6 +139,13 @@ describe('Metrics and probes', () => {
     expect(values.get('curvebook_signature_backend{backend="wasm"}')).to.equal('1');
     expect(values.get('curvebook_sockets')).to.equal('3');
     expect(values.get('curvebook_outbox_unmined{role="poster",signer="0xabc"}')).to.equal('2');
+    expect(values.get('curvebook_outbox_gap_transfers{role="poster",signer="0xabc"}')).to.equal('4');
+    expect(values.get('curvebook_outbox_nonce_doubts{role="poster",signer="0xabc"}')).to.equal('6');
+    expect(values.get('curvebook_rpc_healthy{user="watcher",endpoint="a.example"}')).to.equal('0');
+    expect(values.get('curvebook_rpc_failures{user="watcher",endpoint="a.example",kind="contradiction"}')).to.equal(
+      '2',
+    );
+    expect(values.get('curvebook_rpc_failures{user="watcher",endpoint="a.example",kind="wrong_chain"}')).to.equal('0');
     expect(values.get('curvebook_operator_units{token="USDC"}')).to.equal('-1');
     expect(values.get('curvebook_operator_below_floor{token="USDC"}')).to.equal('1');
     expect(values.get('curvebook_operator_below_floor{token="WETH"}')).to.equal('0');

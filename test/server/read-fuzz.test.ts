@@ -235,6 +235,7 @@ forEachDatabase((name, open) =>
         operator: () => Promise.resolve([]),
         pairs: () => Promise.resolve([]),
         signers: () => [],
+        endpoints: () => [],
         poster: () => null,
         storage: () => Promise.resolve({ bytes: 0, foldedOrderSeq: 0 }),
         replication: () => null,

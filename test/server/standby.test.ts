@@ -83,6 +83,7 @@ describe('a process that waits for its logs', () => {
       operator: () => Promise.resolve([]),
       pairs: () => Promise.resolve([]),
       signers: () => [],
+      endpoints: () => [],
       poster: () => null,
       replication: () => null,
       gateway: () => null,
