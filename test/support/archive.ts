@@ -34,6 +34,10 @@ export interface Site {
   /** A taker sells or buys base units. */
   swap(isBuy: boolean, baseUnits: bigint): Promise<void>;
   mine(blocks?: number): Promise<void>;
+  withdraw(role: string, wethUnits: bigint): Promise<void>;
+  /** A point that `takeBack` returns to, from where the chain grows otherwise. */
+  mark(): Promise<string>;
+  takeBack(mark: string): Promise<void>;
   headBlock(): Promise<number>;
   importDeps(db: Db): ImportDeps;
   /** What `curvebook archive import` does. */
@@ -57,6 +61,7 @@ export function createSite(): Site {
     rpc.call('eth_sendTransaction', [{ from: chain.address(role), to, data }]);
   const open = (privateKey = posterKey) =>
     openArchive({ store, deploymentId: manifest.deploymentId, privateKey, nowMs: () => Date.now() });
+  let elapsedMs = 0;
   const importDeps = (db: Db): ImportDeps => ({
     db,
     store,
@@ -77,6 +82,8 @@ export function createSite(): Site {
       const used = archive === undefined ? await open() : archive;
       return startKeepers(db, chain, {
         connect: () => rpc,
+        // A number of nonces that the database does not know of is believed of one endpoint once it has stood for a while.
+        monotonicMs: () => (elapsedMs += 31_000),
         ...options,
         poster: { archive: used === null ? null : { archive: used, required: true }, ...options.poster },
       });
@@ -97,6 +104,10 @@ export function createSite(): Site {
     async mine(blocks = 1) {
       for (let i = 0; i < blocks; i += 1) await rpc.call('evm_mine');
     },
+    withdraw: async (role, wethUnits) =>
+      void (await send(role, custodian, CUSTODIAN.encodeFunctionData('requestWithdraw', [WETH, wethUnits]))),
+    mark: async () => String(await rpc.call('evm_snapshot')),
+    takeBack: async (mark) => void (await rpc.call('evm_revert', [mark])),
     headBlock: async () => Number.parseInt(String(await rpc.call('eth_blockNumber')), 16),
     importDeps,
     async restore(db) {

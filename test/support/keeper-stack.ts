@@ -154,6 +154,8 @@ export interface KeeperOptions {
   intercept?: Intercept;
   /** Of the poster. */
   nowMs?(): number;
+  /** Of both senders, for intervals. */
+  monotonicMs?(): number;
 }
 
 /** Keepers as a process would start them; call it again on the same database for a restart. */
@@ -220,6 +222,7 @@ export async function startKeepers(db: Db, chain: KeeperChain, options: KeeperOp
     db,
     writer: publicationWriter,
     outbox: createOutbox({
+      ...(options.monotonicMs === undefined ? {} : { monotonicMs: options.monotonicMs }),
       db,
       writer: publicationWriter,
       rpc: posterRpc,
@@ -254,6 +257,7 @@ export async function startKeepers(db: Db, chain: KeeperChain, options: KeeperOp
     db,
     writer: settlementWriter,
     outbox: createOutbox({
+      ...(options.monotonicMs === undefined ? {} : { monotonicMs: options.monotonicMs }),
       db,
       writer: settlementWriter,
       rpc: settlerRpc,
