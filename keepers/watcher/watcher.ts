@@ -27,6 +27,7 @@ import type { ProveBlocks } from './cross-check.js';
 import { readClaimContext, unbackedClaim, unexplainedSettlement } from './claims.js';
 import { draftGeneration, fillPostings } from './derive.js';
 import { surplusEntries } from './postings.js';
+import { hasGap } from './gaps.js';
 import { createProgress } from './progress.js';
 import { createProofs, type ProofCounts } from './proof.js';
 import { draftSettledOrders } from './settled-orders.js';
@@ -239,7 +240,15 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
   /** Halves the range when the node refuses one as large, and doubles it again after each success. */
   async function readRange(one: Rpc, from: number, to: number): Promise<Scan> {
     try {
-      const scan = await scanRange(one, { from, to, parent: last, addresses }, proofs.context(one));
+      const range = { from, to, parent: last, addresses };
+      let scan = await scanRange(one, range, proofs.context(one));
+      if (deps.proveBlocks !== 'all' && (await hasGap(db.knex, scan.events, markets))) {
+        logger.warn(
+          { from, to },
+          "the contracts' counters say that an event is missing: proving all blocks of the scan",
+        );
+        scan = await scanRange(one, range, proofs.context(one, 'all'));
+      }
       span = Math.min(deps.scanMaxBlocks, span * 2);
       return scan;
     } catch (error) {

@@ -9,7 +9,7 @@ import { proveRange } from '../../keepers/watcher/prove-range.js';
 import { scanRange } from '../../keepers/watcher/scan.js';
 import { readBalances } from '../../ledger/balances.js';
 import { UNATTRIBUTED, type Db } from '../../ledger/types.js';
-import { Custodian__factory, Entrypoint__factory } from '../../typechain-types/index.js';
+import { CurveBook__factory, Custodian__factory, Entrypoint__factory } from '../../typechain-types/index.js';
 import { createSite, type Site } from '../support/archive.js';
 import { forEachDatabase } from '../support/db.js';
 import type { KeeperStack } from '../support/keeper-stack.js';
@@ -17,6 +17,7 @@ import { DEPTHS, hiding } from '../support/lies.js';
 import type { RpcLogAnswer } from '../support/real-blocks.js';
 
 const CUSTODIAN = new Interface(Custodian__factory.abi);
+const CURVE_BOOK = new Interface(CurveBook__factory.abi);
 const ENTRYPOINT = new Interface(Entrypoint__factory.abi);
 const MID = 250_000n;
 const LOT = 10n ** 14n;
@@ -56,8 +57,11 @@ forEachDatabase((name, open) => {
     }
 
     /** The watcher asks these; everybody else asks the chain. */
-    async function start(endpoints: (honest: Rpc) => Rpc[]): Promise<void> {
-      site = createSite();
+    async function start(
+      endpoints: (honest: Rpc) => Rpc[],
+      change: Parameters<typeof createSite>[0] = {},
+    ): Promise<void> {
+      site = createSite(change);
       nowMs = 0;
       hidden = new Set();
       const all = endpoints(site.chain.rpc);
@@ -150,6 +154,43 @@ forEachDatabase((name, open) => {
       await live(right);
       expect(stack.watcher.proofCounts()).to.include({ unconfirmed: 0, unreadableHeaders: 0, unreadableReceipts: 0 });
       expect(stack.watcher.proofCounts().proven).to.be.greaterThan(3);
+    });
+
+    it('in logs of two alike, where filters are full: the next fill, and the next touch, tell of it', async () => {
+      // Of a fill or a post of which another event in the same scan tells.
+      for (const event of ['Swap', 'CurvePosted']) {
+        let isLying = false;
+        const left: string[] = [];
+        const leaves = (log: RpcLogAnswer): boolean => {
+          if (!isLying || log.topics[0] !== (event === 'Swap' ? ENTRYPOINT : CURVE_BOOK).getEvent(event)!.topicHash)
+            return false;
+          const place = `${log.blockNumber} ${log.logIndex}`;
+          if (left.length === 0) left.push(place);
+          return left[0] === place;
+        };
+        await start((rpc) => [hiding('a', rpc, 'logs', leaves), hiding('b', rpc, 'logs', leaves)], {
+          strangers: 3_000,
+        });
+        await land();
+        await site.fund();
+        await land();
+        await stack.order(site.chain.address('maker1'), [{ side: 'ask', priceTicks: MID + 5n, sizeLots: 4_000n }]);
+        await stack.poster.round();
+        isLying = true;
+        if (event === 'Swap') await land();
+        await site.mine();
+        for (const units of [700n, 300n]) {
+          await site.swap(true, LOT * units);
+          await site.mine();
+        }
+        await land();
+        await right();
+        expect(left).to.have.length(1);
+        if (event === 'Swap') {
+          await stack.stop();
+          site.close();
+        }
+      }
     });
 
     it('in a history of its own: one of two stops the ledger until they agree', async () => {

@@ -47,8 +47,8 @@ export interface Site {
   close(): void;
 }
 
-export function createSite(): Site {
-  const chain = doubleChain();
+export function createSite(change: Parameters<typeof doubleChain>[0] = {}): Site {
+  const chain = doubleChain(change);
   const { rpc, manifest } = chain;
   const dir = mkdtempSync(join(tmpdir(), 'curvebook-archive-'));
   const store = createFolderStore(dir);

@@ -23,6 +23,8 @@ export interface DoubleWorld {
   /** What everybody's wallet has of each token at the beginning. */
   wallets: readonly Address[];
   grantUnits: bigint;
+  /** Values that others log in each block, which fill its filter. */
+  strangers?: number;
 }
 
 interface Claim {

@@ -78,6 +78,7 @@ export function createChainDouble(world: DoubleWorld, genesis: readonly DoubleLo
       mined.set(tx.hash, tx);
       done.push({ hash: tx.hash, logs: logs ?? [], succeeded: logs !== null });
     }
+    if (world.strangers !== undefined && number > 1) done.push(strangers(number, world.strangers));
     const sealed = sealBlock({
       number,
       parentHash,
@@ -239,4 +240,14 @@ function tokenAnswer(token: DoubleWorld['tokens'][number], state: DoubleState, d
     balanceOf: () => state.balances.get(`${token.address}:${holder.toLowerCase()}`) ?? 0n,
   };
   return ERC20.encodeFunctionResult(call.name, [results[call.name as keyof typeof results]()]) as Hex;
+}
+
+/** A transaction of others that logs this many values. */
+function strangers(number: number, count: number): SealedTransaction {
+  const logs = Array.from({ length: count }, (_, i) => ({
+    address: keccakText(`stranger ${i % 50}`).slice(0, 42) as Address,
+    topics: [keccakText(`${number} ${i}`)],
+    data: '0x' as const,
+  }));
+  return { hash: keccakText(`strangers ${number}`), logs };
 }

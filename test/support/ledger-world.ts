@@ -55,7 +55,7 @@ const addressOf = (role: string): Address =>
   accounts.find((one) => one.role === role)!.address.toLowerCase() as Address;
 
 /** A fresh chain in memory. */
-export function doubleChain(): HistoryChain {
+export function doubleChain(change: Pick<DoubleWorld, 'strangers'> = {}): HistoryChain {
   const fixed = (digit: string): Address => `0x${digit.repeat(40)}`;
   const token = (symbol: string, digit: string, decimals: number) => ({ symbol, address: fixed(digit), decimals });
   const [weth, usdc, dai] = [token('WETH', '1', 18), token('USDC', '2', 6), token('DAI', '3', 18)];
@@ -77,6 +77,7 @@ export function doubleChain(): HistoryChain {
     feesPpm: new Map([[addressOf('taker1'), FEE_PPM]]),
     wallets: accounts.map(({ role }) => addressOf(role)),
     grantUnits: 10n ** 30n,
+    ...change,
   };
   const rpc = createChainDouble(world, listings(world));
   const manifest = {
