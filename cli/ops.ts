@@ -111,7 +111,11 @@ function metricSources(shared: Shared, sources: OpsSources): MetricSources {
     },
     async pairs() {
       const worst = await readWorstPairs(db.knex, SHOWN_PAIRS);
-      return worst.map((pair) => ({ ...pair, token: symbolOf(pair.token), losing: isLosing(pair) }));
+      const nobody = new Set(markets.map(({ quote }) => quote.symbol));
+      return [
+        ...[...nobody].map((token) => ({ maker: '', taker: '', token, gainUnits: 0n, losing: false })),
+        ...worst.map((pair) => ({ ...pair, token: symbolOf(pair.token), losing: isLosing(pair) })),
+      ];
     },
     signers: () =>
       keepers.signers.map(({ role, status }) => {

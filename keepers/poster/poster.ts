@@ -75,7 +75,9 @@ export interface PosterStatus extends PosterMetrics {
   generation: number;
   /** Why nothing was published in the last round, null when something was or nothing was due. */
   blockedBy: string | null;
-  /** Pairs for which nothing is posted because the operator's row has too little of one of their tokens. */
+  /** Pairs that it posts for, listed or not any more. */
+  pairs: readonly string[];
+  /** Those for which nothing is posted because the operator's row has too little of one of their tokens. */
   stopped: readonly string[];
   /** Orders that the newest cut left out because they cross larger ones. */
   crossing: { pair: string; orders: number }[];
@@ -435,6 +437,7 @@ export function createPoster(deps: PosterDeps): Poster {
       ...meter.read((market) => markets[market]?.pair ?? String(market)),
       generation: cutGeneration,
       blockedBy,
+      pairs: markets.map(({ pair }) => pair),
       stopped,
       crossing: [...crossingOrders].map(([market, orders]) => ({ pair: markets[market]?.pair ?? `${market}`, orders })),
       lastRevert,

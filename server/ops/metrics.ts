@@ -48,7 +48,9 @@ export interface PosterFacts {
   blockedBy: string | null;
   /** Null without an archive. */
   archive: { files: number; failures: number; failing: boolean } | null;
-  /** Pairs for which nothing is posted because the operator's row has too little of one of their tokens. */
+  /** Pairs that it posts for. */
+  pairs: readonly string[];
+  /** Those for which nothing is posted because the operator's row has too little of one of their tokens. */
   stopped: readonly string[];
   /** Orders that the newest cut left out because they cross larger ones. */
   crossing: readonly { pair: string; orders: number }[];
@@ -96,7 +98,10 @@ export interface MetricSources {
   orderReverts(): Promise<{ count: number; gasUsed: bigint } | null>;
   /** The operator's row in every served token, against the floor below which somebody should top it up. */
   operator(): Promise<readonly { token: string; balanceUnits: bigint; floorUnits: bigint; isBelow: boolean }[]>;
-  /** The pairs of maker and taker that lost the operator most, per quote token; a few. `losing`: systematically, not by chance. */
+  /**
+   * The pairs of maker and taker that lost the operator most, per quote token; a few. `losing`: systematically, not by chance. One without
+   * maker and taker stands for each token, so that there is a series of it from the start.
+   */
   pairs(): Promise<readonly PairFacts[]>;
   signers(): readonly SignerFacts[];
   endpoints(): readonly EndpointFacts[];
@@ -348,7 +353,10 @@ function posterGauges(registry: Registry, { poster }: MetricSources): void {
   gauge(
     registry,
     ['post_stopped', "1 for a pair that is not posted because the operator's row is below its floor", 'pair'],
-    () => (poster()?.stopped ?? []).map((pair) => [{ pair }, 1]),
+    () => {
+      const { pairs = [], stopped = [] } = poster() ?? {};
+      return pairs.map((pair) => [{ pair }, stopped.includes(pair) ? 1 : 0]);
+    },
   );
   gauge(registry, ['post_missed_blocks', 'blocks that went by while a post waited to be mined'], () =>
     one(poster()?.missedBlocks),

@@ -177,6 +177,7 @@ describe('Metrics and probes', () => {
       missedBlocks: 1,
       archive: { files: 12, failures: 2, failing: true },
       crossing: [{ pair: 'WETH-USDC', orders: 2 }],
+      pairs: ['WETH-USDC', 'A-B'],
       stopped: ['WETH-USDC'],
       leftOut: [{ pair: 'A-B', side: 'ask', reason: 'error', lots: 12n }],
       blockedBy: null as string | null,
@@ -195,6 +196,7 @@ describe('Metrics and probes', () => {
     expect(values.get('curvebook_post_missed_blocks')).to.equal('1');
     expect(values.get('curvebook_post_crossing_orders{pair="WETH-USDC"}')).to.equal('2');
     expect(values.get('curvebook_post_stopped{pair="WETH-USDC"}')).to.equal('1');
+    expect(values.get('curvebook_post_stopped{pair="A-B"}')).to.equal('0');
     expect(values.get('curvebook_post_left_out_lots{pair="A-B",side="ask",reason="error"}')).to.equal('12');
     expect(values.get('curvebook_post_blocked{reason=""}')).to.equal('0');
     poster.blockedBy = 'budget_spent';
