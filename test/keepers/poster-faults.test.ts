@@ -5,6 +5,7 @@ import type { Address } from '../../core/types.js';
 import { WriterLostError } from '../../ledger/errors.js';
 import { readHalt } from '../../ledger/halts.js';
 import { readPublicationStates } from '../../ledger/publication-states.js';
+import { OUT_OF_DATE } from '../../keepers/poster/reverts.js';
 import { acquireWriter } from '../../ledger/writers.js';
 import type { Db } from '../../ledger/types.js';
 import { forEachDatabase, locationOf } from '../support/db.js';
@@ -223,6 +224,23 @@ forEachDatabase((name, open) =>
       await stack.poster.round();
       expect(stack.poster.status().transactions.reverted).to.equal(1);
       expect(stack.poster.status().fees.spentLastHourWei > 0n).to.equal(true);
+    });
+
+    it('takes no number of posts that came too late for a fault', async () => {
+      for (let late = 1; late <= 3; late++) {
+        await requote();
+        expect(await stack.poster.round(), `before ${late}`).not.to.equal(null);
+        await chain.provider.send('evm_increaseTime', [100]);
+        await land();
+        // Sees what became of it; the next one is not mined in time, either.
+        proxy.fault = on(SEND, { result: `0x${'1'.repeat(64)}` });
+        await stack.poster.round();
+        proxy.fault = null;
+        const { transactions, blockedBy, lastRevert } = stack.poster.status();
+        expect([transactions.reverted, blockedBy]).to.deep.equal([late, null]);
+        expect(OUT_OF_DATE).to.include(lastRevert);
+        await untilLive((await liveSeq()) + 1, 6);
+      }
     });
 
     it('posts nothing while the chain stands still, lets the curve die, and posts again afterwards', async () => {
