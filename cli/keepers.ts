@@ -105,5 +105,6 @@ export function startSettler(shared: Shared, signal: AbortSignal): Loop {
     monotonicMs,
     logger,
   });
+  shared.keepers.settler = () => settler.status();
   return settler.start(signal);
 }

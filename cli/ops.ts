@@ -124,6 +124,7 @@ function metricSources(shared: Shared, sources: OpsSources): MetricSources {
       }),
     endpoints: () => keepers.endpoints.flatMap(({ user, health }) => health().map((one) => ({ user, ...one }))),
     poster: () => keepers.poster?.() ?? null,
+    settler: () => keepers.settler?.() ?? null,
     async storage() {
       const { orderSeq } = await readFoldPosition(db.reads);
       return { bytes: await databaseBytes(db), foldedOrderSeq: orderSeq };

@@ -121,7 +121,7 @@ export async function startRoles(
       markets,
       minOrderUnits: createMinOrderUnits(config.MIN_ORDER_VALUES),
       writers,
-      keepers: { signers: [], endpoints: [], poster: null, transfers: null, proofs: null },
+      keepers: { signers: [], endpoints: [], poster: null, settler: null, transfers: null, proofs: null },
       watcherStatus,
       readiness() {
         const readiness = judgeReadiness(watcherStatus(), Date.now());

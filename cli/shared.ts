@@ -18,6 +18,7 @@ export interface KeeperFacts {
   /** Endpoints as each user of them sees them. */
   endpoints: { user: string; health(): EndpointHealth[] }[];
   poster: (() => PosterStatus) | null;
+  settler: (() => { blockedBy: string | null }) | null;
   /** Whether tokens move the amount that they are told to. */
   transfers: (() => TransferFacts[]) | null;
   /** Of the watcher; null before it runs, or elsewhere. */

@@ -68,6 +68,7 @@ async function curvebookApp(): Promise<Koa> {
     pairs: () => Promise.resolve([]),
     signers: () => [],
     endpoints: () => [],
+    settler: () => null,
     poster: () => null,
     storage: () => Promise.resolve({ bytes: 0, foldedOrderSeq: 0 }),
     replication: () => null,

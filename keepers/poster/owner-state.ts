@@ -5,6 +5,7 @@ import type { Address, Hex, Market } from '../../core/types.js';
 import { chunks } from '../../ledger/columns.js';
 import { CurveBook__factory } from '../../typechain-types/factories/CurveBook__factory.js';
 import { parseRpcLog } from '../chain/logs.js';
+import { mayPost } from '../chain/poster-key.js';
 import { toQuantity, type Rpc } from '../chain/rpc.js';
 import { MAX_REORG_BLOCKS } from '../watcher/reconcile.js';
 
@@ -52,7 +53,7 @@ export function createOwnerWatch(deps: { rpc: Rpc; curveBook: Address; signer: A
 
   async function load(markets: readonly Market[]): Promise<OwnerState> {
     const call = (data: string) => ({ method: 'eth_call', params: [{ to: curveBook, data }, 'latest'] });
-    const mayPost = (await rpc.batch([call(BOOK.encodeFunctionData('isPoster', [signer]))]))[0] as Hex;
+    const isPoster = await mayPost(rpc, curveBook, signer);
     const maxTtlSec = new Map<number, number>();
     const seqs = new Map<number, number>();
     for (const part of chunks(markets, CALLS_PER_BATCH)) {
@@ -65,7 +66,7 @@ export function createOwnerWatch(deps: { rpc: Rpc; curveBook: Address; signer: A
         seqs.set(part[i]!.index, toSafeInt(state.seq));
       }
     }
-    return { isPoster: BigInt(mayPost) === 1n, maxTtlSec, seqs };
+    return { isPoster, maxTtlSec, seqs };
   }
 
   return {
@@ -74,7 +75,9 @@ export function createOwnerWatch(deps: { rpc: Rpc; curveBook: Address; signer: A
       const fromBlock = Math.max(0, Math.min(known?.headBlock ?? headBlock, headBlock) - MAX_REORG_BLOCKS);
       const events = await eventsIn(fromBlock, headBlock);
       const marketCount = markets.length;
-      const isKnown = known !== null && known.events === events && known.marketCount === marketCount;
+      // A no is asked for again each time: it may have come from a node that was behind, and nothing goes on until it is a yes.
+      const isKnown =
+        known !== null && known.state.isPoster && known.events === events && known.marketCount === marketCount;
       const before = known?.state;
       const loaded = isKnown && !seqs ? null : await load(markets);
       const state = isKnown ? { ...before!, seqs: (loaded ?? before!).seqs } : loaded!;

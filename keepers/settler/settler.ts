@@ -22,6 +22,7 @@ import type { SnapshotStore } from '../../ledger/snapshots.js';
 import type { Db, GenerationRow, Settlement, SettlementOutcome, Writer } from '../../ledger/types.js';
 import { groupBy } from '../../ledger/group.js';
 import type { Outbox } from '../chain/outbox.js';
+import { mayPost } from '../chain/poster-key.js';
 import type { Rpc } from '../chain/rpc.js';
 import { startLoop, type Loop } from '../loop.js';
 import { settleCalldata, settleGasLimit } from './calldata.js';
@@ -34,7 +35,7 @@ export interface SettlerDeps {
   /** Writer of the settlement log. */
   writer: Writer;
   outbox: Outbox;
-  rpc: Pick<Rpc, 'call'>;
+  rpc: Rpc;
   custodian: Address;
   markets: Market[];
   snapshots: SnapshotStore;
@@ -67,11 +68,17 @@ export interface Settler {
   start(signal: AbortSignal): Loop;
   /** One round: see how the last settlements ended, cut a checkpoint, prepare, send. */
   round(): Promise<SettleRound>;
+  /** Why nothing is settled; null while something may be. */
+  status(): { blockedBy: string | null };
 }
 
 const HOUR_MS = 3_600_000;
 /** Of a settlement that only takes a claim back. */
 const NO_CHECKPOINT = 0;
+/** The custodian's owner has not let this key settle, or has taken that back. */
+const NOT_SETTLER = 'not_settler';
+/** How long it is believed that the key may settle. */
+const MAY_SETTLE_MS = 30_000;
 /** Longest wait before a lowering that had no effect is sent again: a claim's delay goes by meanwhile. */
 const LOWERING_BACKOFF_MS = 10_000;
 /** Curves of one market that are prepared while a round computes. */
@@ -85,6 +92,9 @@ export function createSettler(deps: SettlerDeps): Settler {
   const { db, writer, outbox, logger, monotonicMs = deps.nowMs } = deps;
   const checkpointer = createCheckpointer(db);
   let operator: OperatorState | undefined;
+  let blockedBy: string | null = null;
+  /** When the custodian was last seen to take settlements of this key. */
+  let maySettleMs = Number.NEGATIVE_INFINITY;
   /** Refusals in a row, per maker and token. */
   const refusals = new Map<string, { count: number; lastMs: number }>();
 
@@ -94,11 +104,24 @@ export function createSettler(deps: SettlerDeps): Settler {
     if (head === null) return nothing;
     await outbox.resume(Math.floor(head.blockTimestampMs / 1_000), await reversedSettlementKeys(db.knex));
     const open = await closeEnded(head);
+    if (!(await maySettle())) return nothing;
     const lowered = await lower(open);
     if (lowered !== null) return { ...nothing, ...lowered };
     if (!deps.readiness().ready) return nothing;
     // A settlement that landed in a lost block is under way again, although its end was noted.
     return (await settle(open.length === 0 && outbox.status().unminedCount === 0)) ?? nothing;
+  }
+
+  /** Whether the custodian takes settlements of this key; says so once when that changes. */
+  async function maySettle(): Promise<boolean> {
+    if (monotonicMs() - maySettleMs < MAY_SETTLE_MS) return true;
+    const isAllowed = await mayPost(deps.rpc, deps.custodian, outbox.signer);
+    if (isAllowed) maySettleMs = monotonicMs();
+    const by = isAllowed ? null : NOT_SETTLER;
+    if (by !== blockedBy && by !== null) logger.error({ reason: by, signer: outbox.signer }, 'nothing is settled');
+    if (by !== blockedBy && by === null) logger.info({ was: blockedBy }, 'settling again');
+    blockedBy = by;
+    return isAllowed;
   }
 
   /** Notes how settlements ended whose nonces a scanned block has used; returns those that are still open. */
@@ -132,6 +155,8 @@ export function createSettler(deps: SettlerDeps): Settler {
       refusals.delete(key);
       return;
     }
+    // Perhaps because the key was removed.
+    maySettleMs = Number.NEGATIVE_INFINITY;
     const count = (refusals.get(key)?.count ?? 0) + 1;
     refusals.set(key, { count, lastMs: monotonicMs() });
     logger.warn({ maker, token, settlementNo, outcome, count }, 'a settlement had no effect; it will be computed anew');
@@ -286,6 +311,7 @@ export function createSettler(deps: SettlerDeps): Settler {
 
   return {
     round,
+    status: () => ({ blockedBy }),
     start: (signal) => startLoop(step, { name: 'settler', intervalMs: deps.pollIntervalMs, signal, logger }),
   };
 }

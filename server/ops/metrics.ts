@@ -106,6 +106,7 @@ export interface MetricSources {
   signers(): readonly SignerFacts[];
   endpoints(): readonly EndpointFacts[];
   poster(): PosterFacts | null;
+  settler(): { blockedBy: string | null } | null;
   /** Size of the database, and how far the order log is folded. */
   storage(): Promise<{ bytes: number; foldedOrderSeq: number }>;
   /** Replicas of the database by what a commit waits for; null on SQLite. */
@@ -135,6 +136,7 @@ export function createMetrics(sources: MetricSources): Metrics {
   signerGauges(registry, sources);
   endpointGauges(registry, sources);
   posterGauges(registry, sources);
+  settlerGauges(registry, sources);
   gatewayGauges(registry, sources);
   return { registry, observe: requestObserver(registry), actions: createActionMeter(registry) };
 }
@@ -384,6 +386,13 @@ function posterGauges(registry: Registry, { poster }: MetricSources): void {
   gauge(registry, ['post_budget_hour_gwei', 'what posting may cost in an hour; absent without a limit'], () => {
     const budgetWei = poster()?.fees.budgetWei ?? null;
     return one(budgetWei === null ? null : saturated(budgetWei / GWEI));
+  });
+}
+
+function settlerGauges(registry: Registry, { settler }: MetricSources): void {
+  gauge(registry, ['settle_blocked', '1 while nothing may be settled, with the reason; else 0', 'reason'], () => {
+    const facts = settler();
+    return facts === null ? [] : [[{ reason: facts.blockedBy ?? '' }, facts.blockedBy === null ? 0 : 1]];
   });
 }
 

@@ -125,6 +125,24 @@ describe('settler', function () {
       await custody.expectSound();
     });
 
+    it('says not_settler while its key is not allowed, sends nothing, and goes on when it is', async () => {
+      const allow =
+        (allowed: boolean): Send =>
+        () =>
+          custody.as('owner').setPoster(chain.address('settler'), allowed, GAS);
+      await custody.mined(allow(false));
+      await custody.mined(request('maker1', '80'));
+      const sent = await chain.provider.getTransactionCount(chain.address('settler'));
+      const { settlements, checkpointSeq } = await stack.settler.round();
+      expect([settlements, checkpointSeq]).to.deep.equal([[], null]);
+      expect(stack.settler.status()).to.deep.equal({ blockedBy: 'not_settler' });
+      await custody.mined(allow(true));
+      expect(await chain.provider.getTransactionCount(chain.address('settler'))).to.equal(sent);
+      expect((await stack.settler.round()).settlements).to.have.length(1);
+      expect(stack.settler.status()).to.deep.equal({ blockedBy: null });
+      expect(await custody.mined()).to.deep.equal(['WithdrawSettled maker1 WETH 80']);
+    });
+
     it('settles requests of dust together, and loses none, not even the last', async () => {
       let aheadMs = 0;
       await stack.stop();

@@ -48,6 +48,7 @@ const SILENT: MetricSources = {
   pairs: () => Promise.resolve([]),
   signers: () => [],
   endpoints: () => [],
+  settler: () => null,
   poster: () => null,
   storage: () => Promise.resolve({ bytes: 0, foldedOrderSeq: 0 }),
   replication: () => null,

@@ -68,6 +68,7 @@ const SOURCES: MetricSources = {
   endpoints: () => [
     { user: 'watcher', name: 'a.example', healthy: false, counts: { silent: 1, contradiction: 2, wrongChain: 0 } },
   ],
+  settler: () => ({ blockedBy: 'not_settler' }),
   poster: () => null,
   storage: () => Promise.resolve({ bytes: 4_096_000, foldedOrderSeq: 12 }),
   replication: () => null,
@@ -139,6 +140,7 @@ describe('Metrics and probes', () => {
     expect(values.get('curvebook_signature_backend{backend="wasm"}')).to.equal('1');
     expect(values.get('curvebook_sockets')).to.equal('3');
     expect(values.get('curvebook_outbox_unmined{role="poster",signer="0xabc"}')).to.equal('2');
+    expect(values.get('curvebook_settle_blocked{reason="not_settler"}')).to.equal('1');
     expect(values.get('curvebook_outbox_gap_transfers{role="poster",signer="0xabc"}')).to.equal('4');
     expect(values.get('curvebook_outbox_nonce_doubts{role="poster",signer="0xabc"}')).to.equal('6');
     expect(values.get('curvebook_rpc_healthy{user="watcher",endpoint="a.example"}')).to.equal('0');

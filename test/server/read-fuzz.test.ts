@@ -236,6 +236,7 @@ forEachDatabase((name, open) =>
         pairs: () => Promise.resolve([]),
         signers: () => [],
         endpoints: () => [],
+        settler: () => null,
         poster: () => null,
         storage: () => Promise.resolve({ bytes: 0, foldedOrderSeq: 0 }),
         replication: () => null,

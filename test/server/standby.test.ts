@@ -84,6 +84,7 @@ describe('a process that waits for its logs', () => {
       pairs: () => Promise.resolve([]),
       signers: () => [],
       endpoints: () => [],
+      settler: () => null,
       poster: () => null,
       replication: () => null,
       gateway: () => null,
