@@ -9,10 +9,18 @@ export interface TestChain {
   close(): Promise<void>;
 }
 
-/** Starts a chain with the rules of the sandbox's. No project configuration is loaded and nothing is compiled. */
-export async function startTestChain(): Promise<TestChain> {
+/** Starts a chain with the rules of the sandbox's, and with a limit on the gas of one transaction when it is given. No project configuration is loaded and nothing is compiled. */
+export async function startTestChain({ transactionGasCap }: { transactionGasCap?: bigint } = {}): Promise<TestChain> {
   const hre = await createHardhatRuntimeEnvironment({
-    networks: { test: { type: 'edr-simulated', chainType: 'generic', chainId: 8453, hardfork: 'prague' } },
+    networks: {
+      test: {
+        type: 'edr-simulated',
+        chainType: 'generic',
+        chainId: 8453,
+        hardfork: 'prague',
+        ...(transactionGasCap === undefined ? {} : { transactionGasCap }),
+      },
+    },
   });
   const connection = await hre.network.create('test');
   // ethers keeps an answer for a while by default; a test wants the chain as it is.
