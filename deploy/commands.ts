@@ -2,13 +2,13 @@
 import { isError } from 'ethers';
 import { decodeSymbol, nameTokens } from '../core/token-names.js';
 import type { Address, Hex, Token } from '../core/types.js';
-import { assertOwner, sendActions } from './actions.js';
+import { actionOn, assertOwner, sendActions } from './actions.js';
 import type { Action } from './actions.js';
 import type { DeployConfig } from './config.js';
 import { configureActions } from './configure.js';
 import { currentRecord } from './context.js';
 import type { Context, Mode } from './context.js';
-import { CONTRACT_NAMES, PERIPHERY_NAMES, ownershipOf } from './contracts.js';
+import { CONTRACT_NAMES, PERIPHERY_NAMES, connectContracts, ownershipOf } from './contracts.js';
 import { DeployError } from './errors.js';
 import { listingOf, manifestToken } from './listing.js';
 import { acceptActions, transferActions } from './ownership.js';
@@ -145,6 +145,29 @@ export async function acceptCommand(context: Context, next: string, mode: Mode):
   if (actions.length === 0) log(`the four contracts are ${next}'s already`);
   if (mode === 'send') await sendActions(actions, signer, log);
   else await carryOut(context, actions, mode);
+  return actions;
+}
+
+/**
+ * Gives sequence numbers of a market back that somebody used up. The live curve ends at once. Throws `BAD_ARGUMENT` for a pair that the record
+ * does not name, and for a number above the live one, which the contract refuses.
+ */
+export async function setSeqCommand(
+  context: Context,
+  { pair, seq }: { pair: string; seq: bigint },
+  mode: Mode,
+): Promise<Action[]> {
+  const record = await currentRecord(context);
+  const index = record.markets.findIndex((market) => market.pair === pair);
+  if (index === -1) throw new DeployError('BAD_ARGUMENT', `--market: the record names no market ${pair}`);
+  const { curveBook } = connectContracts(addressesOf(record), context.provider);
+  const id = await curveBook.marketAt(index);
+  const { seq: live } = await curveBook.marketState(id);
+  if (seq > live)
+    throw new DeployError('BAD_ARGUMENT', `--seq: ${pair} is at ${live}, and numbers are only given back`);
+  const summary = `~ sequence number of ${pair} ${live} -> ${seq}; its curve ends`;
+  const actions = [await actionOn('curveBook', curveBook, 'setSeq', [id, seq], summary)];
+  await carryOut(context, actions, mode);
   return actions;
 }
 

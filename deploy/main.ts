@@ -6,7 +6,7 @@ import type { Signer } from 'ethers';
 import { proposalOf } from './actions.js';
 import type { Action } from './actions.js';
 import { readBuild } from './build.js';
-import { acceptCommand, configureCommand, statusCommand, transferCommand } from './commands.js';
+import { acceptCommand, configureCommand, setSeqCommand, statusCommand, transferCommand } from './commands.js';
 import { readConfig } from './config.js';
 import type { DeployConfig } from './config.js';
 import { createContext, currentRecord } from './context.js';
@@ -116,6 +116,12 @@ async function runOn(context: Context, line: DeployLine, rpcUrl: string): Promis
     case 'accept-ownership': {
       const next = await acceptingAccount(context, line);
       return propose(context, line, await acceptCommand(context, next, mode), next);
+    }
+    case 'set-seq': {
+      const { market: pair = '', seq = '' } = options;
+      if (!/^\d{1,10}$/.test(seq))
+        throw new DeployError('BAD_ARGUMENT', `--seq: ${seq || '(none given)'} is no number`);
+      return propose(context, line, await setSeqCommand(context, { pair, seq: BigInt(seq) }, mode));
     }
     case 'status':
       await statusCommand(context);

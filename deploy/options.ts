@@ -20,6 +20,10 @@ export const COMMANDS = {
     does: 'offer the contracts to another owner; step one',
   },
   'accept-ownership': { options: ['dry-run', 'propose'], does: 'accept the contracts; step two' },
+  'set-seq': {
+    options: ['market', 'seq', 'dry-run', 'propose'],
+    does: "end a market's curve and give its sequence numbers above another one back",
+  },
   status: { options: [], does: 'compare the chain with the record, and show who may do what' },
   verify: {
     options: ['only', 'explorer', 'api-url'],
@@ -35,6 +39,8 @@ const OPTIONS = {
   source: { type: 'string', value: 'PROXY=CONTRACT', multiple: true, does: 'source of another name' },
   call: { type: 'string', value: 'PROXY=0x…', multiple: true, does: 'call data run right after the upgrade' },
   to: { type: 'string', value: 'ADDRESS', does: "the next owner; default the configuration's" },
+  market: { type: 'string', value: 'PAIR', does: 'a market of the record' },
+  seq: { type: 'string', value: 'NUMBER', does: 'the number above which posts go on; not above the live one' },
   'dry-run': { type: 'boolean', value: '', does: 'show what would be done, send nothing; needs no key' },
   propose: { type: 'string', value: 'FILE', does: "write the owner's calls as a Safe transaction-builder file" },
   explorer: { type: 'string', value: 'NAME', does: 'submit to etherscan, blockscout or sourcify, too' },

@@ -6,7 +6,13 @@ import type { Signer } from 'ethers';
 import { proposalOf } from '../../deploy/actions.js';
 import type { Action } from '../../deploy/actions.js';
 import type { Build } from '../../deploy/build.js';
-import { acceptCommand, configureCommand, statusCommand, transferCommand } from '../../deploy/commands.js';
+import {
+  acceptCommand,
+  configureCommand,
+  setSeqCommand,
+  statusCommand,
+  transferCommand,
+} from '../../deploy/commands.js';
 import { parseConfig } from '../../deploy/config.js';
 import { CONTRACT_NAMES, connectContracts, ownershipOf } from '../../deploy/contracts.js';
 import { deployCommand, deployDryRun } from '../../deploy/install.js';
@@ -53,6 +59,28 @@ describe('deployment commands', function () {
     await deployCommand(await world.context(), world.config());
     expect(await owner.getNonce(), 'a second run sends nothing').to.equal(nonce);
     expect(world.file('8453.json')).to.equal(before);
+  });
+
+  it('give sequence numbers of a market back, as the owner, and never forward', async () => {
+    await deployCommand(await world.context(), world.config());
+    await configureCommand(await world.context(), world.config(), 'send');
+    const { pair } = world.record().markets[0]!;
+    const { curveBook } = contracts();
+    const events = async () => (await curveBook.queryFilter(curveBook.filters['SeqSet(bytes32,uint32)']())).length;
+    const setSeq = async (name: string, seq: bigint, mode: 'send' | 'dry-run' = 'send') =>
+      setSeqCommand(await world.context(), { pair: name, seq }, mode);
+    const actions = await setSeq(pair, 0n, 'dry-run');
+    expect(actions.map(({ summary }) => summary)).to.deep.equal([
+      `~ sequence number of ${pair} 0 -> 0; its curve ends`,
+    ]);
+    expect(await events()).to.equal(0);
+    await setSeq(pair, 0n);
+    expect(await events()).to.equal(1);
+    expect(await refusal(setSeq('DOGE-USDC', 0n))).to.include({ code: 'BAD_ARGUMENT' });
+    expect((await refusal(setSeq(pair, 1n))).message).to.match(/is at 0, and numbers are only given back/);
+    const stranger = await world.context({ signer: world.chain.signers[3]! });
+    expect(await refusal(setSeqCommand(stranger, { pair, seq: 0n }, 'send'))).to.include({ code: 'NOT_OWNER' });
+    expect(await events()).to.equal(1);
   });
 
   it('go on where a deployment was interrupted', async () => {
