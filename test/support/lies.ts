@@ -2,7 +2,7 @@
 import { headerHash } from '../../keepers/chain/header-hash.js';
 import { receiptsRoot } from '../../keepers/chain/receipts-root.js';
 import type { Hex } from '../../core/types.js';
-import type { Rpc } from '../../keepers/chain/rpc.js';
+import { toQuantity, type Rpc } from '../../keepers/chain/rpc.js';
 import { filterOf, type RpcHeaderAnswer, type RpcLogAnswer, type RpcReceiptAnswer } from './real-blocks.js';
 
 /** How far an endpoint goes to hide a log. */
@@ -24,7 +24,7 @@ export function hiding(name: string, behind: Rpc, depth: Depth, hides: (log: Rpc
     return receipts.map((receipt) => {
       const logs = receipt.logs
         .filter((log) => !hides(log))
-        .map((log) => ({ ...log, blockHash, logIndex: `0x${(logIndex++).toString(16)}` as Hex }));
+        .map((log) => ({ ...log, blockHash, logIndex: toQuantity(logIndex++) }));
       const logsBloom = filterOf(logs.flatMap(({ address, topics }) => [address, ...topics]));
       return { ...receipt, blockHash, logs, logsBloom };
     });
