@@ -71,8 +71,8 @@ describe('the samples for integrators', function () {
   ) => (...values: unknown[]) => Promise<void>;
 
   /** Runs the lines behind the import with what they leave to the reader. */
-  async function run(language: string, imported: string, given: Record<string, unknown>): Promise<void> {
-    const [first, ...body] = sample(language).split('\n');
+  async function run(code: string, imported: string, given: Record<string, unknown>): Promise<void> {
+    const [first, ...body] = code.split('\n');
     expect(first).to.equal(imported);
     await new AsyncFunction(...Object.keys(given), body.join('\n'))(...Object.values(given));
   }
@@ -115,7 +115,7 @@ describe('the samples for integrators', function () {
     expect(expected > 0n).to.equal(true);
     const before = await base.balanceOf(taker);
     const given = await ethersGiven();
-    await run('ts', ETHERS, given);
+    await run(sample('ts'), ETHERS, given);
     expect((await base.balanceOf(taker)) - before).to.equal(expected);
 
     // Somebody trades between the quote and the swap.
@@ -125,7 +125,7 @@ describe('the samples for integrators', function () {
     };
     const quoted = await at.entrypoint.quote(quote, base, AMOUNT_IN);
     const held = await base.balanceOf(taker);
-    await run('ts', ETHERS, { ...given, erc20: moving });
+    await run(sample('ts'), ETHERS, { ...given, erc20: moving });
     const own = (await base.balanceOf(taker)) - held - quoted;
     expect(own > 0n && own <= quoted).to.equal(true);
   });
@@ -138,9 +138,9 @@ describe('the samples for integrators', function () {
         () => 'nothing',
         (error: unknown) => (error as Error).message,
       );
-    expect(await said(run('ts', ETHERS, dead))).to.equal('DeadlinePassed(31)');
+    expect(await said(run(sample('ts'), ETHERS, dead))).to.equal('DeadlinePassed(31)');
     const viem = await viemGiven(given);
-    expect(await said(run('js', VIEM, { ...viem, Math: { floor: () => 1 } }))).to.equal('DeadlinePassed(31)');
+    expect(await said(run(sample('js'), VIEM, { ...viem, Math: { floor: () => 1 } }))).to.equal('DeadlinePassed(31)');
   });
 
   it('quote and swap with viem', async () => {
@@ -149,7 +149,7 @@ describe('the samples for integrators', function () {
     await (await quote.connect(taker).approve(at.entrypoint, AMOUNT_IN)).wait();
     const expected = await at.entrypoint.quote(quote, base, AMOUNT_IN);
     const before = await base.balanceOf(taker);
-    await run('js', VIEM, viem);
+    await run(sample('js'), VIEM, viem);
     expect((await base.balanceOf(taker)) - before).to.equal(expected);
   });
 
