@@ -17,6 +17,7 @@ import { readRoutes } from '../server/read/routes.js';
 import { createReadStore } from '../server/read/store.js';
 import { serveStream } from '../server/stream/server.js';
 import { createSessions, type Sessions } from '../server/stream/sessions.js';
+import { quarantinedTokens } from '../ledger/token-findings.js';
 import type { Writer } from '../ledger/types.js';
 import { settlePace } from './config.js';
 import type { Shared } from './shared.js';
@@ -71,6 +72,7 @@ export async function startHttp(
     writer,
     config: orderConfig,
     readiness: shared.readiness,
+    quarantined: () => quarantinedTokens(shared.watcherStatus().findings),
     clock: shared.nowMs,
     logger,
   });
@@ -180,6 +182,7 @@ function readDeps(
     }),
     readiness: shared.readiness,
     halt: () => status().halt,
+    findings: () => status().findings,
     ownLogs: () => new Set(shared.writers.keys()),
     nowMs: shared.nowMs,
     watcher: () => {

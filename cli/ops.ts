@@ -10,6 +10,8 @@ import { readWorstPairs } from '../ledger/pair-gains.js';
 import { sumReverts } from '../ledger/swap-wallets.js';
 import { databaseBytes } from '../ledger/storage.js';
 import { readFoldPosition } from '../ledger/fold.js';
+import { servedTokens } from '../core/operator-row.js';
+import { quarantinedTokens } from '../ledger/token-findings.js';
 import { isLosing } from '../core/attribution/gains.js';
 import type { Address } from '../core/types.js';
 import type { Shared } from './shared.js';
@@ -91,6 +93,17 @@ function metricSources(shared: Shared, sources: OpsSources): MetricSources {
       shared
         .watcherStatus()
         .solvency.map(({ token, differenceUnits }) => ({ token: symbolOf(token), differenceUnits })),
+    tokens() {
+      if (!sources.started()) return [];
+      const { findings } = shared.watcherStatus();
+      const held = quarantinedTokens(findings);
+      const doubted = new Set(findings.filter(({ cause }) => cause === 'holdings').map(({ token }) => token));
+      return servedTokens(markets).map(({ address, symbol }) => ({
+        token: symbol,
+        quarantined: held.has(address),
+        doubted: doubted.has(address),
+      }));
+    },
     async unattributed() {
       const rows = await readBalances(db.reads, { account: UNATTRIBUTED });
       // A token of which nothing came yet has a zero, so that its first transfer is seen as a rise.

@@ -10,6 +10,7 @@ import { marketCommand } from './commands/market.js';
 import { outboxCommand } from './commands/outbox.js';
 import { reconcileCommand } from './commands/reconcile.js';
 import { statusCommand } from './commands/status.js';
+import { tokenCommand } from './commands/token.js';
 import { verifyCommand } from './commands/verify.js';
 import { UsageError } from './config.js';
 import { SERVE_HELP, SERVE_SUMMARY, serveCommand } from './serve.js';
@@ -19,6 +20,7 @@ import { VERSION } from './version.js';
 export const COMMANDS: Readonly<Record<string, Command>> = {
   maker: makerCommand,
   market: marketCommand,
+  token: tokenCommand,
   status: statusCommand,
   verify: verifyCommand,
   reconcile: reconcileCommand,

@@ -1,5 +1,6 @@
 import type Router from '@koa/router';
 import { DEFAULT_GAS, withExtraGas } from '../core/swap/pricing.js';
+import { quarantinedTokens } from '../ledger/token-findings.js';
 import type { RpcPool } from '../keepers/chain/pool.js';
 import { createExecutor } from '../keepers/executor/executor.js';
 import type { Loop } from '../keepers/loop.js';
@@ -40,6 +41,7 @@ export function swapRouter(shared: Shared, onOrder: SwapDeps['onOrder']): Router
         orders: perMinute('orders', config.SWAP_READS_PER_MINUTE),
       },
       readiness: shared.readiness,
+      quarantined: () => quarantinedTokens(shared.watcherStatus().findings),
       nowMs: shared.nowMs,
       headMs: () => shared.watcherStatus().observedHeadTimestampMs,
       onOrder,
@@ -66,6 +68,7 @@ export function startExecutor(shared: Shared, signal: AbortSignal): Loop {
     settler: swap.settler,
     marketData: marketDataOf(shared, rpc),
     readiness: shared.readiness,
+    quarantined: () => quarantinedTokens(shared.watcherStatus().findings),
     toleranceBps: config.SWAP_TOLERANCE_BPS,
     maxSends: config.SWAP_MAX_SENDS,
     maxGas: BigInt(config.SWAP_MAX_GAS),

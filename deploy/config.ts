@@ -38,6 +38,8 @@ const configSchema = z
         decimals: z.number().int().min(0).max(36),
         /** An account that has some, with which transfers are measured where no recent one shows somebody. */
         holder: address.optional(),
+        /** The token does not say its symbol, and the platform is to call it by its address. */
+        noSymbol: z.boolean().default(false),
       }),
     ),
     markets: z.array(

@@ -3,8 +3,10 @@
  * configuration says all: an account that it does not name loses its right, a taker that it does not name pays no fee. Markets are the
  * exception, since the chain can't forget one: a configuration that leaves one out is refused.
  */
-import { Contract, getAddress } from 'ethers';
+import { Contract, getAddress, isError } from 'ethers';
 import type { BaseContract, Provider } from 'ethers';
+import { decodeSymbol } from '../core/token-names.js';
+import type { Hex } from '../core/types.js';
 import { actionOn } from './actions.js';
 import type { Action } from './actions.js';
 import { connectContracts } from './contracts.js';
@@ -16,9 +18,12 @@ import type { ManifestToken } from './manifest.js';
 import { readState } from './state.js';
 import type { ListedMarket, PlatformState } from './state.js';
 
+/** Selector of symbol() */
+const SYMBOL = '0x95d89b41';
+
 export interface PlatformConfig {
   withdrawDelaySec: number;
-  tokens: readonly ManifestToken[];
+  tokens: readonly (ManifestToken & { noSymbol?: boolean })[];
   markets: readonly DeployMarket[];
   curvePosters: readonly string[];
   claimPosters: readonly string[];
@@ -29,7 +34,8 @@ export interface PlatformConfig {
 
 /**
  * The calls that turn the present state into the configured one, rights that end before those that begin.
- * Throws `BAD_CONFIG` when no call can: for another grid than the listed one, a market left out, or a token with other decimals.
+ * Throws `BAD_CONFIG` when no call can: for another grid than the listed one, a market left out, or a token of a new market that has other decimals or
+ * does not say its symbol.
  */
 export async function configureActions(
   provider: Provider,
@@ -40,8 +46,13 @@ export async function configureActions(
   const listings = config.markets.map((market) => listingOf(market, config.tokens));
   assertDistinct(listings);
   assertNoTarget(listings, config.targets);
-  await assertDecimals(provider, config.tokens);
   const state = await readState(provider, at, fromBlock);
+  // What became of a token that is listed already must not keep the owner from anything.
+  const listed = new Set(state.markets.flatMap(({ base, quote }) => [getAddress(base), getAddress(quote)]));
+  await assertTokens(
+    provider,
+    config.tokens.filter(({ address }) => !listed.has(getAddress(address))),
+  );
   const contracts = connectContracts(at, provider);
   return [
     ...(await rightActions(contracts, state, config, false)),
@@ -63,8 +74,8 @@ function assertNoTarget(listings: readonly Listing[], targets: readonly string[]
   }
 }
 
-async function assertDecimals(provider: Provider, tokens: readonly ManifestToken[]): Promise<void> {
-  for (const { symbol, address, decimals } of tokens) {
+async function assertTokens(provider: Provider, tokens: PlatformConfig['tokens']): Promise<void> {
+  for (const { symbol, address, decimals, noSymbol = false } of tokens) {
     const token = new Contract(address, ['function decimals() view returns (uint8)'], provider);
     const actual = (await token
       .getFunction('decimals')
@@ -74,7 +85,22 @@ async function assertDecimals(provider: Provider, tokens: readonly ManifestToken
     if (actual !== BigInt(decimals)) {
       throw new DeployError('BAD_CONFIG', `${symbol} has ${actual} decimals, not ${decimals}`);
     }
+    if (!noSymbol && !(await saysSymbol(provider, address))) {
+      throw new DeployError(
+        'BAD_CONFIG',
+        `${symbol}: ${address} does not say its symbol, and a listing is for good; say "noSymbol": true to list it all the same, by its address`,
+      );
+    }
   }
+}
+
+/** Whether a token answers `symbol()` with any text, fit for a name or not. */
+async function saysSymbol(provider: Provider, address: string): Promise<boolean> {
+  const answer = await provider.call({ to: address, data: SYMBOL }).catch((error: unknown) => {
+    if (isError(error, 'CALL_EXCEPTION')) return '0x';
+    throw error;
+  });
+  return decodeSymbol(answer as Hex) !== '';
 }
 
 type Right = 'curvePosters' | 'claimPosters' | 'executors' | 'targets';

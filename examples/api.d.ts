@@ -455,6 +455,17 @@ export interface components {
                 }[];
             };
             watcher: components["schemas"]["Watcher"];
+            tokens: {
+                token: string;
+                address: string;
+                /** @enum {string} */
+                state: "doubt" | "quarantined";
+                code: string;
+                message: string;
+                since_ms: number;
+                block_number: number;
+                pairs: string[];
+            }[];
             curves: {
                 pair: string;
                 /** @enum {string} */
@@ -1424,6 +1435,7 @@ export interface operations {
                         lot_size: string;
                         min_order_value: string;
                         delisted: boolean;
+                        quarantine: string | null;
                     }[];
                 };
             };
@@ -2814,7 +2826,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: no quotes at the moment */
+            /** @description NOT_READY: no quotes at the moment; TOKEN_QUARANTINED: none in one of these tokens */
             503: {
                 headers: {
                     /** @description requests per window */

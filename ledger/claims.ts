@@ -98,13 +98,19 @@ export interface PendingClaim extends ClaimRow {
 /**
  * Withdrawals with a request that no settlement has covered, the one that waits longest first, at most `limit` (1..10000): those
  * with a ledger balance, or those without. The two are asked for apart, so that no number of the latter hides one of the former. `of`
- * leaves all makers but these out, `unsettledSinceMs` the claims of which a settlement was prepared since then and has landed.
+ * leaves all makers but these out, `except` these tokens, `unsettledSinceMs` the claims of which a settlement was prepared since then and has landed.
  */
 export async function readPendingClaims(
   q: Queryable,
-  options: { funded: boolean; limit: number; of?: readonly Address[]; unsettledSinceMs?: number },
+  options: {
+    funded: boolean;
+    limit: number;
+    of?: readonly Address[];
+    except?: readonly Address[];
+    unsettledSinceMs?: number;
+  },
 ): Promise<PendingClaim[]> {
-  const { funded, limit, of, unsettledSinceMs } = options;
+  const { funded, limit, of, except = [], unsettledSinceMs } = options;
   const query = q('claims as claim')
     .leftJoin('balances as row', (on) => {
       on.on('row.account', 'claim.maker').on('row.token', 'claim.token');
@@ -114,6 +120,7 @@ export async function readPendingClaims(
     .limit(checkLimit(limit))
     .select('claim.*', 'row.balance_units');
   if (of !== undefined) void query.whereIn('claim.maker', of);
+  if (except.length > 0) void query.whereNotIn('claim.token', except);
   if (unsettledSinceMs !== undefined) {
     const landed = q('settlements as one')
       .join('settlement_outcomes as end', 'end.settlement_no', 'one.settlement_no')

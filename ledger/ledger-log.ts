@@ -19,6 +19,7 @@ import { insertPairGains } from './pair-gains.js';
 import { nameRefs } from './refs.js';
 import { checkContinues, readOrphanedRows, readReversals } from './reversals.js';
 import { insertSettledOrders } from './settled-orders.js';
+import { insertTokenFindings } from './token-findings.js';
 import type { Db, GenerationEffects, GenerationRow, GenerationWrite, MarketProgress, Queryable } from './types.js';
 
 export { readBalances, readBalancesAfter, readBalancesOf, sumBalances } from './balances.js';
@@ -60,7 +61,8 @@ export async function commitGeneration(
     await together([
       insertTakerFees(tx, write),
       insertScan(tx, write),
-      insertMarkets(tx, write.listed, write.generation),
+      insertMarkets(tx, write.listed, write.generation, write.listings),
+      insertTokenFindings(tx, write.generation, write.findings ?? []),
       insertFills(tx, write.generation, write.fills, markets, starts),
       insertSettledOrders(tx, write.generation, write.settledOrders ?? []),
       insertProgress(tx, write.generation, progress),

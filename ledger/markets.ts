@@ -3,7 +3,7 @@ import { nameMarkets } from '../core/token-names.js';
 import type { Address, Hex, Market } from '../core/types.js';
 import { fromColumn, insertAll, toColumn } from './columns.js';
 import { sendForRows } from './dialects.js';
-import type { Queryable } from './types.js';
+import type { ListingRead, Queryable, SaidOfToken } from './types.js';
 
 interface MarketRow {
   market: number;
@@ -21,6 +21,10 @@ interface MarketRow {
   tick_size: string;
   lot_size: string;
   generation: number;
+  /** JSON of what the tokens said, and when; null for markets that were listed before that was kept. */
+  base_said: string | null;
+  quote_said: string | null;
+  read_block: number | null;
 }
 
 /** All markets that were ever listed, by index, with names that are unique, whatever was stored. */
@@ -46,7 +50,10 @@ export async function insertMarkets(
   tx: Knex.Transaction,
   listed: readonly Market[],
   generation: number,
+  listings: readonly ListingRead[] = [],
 ): Promise<void> {
+  const saidOf = new Map(listings.map((one) => [one.market, one]));
+  const text = (said: SaidOfToken | undefined): string | null => (said === undefined ? null : JSON.stringify(said));
   const rows = listed.map((market): MarketRow => ({
     market: market.index,
     id: market.id,
@@ -63,6 +70,36 @@ export async function insertMarkets(
     tick_size: market.tickSize,
     lot_size: market.lotSize,
     generation,
+    base_said: text(saidOf.get(market.index)?.base),
+    quote_said: text(saidOf.get(market.index)?.quote),
+    read_block: saidOf.get(market.index)?.readBlock ?? null,
   }));
   await insertAll(tx, 'markets', rows);
+}
+
+/** What one token said when its first market was listed, and at which block; nulls where that was not kept. */
+export interface TokenListing {
+  token: Address;
+  said: SaidOfToken | null;
+  readBlock: number | null;
+}
+
+/** Every token that a market trades, in the order of listing. */
+export async function readTokenListings(q: Queryable): Promise<TokenListing[]> {
+  const rows = await sendForRows<MarketRow>(q, 'select * from markets order by market');
+  const tokens = new Map<string, TokenListing>();
+  for (const row of rows) {
+    for (const [token, said] of [
+      [row.base_address, row.base_said],
+      [row.quote_address, row.quote_said],
+    ] as const) {
+      if (tokens.has(token)) continue;
+      tokens.set(token, {
+        token: token as Address,
+        said: said === null ? null : (JSON.parse(said) as SaidOfToken),
+        readBlock: row.read_block,
+      });
+    }
+  }
+  return [...tokens.values()];
 }

@@ -4,7 +4,7 @@ import { sendForRows } from './dialects.js';
 import { lastHaltNo, readHalt } from './halts.js';
 import { readMarkets } from './markets.js';
 import { acquireWriter } from './writers.js';
-import type { Db, OperatorRow, Queryable } from './types.js';
+import type { Db, OperatorRow, Queryable, SaidOfToken } from './types.js';
 
 /** What the operator decided so far. */
 export interface OperatorState {
@@ -14,6 +14,8 @@ export interface OperatorState {
   suspended: Set<Address>;
   /** Indexes of markets that take no orders. */
   delisted: Set<number>;
+  /** What tokens say of themselves as the operator has read it again. */
+  reread: Map<Address, SaidOfToken>;
   /** What stops the ledger: a halt that the watcher found, with its code, else the operator's own with the code `operator`. */
   halted: { code: string; message: string } | null;
   /** Note of the operator's own halt. */
@@ -26,7 +28,7 @@ export class OperatorRowError extends Error {
   override readonly name = 'OperatorRowError';
 
   constructor(
-    readonly code: 'bad_maker' | 'never_approved' | 'bad_claim' | 'bad_market',
+    readonly code: 'bad_maker' | 'never_approved' | 'bad_claim' | 'bad_market' | 'bad_token',
     message: string,
   ) {
     super(message);
@@ -52,7 +54,7 @@ const PAGE = 1_000;
  * signal's reason when somebody else holds it for more than 10 s. A resume clears every halt that is durable now, and none that
  * follows. Throws OperatorRowError `bad_maker` unless approve, suspend and lowerClaim, and only they, name an address in lower case,
  * `bad_claim` unless lowerClaim, and only that, says what to lower, `never_approved` for suspending a stranger, and `bad_market` unless
- * delist and relist, and only they, name the index of a listed market.
+ * delist and relist, and only they, name the index of a listed market, and `bad_token` unless reread, and only that, names a token.
  */
 export async function appendOperatorRow(
   db: Db,
@@ -75,9 +77,9 @@ export async function appendOperatorRow(
         time_ms: act.timeMs,
         kind: act.kind,
         maker: act.maker,
-        note: act.note,
+        note: act.reread === undefined ? act.note : rereadNote(act.reread),
         market: act.market ?? null,
-        token: act.lower?.token ?? null,
+        token: act.lower?.token ?? act.reread?.token ?? null,
         amount_units: act.lower === undefined ? null : toColumn(act.lower.amountUnits),
         clears_halt_no: act.kind === 'resume' ? await lastHaltNo(tx) : null,
       });
@@ -97,6 +99,7 @@ export async function readOperatorState(q: Queryable, earlier?: OperatorState): 
     approved: new Set(earlier?.approved),
     suspended: new Set(earlier?.suspended),
     delisted: new Set(earlier?.delisted),
+    reread: new Map(earlier?.reread),
     halted: null,
     operatorHalt: earlier?.operatorHalt ?? null,
     lastSeq: earlier?.lastSeq ?? 0,
@@ -117,12 +120,13 @@ export async function readOperatorState(q: Queryable, earlier?: OperatorState): 
 export async function followOperatorLog(q: Queryable, earlier: OperatorState): Promise<OperatorState> {
   const rows = await readOperatorRows(q, { after: earlier.lastSeq, limit: PAGE });
   if (rows.length === 0) return earlier;
-  const { approved, suspended, delisted } = earlier;
+  const { approved, suspended, delisted, reread } = earlier;
   const state = {
     ...earlier,
     approved: new Set(approved),
     suspended: new Set(suspended),
     delisted: new Set(delisted),
+    reread: new Map(reread),
   };
   for (const row of rows) applyOperatorRow(state, row);
   return rows.length < PAGE ? state : followOperatorLog(q, state);
@@ -155,8 +159,11 @@ export async function readOperatorRows(q: Queryable, range: { after: number; lim
 }
 
 function fromRow(row: StoredRow): OperatorRow {
+  const token = row.token as Address | null;
   const lower =
-    row.token === null ? {} : { lower: { token: row.token as Address, amountUnits: fromColumn(row.amount_units) } };
+    token === null || row.amount_units === null ? {} : { lower: { token, amountUnits: fromColumn(row.amount_units) } };
+  const reread =
+    token === null || row.kind !== 'reread' ? {} : { reread: { token, ...(JSON.parse(row.note) as SaidOfToken) } };
   return {
     operatorSeq: row.operator_seq,
     timeMs: row.time_ms,
@@ -165,8 +172,12 @@ function fromRow(row: StoredRow): OperatorRow {
     note: row.note,
     ...(row.market === null ? {} : { market: row.market }),
     ...lower,
+    ...reread,
   };
 }
+
+/** The note of a `reread` is what the token says. */
+const rereadNote = ({ symbol, decimals }: SaidOfToken): string => JSON.stringify({ symbol, decimals });
 
 function ownHalt(state: OperatorState): OperatorState['halted'] {
   return state.operatorHalt === null ? null : { code: 'operator', message: state.operatorHalt };
@@ -179,6 +190,10 @@ function applyOperatorRow(state: OperatorState, row: OperatorRow): void {
   if (row.market !== undefined) {
     if (row.kind === 'delist') state.delisted.add(row.market);
     else state.delisted.delete(row.market);
+  }
+  if (row.reread !== undefined) {
+    const { token, symbol, decimals } = row.reread;
+    state.reread.set(token, { symbol, decimals });
   }
   if (row.maker === null || row.kind === 'lowerClaim') return;
   const [into, outOf] = row.kind === 'approve' ? [state.approved, state.suspended] : [state.suspended, state.approved];
@@ -199,6 +214,10 @@ function checkAct(act: Omit<OperatorRow, 'operatorSeq'>): void {
       'bad_claim',
       `${act.kind} ${lowers ? 'lowers no claim' : 'names a token and an amount'}`,
     );
+  }
+  const rereads = act.reread !== undefined && /^0x[0-9a-f]{40}$/.test(act.reread.token);
+  if (rereads !== (act.kind === 'reread')) {
+    throw new OperatorRowError('bad_token', `${act.kind} ${rereads ? 'reads no token again' : 'names a token'}`);
   }
   const lists = act.kind === 'delist' || act.kind === 'relist';
   if (lists !== (act.market !== undefined)) {

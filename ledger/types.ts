@@ -137,6 +137,43 @@ export interface AttributedPart extends OrderFill {
   cloid: string | null;
 }
 
+/** What a finding about a token is about: what the vault holds of it, what it says of itself, or whether the vault can pay it out. */
+export type TokenCause = 'holdings' | 'metadata' | 'transfers';
+/** `doubt`: to be watched, nothing stops. `quarantined`: the token's markets stop. `clear`: that is over. */
+export type TokenState = 'clear' | 'doubt' | 'quarantined';
+
+/** A change of what is wrong with a token. The newest one of a token and cause stands. */
+export interface TokenFinding {
+  token: Address;
+  cause: TokenCause;
+  state: TokenState;
+  /** Stable; empty when it is over. */
+  code: string;
+  message: string;
+  /** The block that it was found at. */
+  blockNumber: number;
+  /** The last block at which the vault held what the ledger explained, and how much; null when unknown, or for another cause. */
+  agreed: { blockNumber: number; units: bigint } | null;
+  /** What the vault is said to hold beyond what the ledger explains; less than zero is missing. Null for another cause, or when nobody says. */
+  differenceUnits: bigint | null;
+  timeMs: number;
+}
+
+/** What a token says of itself: decoded, empty without a symbol; null without decimals. */
+export interface SaidOfToken {
+  symbol: string;
+  decimals: number | null;
+}
+
+/** What the tokens of a market said when it was listed. */
+export interface ListingRead {
+  market: number;
+  base: SaidOfToken;
+  quote: SaidOfToken;
+  /** The block at which they were asked: that of the listing, or a later one where no endpoint has the state of that any more. */
+  readBlock: number;
+}
+
 /** One scan of the chain, committed whole or not at all. Generations count from 1. */
 export interface GenerationWrite {
   generation: number;
@@ -147,6 +184,8 @@ export interface GenerationWrite {
   observedHead: number;
   observedHeadTimestampMs: number;
   listed: Market[];
+  /** What the tokens of the listed markets say of themselves; unknown when left out. */
+  listings?: ListingRead[];
   custody: CustodyEvent[];
   posts: PostSeen[];
   fills: AttributedFill[];
@@ -157,8 +196,10 @@ export interface GenerationWrite {
   reservations: { account: Address; token: Address; deltaUnits: bigint }[];
   /** The withdrawals that the scan's events changed, as they are after it. */
   claims: ClaimRow[];
-  /** What the vault held of each served token at the end of the last block; the ledger must say the same. */
+  /** What the vault held of each served token at the end of the last block; the ledger must say the same. Tokens with a finding may be missing. */
   holdings: { token: Address; units: bigint }[];
+  /** Changes of what is wrong with tokens; none when left out. */
+  findings?: TokenFinding[];
   /** Deposits minus executed withdrawals, signed. */
   netCapital: { account: Address; token: Address; deltaUnits: bigint }[];
   /** Snapshots of curves that a fill of this generation hit for the first time. */
@@ -259,7 +300,7 @@ export interface OutboxRow {
 export interface OperatorRow {
   operatorSeq: number;
   timeMs: number;
-  kind: 'approve' | 'suspend' | 'delist' | 'relist' | 'halt' | 'resume' | 'lowerClaim' | 'reconcile';
+  kind: 'approve' | 'suspend' | 'delist' | 'relist' | 'halt' | 'resume' | 'lowerClaim' | 'reconcile' | 'reread';
   maker: Address | null;
   /** What the operator wrote; of `reconcile`, what it asked for. */
   note: string;
@@ -267,6 +308,8 @@ export interface OperatorRow {
   market?: number | undefined;
   /** `lowerClaim` only: the claim of `maker` in `token` is to be at most this. */
   lower?: { token: Address; amountUnits: bigint } | undefined;
+  /** `reread` only: what this token says of itself now is right. */
+  reread?: (SaidOfToken & { token: Address }) | undefined;
 }
 
 /** The head of a published checkpoint; its rows are stored as changes. Numbers count from 1. */

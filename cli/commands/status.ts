@@ -20,6 +20,7 @@ import { readStorage, type StorageReport } from '../../ledger/storage.js';
 import type { Queryable } from '../../ledger/types.js';
 import type { CommandConfig } from '../config.js';
 import { unusedNames } from '../unused-names.js';
+import { describeFindings, readTokenRows } from './token.js';
 import { COMMON_OPTIONS, commandConfig, commandRpc, print, withDatabase, type Command } from './command.js';
 
 /** Pairs of maker and taker that lost the operator most, per quote token. */
@@ -100,6 +101,7 @@ async function readStatus(q: Queryable, config: CommandConfig) {
         landedSeq: await landedSeq(q, index),
       })),
     ),
+    tokens: await readTokenRows(q),
     operator:
       operator === null
         ? null
@@ -134,6 +136,7 @@ function describe(status: Awaited<ReturnType<typeof readStatus>>): string[] {
     ...status.markets.map(
       (one) => `${one.pair}: fill ${one.fillSeq}, curve ${one.landedSeq} landed, ${one.preparedSeq} prepared`,
     ),
+    ...describeFindings(status.tokens),
     ...(status.operator === null
       ? ['operator: OPERATOR_ADDRESS names none']
       : status.operator.tokens.map(describeStanding)),

@@ -12,7 +12,8 @@ export const verifyCommand: Command = {
   help: `curvebook verify [--rpc <url>] [options]
 
 Derives every decomposition, posting, balance, withdrawal and checkpoint again from the rows that it was derived from; with --rpc also compares
-blocks, events, holdings, claims and live curves with the chain. Reads only; the server may run. Exits with ${EXIT_DIFFERENCE} at the first difference.
+blocks, events, holdings, claims and live curves with the chain. Reads only; the server may run. Exits with ${EXIT_DIFFERENCE} at the first difference. A token
+that changed since it was listed, or that the watcher has in quarantine, is a warning.
 
   --rpc <url>         compare with this node, too
 ${COMMON_OPTIONS}`,
@@ -34,6 +35,7 @@ ${COMMON_OPTIONS}`,
           onProgress: line.json ? () => undefined : createProgressBar(io),
         });
         print(io, line, { ok: true, ...report }, [
+          ...report.warnings.map((warning) => `warning: ${warning}`),
           `verified up to generation ${report.generation}, block ${report.blockNumber}: ${report.blocks} blocks, ` +
             `${report.curves} curves, ${report.foldedCurves} of them folded, ${report.fills} fills, ${report.postings} postings, ${report.balances} balances, ` +
             `${report.claims} withdrawals, ${report.checkpoints} checkpoints, ${report.reversals} reversals` +

@@ -86,7 +86,10 @@ async function readRecordOf(
     for (const log of logs) {
       const event = decodeLog(log);
       if (event?.type === 'listed') {
-        const listed = await readMarket(rpc, event);
+        const { market: listed } = await readMarket(rpc, event, {
+          listedBlock: log.blockNumber,
+          laterBlock: head.number,
+        });
         if (!known.some(({ id }) => id === listed.id)) known.push(listed);
       } else if (event?.type === 'posted' || event?.type === 'touched') {
         const curve = { market: indexOf(event.marketId), seq: event.seq };

@@ -44,6 +44,8 @@ export interface ExecutorDeps {
   marketData: MarketData;
   /** Nothing is sent while the ledger is not ready: it could not be told whether it was filled. */
   readiness(): { ready: boolean };
+  /** Orders that buy or sell one of these tokens wait, until they expire. */
+  quarantined?(): ReadonlySet<Address>;
   toleranceBps: number;
   /** Most transactions for one order; one that was mined and reverted counts, one that was never signed does not. */
   maxSends: number;
@@ -220,6 +222,8 @@ export function createExecutor(deps: ExecutorDeps): Executor {
       return;
     }
     const isLate = head.timestampSec >= quote.validToSec || toSec(deps.nowMs()) > quote.validToSec;
+    const waits = deps.quarantined?.();
+    if (waits !== undefined && (waits.has(quote.sellToken) || waits.has(quote.buyToken))) return;
     if (!deps.readiness().ready || isLate || tried.get(order.id) === head.number) return;
     // What was sent may take the funds that this order was accepted for; the chain tells once it is mined.
     if (wallet.underWay.includes(quote.sellToken)) return;

@@ -22,7 +22,7 @@ import { createCosts, HOUR_MS, type Costs } from './costs.js';
 import { gasLimitOf, splitByGas } from './gas.js';
 import { createMeter, type PosterMetrics } from './metrics.js';
 import { createOwnerWatch, type OwnerState } from './owner-state.js';
-import { BELOW_FLOOR, prepareDue, type Due, type Prepared } from './prepare.js';
+import { BELOW_FLOOR, TOKEN_QUARANTINED, prepareDue, type Due, type Prepared } from './prepare.js';
 import { OUT_OF_DATE, revertReason, wouldRevert } from './reverts.js';
 import type { SmallChanges } from './small.js';
 import { readPosterView, type PosterView, type ViewDeps } from './view.js';
@@ -95,6 +95,8 @@ export interface Poster {
   status(): PosterStatus;
 }
 
+/** Why a market is stopped though everything else goes on. */
+const STOPS: readonly string[] = [BELOW_FLOOR, TOKEN_QUARANTINED];
 /** Obstacle that a round meets only when it sends. */
 const FEE_CEILING = 'fee_ceiling';
 /** The owner has not let this key post, or has taken that back. */
@@ -145,7 +147,8 @@ export function createPoster(deps: PosterDeps): Poster {
   let isCareful = false;
   let revertedMs = Number.NEGATIVE_INFINITY;
   let lastRevert: string | null = null;
-  let stopped: string[] = [];
+  /** Pairs that are stopped, with why. */
+  let stopped = new Map<string, string>();
   let reportedMs = monotonicMs();
   let hasJudgedPace = false;
   /** Of the newest cut, by market. */
@@ -266,11 +269,13 @@ export function createPoster(deps: PosterDeps): Poster {
 
   /** Says so when posting stops for a market, and when it goes on. */
   function noteStopped(skipped: Prepared['skipped']): void {
-    const now = skipped.filter(({ reason }) => reason === BELOW_FLOOR).map(({ market }) => market.pair);
-    for (const pair of now) {
-      if (!stopped.includes(pair)) logger.error({ pair, reason: BELOW_FLOOR }, 'posting stops for a pair');
+    const now = new Map(
+      skipped.filter(({ reason }) => STOPS.includes(reason)).map(({ market, reason }) => [market.pair, reason]),
+    );
+    for (const [pair, reason] of now) {
+      if (stopped.get(pair) !== reason) logger.error({ pair, reason }, 'posting stops for a pair');
     }
-    for (const pair of stopped) if (!now.includes(pair)) logger.info({ pair }, 'posting for a pair again');
+    for (const pair of stopped.keys()) if (!now.has(pair)) logger.info({ pair }, 'posting for a pair again');
     stopped = now;
   }
 
@@ -438,7 +443,7 @@ export function createPoster(deps: PosterDeps): Poster {
       generation: cutGeneration,
       blockedBy,
       pairs: markets.map(({ pair }) => pair),
-      stopped,
+      stopped: [...stopped].filter(([, reason]) => reason === BELOW_FLOOR).map(([pair]) => pair),
       crossing: [...crossingOrders].map(([market, orders]) => ({ pair: markets[market]?.pair ?? `${market}`, orders })),
       lastRevert,
       archive: deps.archive?.archive.status() ?? null,

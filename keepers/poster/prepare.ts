@@ -52,6 +52,8 @@ export interface Prepared {
 
 /** Why nothing is posted for a market that trades a token of which the operator's row has too little. */
 export const BELOW_FLOOR = 'operator_below_floor';
+/** Why nothing is offered in a market: one of its tokens is in quarantine. */
+export const TOKEN_QUARANTINED = 'token_quarantined';
 
 /**
  * Everything to publish at a cut: each market's book less the makers left out, trimmed to what they can pay over all markets, less what
@@ -59,12 +61,16 @@ export const BELOW_FLOOR = 'operator_below_floor';
  * CurveCheckError rather than return a curve that fails its check.
  */
 export function prepareDue(view: PosterView, follower: Follower, options: PrepareOptions): Prepared {
-  const shortIn = ({ base, quote }: Market): boolean =>
-    view.shortTokens.has(base.address) || view.shortTokens.has(quote.address);
-  // Where the operator's row has too little, everybody is left out: an empty curve takes the live one's place, so that no quote stands that
-  // its maker can't cancel.
+  const trades = ({ base, quote }: Market, tokens: ReadonlySet<Address>): boolean =>
+    tokens.has(base.address) || tokens.has(quote.address);
+  const stopIn = (market: Market): string | null => {
+    if (trades(market, view.quarantined)) return TOKEN_QUARANTINED;
+    return trades(market, view.shortTokens) ? BELOW_FLOOR : null;
+  };
+  // Where a token can't be trusted, or the operator's row has too little of it, everybody is left out: an empty curve takes the live one's
+  // place, so that no quote stands that its maker can't cancel.
   const excludedIn = (market: Market): ReadonlySet<Address> =>
-    shortIn(market) ? new Set(follower.book.makersIn(market.index)) : view.excluded;
+    stopIn(market) === null ? view.excluded : new Set(follower.book.makersIn(market.index));
   // Nothing is published for a delisted market: its curve expires, and counts as long as it may be executed.
   const candidates = view.markets.map(({ market }) =>
     view.operator.delisted.has(market.index)
@@ -86,12 +92,12 @@ export function prepareDue(view: PosterView, follower: Follower, options: Prepar
     const { snapshot, crossing } = uncrossSnapshot(limitedTo);
     prepared.crossing.push({ market, orders: crossing.asks + crossing.bids });
     const excluded = excludedHere(follower, market, excludedIn(market));
-    const isShort = shortIn(market);
-    const waiting = isShort ? null : { trimmed };
+    const stop = stopIn(market);
+    const waiting = stop === null ? { trimmed } : null;
     const one = prepareMarket({ view, marketView, snapshot, trims, excluded, waiting }, options);
-    if (isShort) prepared.skipped.push({ market, reason: BELOW_FLOOR });
+    if (stop !== null) prepared.skipped.push({ market, reason: stop });
     if (typeof one !== 'string') prepared.due.push(one);
-    else if (!isShort) prepared.skipped.push({ market, reason: one });
+    else if (stop === null) prepared.skipped.push({ market, reason: one });
   }
   return prepared;
 }

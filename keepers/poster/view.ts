@@ -13,6 +13,7 @@ import { lastOrderSeq } from '../../ledger/order-log.js';
 import { wasSigned } from '../../ledger/outbox.js';
 import { landedSeq, lastPublicationSeq, readPublication } from '../../ledger/publication-log.js';
 import type { SnapshotStore } from '../../ledger/snapshots.js';
+import { readQuarantined } from '../../ledger/token-findings.js';
 import type { Db, GenerationRow, Publication, Queryable } from '../../ledger/types.js';
 import type { LastPublication } from './plan.js';
 
@@ -38,6 +39,8 @@ export interface PosterView {
   triggeredSeq(maker: Address): number;
   /** Tokens of which the operator's row has too little for anything to be posted that trades them. */
   shortTokens: ReadonlySet<Address>;
+  /** Tokens in quarantine: nothing is offered that trades them. */
+  quarantined: ReadonlySet<Address>;
   markets: MarketView[];
   /** Balance less reservation of a maker with open orders, never below zero; 0 for anybody else. */
   availableUnits(maker: Address, token: Address): bigint;
@@ -82,6 +85,7 @@ export async function readPosterView(deps: ViewDeps, timeMs: number): Promise<Po
       head,
       operator,
       shortTokens: new Set(standings.filter((one) => one.stopsPosting).map(({ token }) => token.address)),
+      quarantined: await readQuarantined(q),
       excluded: new Set([...operator.suspended, ...near]),
       armed: (maker) => armed.get(maker) ?? null,
       triggeredSeq: (maker) => deps.triggered.get(maker) ?? 0,

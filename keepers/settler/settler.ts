@@ -21,6 +21,7 @@ import {
 import type { SnapshotStore } from '../../ledger/snapshots.js';
 import type { Db, GenerationRow, Settlement, SettlementOutcome, Writer } from '../../ledger/types.js';
 import { groupBy } from '../../ledger/group.js';
+import { readQuarantined } from '../../ledger/token-findings.js';
 import type { Outbox } from '../chain/outbox.js';
 import { mayPost } from '../chain/poster-key.js';
 import type { Rpc } from '../chain/rpc.js';
@@ -258,6 +259,8 @@ export function createSettler(deps: SettlerDeps): Settler {
   async function stillHolds(tx: Knex.Transaction, view: SettlerView): Promise<boolean> {
     if (db.kind === 'pg') await tx('writers').where({ log: 'publication' }).forShare().select('epoch');
     if ((await readOperatorState(tx, view.operator)).halted !== null) return false;
+    const quarantined = await readQuarantined(tx);
+    if (view.planned.some(({ token }) => quarantined.has(token))) return false;
     for (const { index: market } of deps.markets) {
       const range = { market, afterSeq: view.publicationSeqs[market] ?? 0, limit: PUBLICATIONS_MAX };
       for (const { kind, cut } of await readPublications(tx, range)) {

@@ -10,13 +10,14 @@ import { landedSeq, lastPublicationSeq } from '../../ledger/publication-log.js';
 import { fillSeqs } from '../../ledger/reads.js';
 import { claimKey, lastSettlements } from '../../ledger/settlement-log.js';
 import type { SnapshotStore } from '../../ledger/snapshots.js';
+import { readQuarantined } from '../../ledger/token-findings.js';
 import type { CheckpointRow, Db, GenerationRow, Queryable } from '../../ledger/types.js';
 import type { PlannedSettlement } from './plan.js';
 
 /** Most withdrawals of a kind that one round looks at. */
 export const CANDIDATES_MAX = 1_000;
 
-/** The withdrawals that wait, and what stands against settling them. */
+/** The withdrawals that wait, and what stands against settling them. Those in a token in quarantine go on waiting and are left out. */
 export interface PendingView {
   /**
    * Of makers that were ever approved first, then of others, those first that no settlement holds up, so that no number of requests that wait
@@ -95,16 +96,19 @@ async function readPending(
   unsettledSinceMs: number,
 ): Promise<Omit<PendingView, 'lastSettledMs'>> {
   const known = new Set([...approved, ...suspended]);
-  const first = await readPendingClaims(q, { funded: true, limit: CANDIDATES_MAX, of: [...known] });
-  const fresh = await readPendingClaims(q, { funded: true, limit: CANDIDATES_MAX, unsettledSinceMs });
-  const others = await readPendingClaims(q, { funded: true, limit: CANDIDATES_MAX });
+  // Left out by the query, so that no number of requests in them hides one that can be settled.
+  const except = [...(await readQuarantined(q))];
+  const asked = { funded: true, limit: CANDIDATES_MAX, except } as const;
+  const first = await readPendingClaims(q, { ...asked, of: [...known] });
+  const fresh = await readPendingClaims(q, { ...asked, unsettledSinceMs });
+  const others = await readPendingClaims(q, asked);
   const strangers = new Map([...fresh, ...others].map((claim) => [claimKey(claim), claim]));
   const funded = [...first, ...[...strangers.values()].filter(({ maker }) => !known.has(maker))];
   const makers = new Set(funded.map(({ maker }) => maker));
   const worst = makers.size === 0 ? null : await readExposure(q, deps, head, makers);
   return {
     funded,
-    unfunded: await readPendingClaims(q, { funded: false, limit: CANDIDATES_MAX }),
+    unfunded: await readPendingClaims(q, { ...asked, funded: false }),
     worstUnits: ({ maker, token }) => worst?.get(maker)?.get(token) ?? 0n,
   };
 }

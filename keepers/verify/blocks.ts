@@ -1,6 +1,7 @@
 import { createMarket } from '../../core/market.js';
 import { liveRanges } from '../../ledger/branches.js';
 import type { StoredGeneration } from '../../ledger/generations.js';
+import { verifyListings } from './listings.js';
 import { VerifyError, same, type Verification } from './verify.js';
 
 const CHECK = 'blocks';
@@ -24,6 +25,7 @@ const PLACED = ['custody_events', 'posts_seen', 'fills', 'settled_orders'] as co
 export async function verifyBlocks(verification: Verification): Promise<number> {
   const { q, head, onProgress } = verification;
   for (const market of verification.markets) same(CHECK, `market ${market.index}`, market, createMarket(market));
+  await verifyListings(verification);
   const generations = await readLive(verification);
   const total = ((await q('blocks').count({ count: '*' }).first()) as { count: number }).count;
   let before: StoredBlock | null = null;

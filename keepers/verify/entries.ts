@@ -179,7 +179,7 @@ async function checkPosting(
 ): Promise<void> {
   const name = baseRef(ref);
   const generation = generationOf(ref, lines);
-  if (name.startsWith('surplus:')) return checkSurplus(verification, ref, lines, generation);
+  if (/^surplus(-back)?:/.test(name)) return checkSurplus(verification, ref, lines, generation);
   const derived = expected.get(name);
   if (derived === undefined) throw new VerifyError(CHECK, `${ref} is booked and nothing that stands explains it`);
   expected.delete(name);
@@ -187,7 +187,7 @@ async function checkPosting(
   same(CHECK, `the generation of ${ref}`, generation, derived.generation);
 }
 
-/** Only the chain says how much it was; it may never come out of anybody's row, nor go into one. */
+/** Only the chain says how much it was, and whether it is gone again; it may never come out of anybody's row, nor go into one. */
 async function checkSurplus(
   { q }: Verification,
   ref: string,
@@ -196,7 +196,8 @@ async function checkSurplus(
 ): Promise<void> {
   const [first] = lines;
   const units = first === undefined ? 0n : fromColumn(first.amount_units);
-  const amount = units < 0n ? -units : units;
+  const size = units < 0n ? -units : units;
+  const amount = ref.startsWith('surplus-back:') ? -size : size;
   const kind = 'unattributed' as const;
   const token = first?.token ?? '0x';
   const derived = [

@@ -60,6 +60,8 @@ export interface VerifyReport {
   checkpoints: number;
   /** Events of the chain that were compared; null without an endpoint. */
   chainEvents: number | null;
+  /** What an operator should know of and the ledger is not at fault for, in words. */
+  warnings: string[];
 }
 
 export interface VerifyDeps {
@@ -81,6 +83,7 @@ export interface Verification extends VerifyDeps {
   markets: readonly Market[];
   reversals: readonly ReversalRow[];
   folded: FoldPosition;
+  warn(message: string): void;
 }
 
 /**
@@ -93,6 +96,7 @@ export async function verifyLedger(deps: VerifyDeps): Promise<VerifyReport> {
   return readTx(deps.db, async (q) => {
     const head = await lastGeneration(q);
     if (head === null) throw new VerifyError('blocks', 'the ledger has not scanned a block yet');
+    const warnings: string[] = [];
     const verification: Verification = {
       ...deps,
       q,
@@ -100,6 +104,7 @@ export async function verifyLedger(deps: VerifyDeps): Promise<VerifyReport> {
       markets: await readMarkets(q),
       reversals: await readReversals(q),
       folded: await readFoldPosition(q),
+      warn: (message) => void warnings.push(message),
     };
     const blocks = await readable('blocks', () => verifyBlocks(verification));
     const { curves, foldedCurves, fills } = await readable('curves', () => verifyCurves(verification));
@@ -125,6 +130,7 @@ export async function verifyLedger(deps: VerifyDeps): Promise<VerifyReport> {
       claims,
       checkpoints,
       chainEvents,
+      warnings,
     };
   });
 }

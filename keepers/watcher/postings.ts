@@ -30,6 +30,11 @@ export function surplusEntries(ref: string, token: Address, amountUnits: bigint)
   ];
 }
 
+/** A surplus that is gone again, by no transfer: it was nobody's, so it is nobody's loss. */
+export function withdrawnSurplusEntries(ref: string, token: Address, amountUnits: bigint): LedgerEntry[] {
+  return surplusEntries(ref, token, -amountUnits);
+}
+
 /**
  * A fill. On a buy makers give base and get quote, on a sell the reverse; the residual and input fees are the operator's, the taker
  * fee stays in the vault for the taker's own row. Depth that no order explains comes out of the operator's row.

@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import type { Market } from '../../core/types.js';
 import { loadLedgerHead, readMarkets } from '../../ledger/ledger-log.js';
 import { lastReversal } from '../../ledger/reversals.js';
+import { standingFindings } from '../../ledger/token-findings.js';
 import type { Db } from '../../ledger/types.js';
 import { startLoop, type Loop } from '../loop.js';
 import { readStandingHalt } from './standing-halt.js';
@@ -54,6 +55,7 @@ export function createRemoteStatus(deps: RemoteStatusDeps): {
       catchingUp: head.observedHead - head.toBlock > CATCH_UP_BLOCKS,
       failedWrite: false,
       solvency: [],
+      findings: await standingFindings(deps.db.reads),
       halt,
     };
     if (isNew) deps.onGeneration(head.generation);

@@ -1,4 +1,5 @@
 import type { Address } from '../../core/types.js';
+import type { TokenFinding } from '../../ledger/types.js';
 
 /** Why inventory is not safe to quote against; the last one is that of a process that waits for another one's logs. */
 export const NOT_READY_REASONS = [
@@ -39,6 +40,8 @@ export interface WatcherStatus {
    * before this process scanned anything.
    */
   solvency: readonly { token: Address; differenceUnits: bigint }[];
+  /** What is wrong with tokens, those in quarantine among them. */
+  findings: readonly TokenFinding[];
   halt: { code: string; message: string; byOperator: boolean } | null;
 }
 
@@ -54,6 +57,7 @@ export const beforeFirstScan = (deploymentBlock: number): WatcherStatus => ({
   catchingUp: true,
   failedWrite: false,
   solvency: [],
+  findings: [],
   halt: null,
 });
 
@@ -70,7 +74,7 @@ export const MAX_CLOCK_SKEW_MS = 5_000;
 export const CATCH_UP_BLOCKS = 2;
 
 /** The first reason that holds, in the order in which an operator should look. */
-export function judgeReadiness(status: Omit<WatcherStatus, 'solvency'>, nowMs: number): Readiness {
+export function judgeReadiness(status: Omit<WatcherStatus, 'solvency' | 'findings'>, nowMs: number): Readiness {
   const notReady = (reason: NotReadyReason): Readiness => ({ ready: false, reason });
   if (status.halt !== null) return notReady(status.halt.byOperator ? 'operator_halt' : 'integrity_halt');
   if (status.scannedBlockHash === null) return notReady('missing_canonical_state');

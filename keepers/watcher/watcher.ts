@@ -10,7 +10,6 @@ import { reverseGenerations } from '../../ledger/reversals.js';
 import { noteScan } from '../../ledger/scan-times.js';
 import type { SnapshotStore } from '../../ledger/snapshots.js';
 import {
-  VAULT,
   type BalanceRow,
   type Db,
   type GenerationWrite,
@@ -26,7 +25,7 @@ import { confirmMismatch, minorityHistory, type KnownBlock } from './canonical.j
 import type { ProveBlocks } from './cross-check.js';
 import { readClaimContext, unbackedClaim, unexplainedSettlement } from './claims.js';
 import { draftGeneration, fillPostings } from './derive.js';
-import { surplusEntries } from './postings.js';
+import { MissingEventError } from './event-proof.js';
 import { hasGap } from './gaps.js';
 import { createProgress } from './progress.js';
 import { createProofs, type ProofCounts } from './proof.js';
@@ -34,7 +33,8 @@ import { draftSettledOrders } from './settled-orders.js';
 import { CanonicalMismatchError, readBlock, readHead, scanRange, type Scan } from './scan.js';
 import { readStandingHalt } from './standing-halt.js';
 import { CATCH_UP_BLOCKS, beforeFirstScan, type WatcherStatus } from './status.js';
-import { readBalancesAt, readMarket } from './tokens.js';
+import { createTokenWatch, type TokenWatchDeps } from './token-watch.js';
+import { readMarket } from './tokens.js';
 
 export interface WatcherDeps {
   db: Db;
@@ -53,6 +53,10 @@ export interface WatcherDeps {
   scanMaxBlocks: number;
   /** Which blocks are proven from their receipts; absent: those with events, and those in doubt. */
   proveBlocks?: ProveBlocks;
+  /** How tokens are held against the ledger and looked at, where tests have it otherwise. */
+  proveEvents?: TokenWatchDeps['proveEvents'];
+  holdingsPace?: TokenWatchDeps['holdingsPace'];
+  tokenPace?: TokenWatchDeps['tokenPace'];
   nowMs(): number;
   logger: Logger;
   /** Called after each commit, so that followers need not wait for their next poll. */
@@ -85,6 +89,7 @@ interface Drafted {
   write: GenerationWrite;
   lastBlock: ScannedBlock;
   listed: readonly Market[];
+  differences: WatcherStatus['solvency'];
   /** To be called once it is durable. */
   attributed(): void;
 }
@@ -115,6 +120,7 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
   let mustReload = true;
   /** Newest request of the operator that came too late to be carried out. */
   let voidRequest = 0;
+  const tokens = createTokenWatch({ ...deps, vault: custodian, addresses });
 
   /** Takes everything from what is durable. */
   async function reload(): Promise<void> {
@@ -129,6 +135,8 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
     const rows = await readBalances(db.knex);
     balances = new Map(rows.map((row) => [`${row.account}:${row.token}`, row]));
     attributor = createAttributor(deps.deploymentId, deps.snapshots);
+    await tokens.load();
+    status.findings = tokens.standing();
     if (head !== null) {
       generation = head.generation;
       last = { number: head.toBlock, hash: head.blockHash };
@@ -154,6 +162,7 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
       await scanToHead();
     } catch (error) {
       if (error instanceof CanonicalMismatchError) await halt({ code: 'canonical_mismatch', message: error.message });
+      else if (error instanceof MissingEventError) await halt({ code: 'missing_event', message: error.message });
       else throw error;
     }
   }
@@ -265,9 +274,12 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
   async function draft(scan: Scan, observed: ScannedBlock, one: Rpc): Promise<Drafted | null> {
     const lastBlock = scan.blocks[scan.blocks.length - 1];
     if (lastBlock === undefined) return null;
-    const read: Market[] = [];
-    for (const { event } of scan.events) if (event.type === 'listed') read.push(await readMarket(one, event));
-    const known = nameMarkets([...markets, ...read]);
+    const read = [];
+    for (const { event, log } of scan.events) {
+      if (event.type !== 'listed') continue;
+      read.push(await readMarket(one, event, { listedBlock: log.blockNumber, laterBlock: lastBlock.number }));
+    }
+    const known = nameMarkets([...markets, ...read.map(({ market }) => market)]);
     const listed = known.slice(markets.length);
     const drafted = draftGeneration(scan.events, {
       markets,
@@ -286,7 +298,17 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
     }
     const settled = draftSettledOrders(scan.events, markets, deps.operator);
     const entries = [...drafted.entries, ...fillPostings(known, fills, deps.operator), ...settled.entries];
-    const holdings = await compareHoldings(known, entries, lastBlock, one);
+    const listings = read.map((found) => found.read);
+    const compared = await tokens.judge({
+      rpc: one,
+      scan,
+      lastBlock: last?.number ?? (scan.blocks[0]?.number ?? lastBlock.number) - 1,
+      markets: known,
+      read: listings,
+      entries,
+      balanceAfter,
+      isNearHead: observed.number - lastBlock.number <= CATCH_UP_BLOCKS,
+    });
     const write: GenerationWrite = {
       generation: generation + 1,
       fromBlock: scan.blocks[0]?.number ?? lastBlock.number,
@@ -296,32 +318,34 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
       observedHead: observed.number,
       observedHeadTimestampMs: observed.timestampSec * 1_000,
       listed,
+      listings,
       custody: drafted.custody,
       posts,
       fills,
       settledOrders: settled.orders,
-      entries: [...entries, ...holdings.entries],
+      entries: [...entries, ...compared.entries],
       reservations: drafted.reservations,
       claims: drafted.claims,
-      holdings: holdings.held,
+      holdings: compared.held,
+      findings: compared.findings,
       netCapital: drafted.netCapital,
       snapshots: run.snapshots(),
       halt:
         // First, because only the halt that names it lets a shortfall be committed.
-        holdings.halt ??
+        compared.halt ??
         run.faults()[0] ??
         unexplainedSettlement(drafted.custody) ??
         (await unbackedClaim(db.knex, { claims: drafted.claims, entries }, deps.operator, (account, token) =>
           balanceAfter(entries, account, token),
         )),
     };
-    return { write, lastBlock, listed, attributed: () => run.commit() };
+    return { write, lastBlock, listed, differences: compared.differences, attributed: () => run.commit() };
   }
 
-  async function commit({ write, lastBlock, listed, attributed }: Drafted): Promise<void> {
+  async function commit({ write, lastBlock, listed, differences, attributed }: Drafted): Promise<void> {
     await store(write);
     attributed();
-    finish(write, lastBlock, listed);
+    finish(write, lastBlock, listed, differences);
   }
 
   /** For whoever follows the ledger without its watcher: a scan that added no generation leaves no other trace. */
@@ -348,7 +372,12 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
     }
   }
 
-  function finish(write: GenerationWrite, lastBlock: ScannedBlock, listed: readonly Market[]): void {
+  function finish(
+    write: GenerationWrite,
+    lastBlock: ScannedBlock,
+    listed: readonly Market[],
+    differences: WatcherStatus['solvency'],
+  ): void {
     generation = write.generation;
     notedMs = write.scannedMs;
     last = lastBlock;
@@ -358,10 +387,9 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
     status.durableInventoryRevision = generation;
     status.nextBlock = lastBlock.number + 1;
     status.scannedBlockHash = lastBlock.hash;
-    status.solvency = write.holdings.map(({ token, units }) => ({
-      token,
-      differenceUnits: units + (balances.get(`${VAULT}:${token}`)?.balanceUnits ?? 0n),
-    }));
+    status.solvency = differences;
+    tokens.committed(write, listed);
+    status.findings = tokens.standing();
     if (write.halt !== null) status.halt = { ...write.halt, byOperator: false };
     for (const post of write.posts) deps.snapshots.forget(post.market, post.seq);
     deps.onGeneration(write);
@@ -384,40 +412,6 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
       (sum, entry) => (entry.account === account && entry.token === token ? sum + entry.amountUnits : sum),
       before,
     );
-  }
-
-  /** What the vault holds against what the ledger says it must: a surplus is nobody's, a shortfall halts. */
-  async function compareHoldings(
-    known: readonly Market[],
-    entries: readonly LedgerEntry[],
-    block: ScannedBlock,
-    one: Rpc,
-  ): Promise<{ entries: LedgerEntry[]; held: GenerationWrite['holdings']; halt: Halt | null }> {
-    const tokens = [...new Set(known.flatMap((market) => [market.base.address, market.quote.address]))];
-    const said = await readBalancesAt(one, deps.contracts.custodian, tokens, block);
-    const held = tokens.map((token, i) => {
-      const units = said[i] ?? null;
-      // One that never held anything, or is no token, must not keep the others from being scanned.
-      if (units === null && balanceAfter(entries, VAULT, token) !== 0n)
-        throw new RpcUnavailableError(`${token} does not say what the vault holds of it`);
-      return units ?? 0n;
-    });
-    const surplus: LedgerEntry[] = [];
-    let shortfall: Halt | null = null;
-    tokens.forEach((token, i) => {
-      const expected = -balanceAfter(entries, VAULT, token);
-      const difference = (held[i] ?? 0n) - expected;
-      if (difference > 0n) {
-        logger.error({ token, surplusUnits: difference.toString() }, 'the vault holds more than the ledger explains');
-        surplus.push(...surplusEntries(`surplus:${token}:${block.number}`, token, difference));
-      } else if (difference < 0n) {
-        shortfall ??= {
-          code: 'shortfall',
-          message: `the vault lacks ${-difference} units of ${token} at block ${block.number}`,
-        };
-      }
-    });
-    return { entries: surplus, held: tokens.map((token, i) => ({ token, units: held[i] ?? 0n })), halt: shortfall };
   }
 
   async function halt(reason: Halt): Promise<void> {

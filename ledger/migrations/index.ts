@@ -16,6 +16,7 @@ import { swapWallets } from './0016-swap-wallets.js';
 import { acts } from './0017-acts.js';
 import { pairGains } from './0018-pair-gains.js';
 import { curveError } from './0019-curve-error.js';
+import { tokens } from './0022-tokens.js';
 import { owners } from './0024-owners.js';
 
 /** One step of the schema. A step that was released never changes; later steps alter what it made. */
@@ -45,5 +46,6 @@ export const migrations: readonly Migration[] = [
   acts,
   pairGains,
   curveError,
+  tokens,
   owners,
 ];

@@ -90,6 +90,8 @@ export interface MetricSources {
     unreadableReceipts: number;
     wrongLogs: number;
   } | null;
+  /** Every listed token, and what stands against it. */
+  tokens(): readonly { token: string; quarantined: boolean; doubted: boolean }[];
   /** What came into the vault without a deposit, per token. */
   unattributed(): Promise<readonly { token: string; units: bigint }[]>;
   /** Per token, whether the newest measured transfer out of the vault took or brought another amount than asked for; null if none was measured. */
@@ -168,7 +170,7 @@ const one = (value: number | null | undefined): [Labels, number][] =>
 
 function ledgerGauges(
   registry: Registry,
-  { readiness, ledger, solvency, proofs, unattributed, storage, replication, nowMs }: MetricSources,
+  { readiness, ledger, solvency, proofs, tokens, unattributed, storage, replication, nowMs }: MetricSources,
 ): void {
   gauge(registry, ['database_bytes', 'size of the database'], async () => one((await storage()).bytes));
   gauge(registry, ['folded_order_row', 'newest row of the order log that is folded'], async () =>
@@ -218,6 +220,14 @@ function ledgerGauges(
     registry,
     ['solvency_difference_units', 'what the vault holds beyond all rows; less than zero is missing', 'token'],
     () => solvency().map(({ token, differenceUnits }) => [{ token }, saturated(differenceUnits)]),
+  );
+  gauge(registry, ['token_quarantined', '1 for a token in quarantine: its markets stand still', 'token'], () =>
+    tokens().map(({ token, quarantined }) => [{ token }, quarantined ? 1 : 0]),
+  );
+  gauge(
+    registry,
+    ['holdings_in_doubt', '1 for a token of which endpoints say otherwise than the ledger, unconfirmed', 'token'],
+    () => tokens().map(({ token, doubted }) => [{ token }, doubted ? 1 : 0]),
   );
   gauge(registry, ['unattributed_units', 'smallest units in the vault that belong to nobody', 'token'], async () =>
     (await unattributed()).map(({ token, units }) => [{ token }, saturated(units)]),

@@ -74,6 +74,8 @@ export interface Gateway {
   idle: () => Promise<void>;
 }
 
+const NO_TOKENS: ReadonlySet<Address> = new Set();
+
 /** Loads the state from the logs and returns a gateway that accepts at once, unless it is a standby. The caller starts `run`. */
 export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
   const { db, writer, config, logger, clock } = deps;
@@ -105,6 +107,7 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
       state,
       operator: () => operator,
       readiness: deps.readiness,
+      quarantined: deps.quarantined ?? (() => NO_TOKENS),
       minOrderUnits: config.minOrderUnits,
       clock,
     }),

@@ -27,6 +27,8 @@ export function placeOrder(
   const market = marketOf(view.markets, entry.a);
   if (market === undefined) return { error: REFUSALS.unknownAsset(entry.a) };
   if (view.delisted.has(market.index)) return { error: REFUSALS.delisted(entry.a) };
+  if (view.quarantined.has(market.base.address) || view.quarantined.has(market.quote.address))
+    return { error: REFUSALS.quarantined(entry.a) };
   const read = readOrder(entry, market);
   if (typeof read === 'string') return { error: read };
   const order: NewOrder = options.postOnly ? { ...read, tif: 'Alo' } : read;

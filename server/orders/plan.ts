@@ -25,6 +25,8 @@ export type Entry =
 export interface PlannerDeps {
   state: GatewayState;
   operator: () => OperatorView;
+  /** Tokens in quarantine. */
+  quarantined: () => ReadonlySet<Address>;
   readiness: () => Readiness;
   minOrderUnits: MinOrderUnits;
   /** Unix milliseconds. */
@@ -128,6 +130,7 @@ export function createPlanner(deps: PlannerDeps): (entry: Entry) => Plan<Exchang
       minOrderUnits: deps.minOrderUnits,
       readiness: deps.readiness(),
       delisted: operator.delisted,
+      quarantined: deps.quarantined(),
       isAccount(address) {
         return resolveAccount(address, { operator, hasLedgerRow: state.inventory.has }).kind !== 'unknown';
       },

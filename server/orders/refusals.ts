@@ -57,6 +57,7 @@ export const REFUSALS = {
   notReady: refusal('not_ready', (reason: string) => `The ledger is not ready: ${reason}`),
   unknownAsset: refusal('unknown_asset', (asset: number) => `Unknown asset. asset=${asset}`),
   delisted: refusal('market_delisted', (asset: number) => `Asset is delisted. asset=${asset}`),
+  quarantined: refusal('market_quarantined', (asset: number) => `Asset is in quarantine. asset=${asset}`),
   offTick: refusal('off_tick', (asset: number) => `Price must be divisible by tick size. asset=${asset}`),
   badPrice: refusal('bad_price', () => 'Order has invalid price.'),
   offLot: refusal('off_lot', () => 'Order has invalid size.'),

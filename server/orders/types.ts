@@ -41,6 +41,8 @@ export interface GatewayDeps {
   writer: Writer | null;
   config: GatewayConfig;
   readiness: () => Readiness;
+  /** Tokens in quarantine; none when left out. */
+  quarantined?: () => ReadonlySet<Address>;
   /** Unix milliseconds. */
   clock: () => number;
   logger: GatewayLogger;
@@ -64,6 +66,8 @@ export interface AdmissionView {
   readiness: Readiness;
   /** Indexes of markets that take no orders. */
   delisted: ReadonlySet<number>;
+  /** Tokens whose markets take no orders for the time being. */
+  quarantined: ReadonlySet<Address>;
   agents: Agents;
   /** Whether the address is or was an approved maker, or has a ledger row. */
   isAccount: (address: Address) => boolean;

@@ -14,6 +14,7 @@ import type {
   Publication,
 } from '../../ledger/types.js';
 import type { PlatformFacts } from '../../ledger/platform.js';
+import type { TokenFinding } from '../../ledger/types.js';
 import type { CheckpointView } from './checkpoint-view.js';
 import type { ReadLimits } from './limit.js';
 
@@ -121,6 +122,8 @@ export interface ReadDeps {
   readiness(): Readiness;
   /** The halt that stands now, null for none. */
   halt(): { code: string; message: string; byOperator: boolean } | null;
+  /** What is wrong with tokens. */
+  findings(): readonly TokenFinding[];
   /** Logs that this process holds now. */
   ownLogs(): ReadonlySet<LogName>;
   nowMs(): number;

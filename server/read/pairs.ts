@@ -1,7 +1,8 @@
 import type { RouterMiddleware } from '@koa/router';
 import { z } from 'zod';
 import { formatUnits } from '../../core/amounts.js';
-import type { Market } from '../../core/types.js';
+import type { Address, Market } from '../../core/types.js';
+import type { TokenFinding } from '../../ledger/types.js';
 import type { ReadDeps } from './deps.js';
 import { render, sendRendered } from './rendered.js';
 import type { Rendered } from './rendered.js';
@@ -18,6 +19,8 @@ export const pairsSchema = z.array(
     min_order_value: decimalSchema,
     /** The operator took it off the market: no orders are taken, and its curve expires. Its place in the list stays. */
     delisted: z.boolean(),
+    /** Why one of its tokens is in quarantine, and with it the market: no orders are taken, and nothing is quoted. Null when none is. */
+    quarantine: z.string().nullable(),
   }),
 );
 
@@ -28,16 +31,34 @@ export function pairsHandler(deps: ReadDeps): RouterMiddleware {
     const markets = deps.markets();
     const delisted = deps.delisted();
     // The array grows in place; what is in it never changes.
-    const name = `${markets.length}:${[...delisted].sort((a, b) => a - b).join()}`;
+    const codes = quarantineCodes(deps.findings());
+    const held = [...codes].map((one) => one.join('=')).sort();
+    const name = `${markets.length}:${[...delisted].sort((a, b) => a - b).join()}:${held.join()}`;
     if (written?.markets !== markets || written.name !== name) {
-      const rows = markets.map((market) => pairRow(market, deps.minOrderUnits(market), delisted.has(market.index)));
+      const rows = markets.map((market) => ({
+        ...pairRow(market, deps.minOrderUnits(market), delisted.has(market.index)),
+        quarantine: codes.get(market.base.address) ?? codes.get(market.quote.address) ?? null,
+      }));
       written = { markets, name, answer: render(rows) };
     }
     sendRendered(ctx, written.answer);
   };
 }
 
-function pairRow(market: Market, minOrderUnits: bigint, delisted: boolean): z.infer<typeof pairsSchema>[number] {
+/** Why each token in quarantine is there; of several reasons the oldest. */
+export function quarantineCodes(findings: readonly TokenFinding[]): Map<Address, string> {
+  const codes = new Map<Address, string>();
+  for (const { token, state, code } of findings) {
+    if (state === 'quarantined' && !codes.has(token)) codes.set(token, code);
+  }
+  return codes;
+}
+
+function pairRow(
+  market: Market,
+  minOrderUnits: bigint,
+  delisted: boolean,
+): Omit<z.infer<typeof pairsSchema>[number], 'quarantine'> {
   return {
     pair: market.pair,
     base_token: market.base.symbol,

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { formatUnits } from '../../core/amounts.js';
 import type { Market, Token } from '../../core/types.js';
 import type { CurveFacts, PlatformFacts } from '../../ledger/platform.js';
-import type { LogName } from '../../ledger/types.js';
+import type { LogName, TokenFinding } from '../../ledger/types.js';
 import type { ReadDeps } from './deps.js';
 import { lostSchema, lostBody } from './lost.js';
 import { servedTokens, watcherBody, watcherSchema } from './limits.js';
@@ -60,6 +60,19 @@ export const statusSchema = z
       holdings: z.array(z.strictObject({ token: z.string(), held: decimalSchema, unattributed: signedDecimalSchema })),
     }),
     watcher: watcherSchema,
+    /** What is wrong with tokens: `quarantined` stops the markets of one, `doubt` nothing. */
+    tokens: z.array(
+      z.strictObject({
+        token: z.string(),
+        address: addressSchema,
+        state: z.enum(['doubt', 'quarantined']),
+        code: z.string(),
+        message: z.string(),
+        since_ms: integerSchema,
+        block_number: integerSchema,
+        pairs: z.array(pairSchema),
+      }),
+    ),
     curves: z.array(curveSchema),
     keepers: z.array(keeperSchema),
     /** Per signer, what is signed and not mined as far as its keeper knows. */
@@ -98,6 +111,7 @@ export function statusHandler(deps: ReadDeps): RouterMiddleware {
       halt: halt === null ? null : { code: halt.code, message: halt.message, by_operator: halt.byOperator },
       ledger: ledgerBody(facts, deps.watcher().lastScanMs, deps.nowMs()),
       watcher: watcherBody(deps.watcher()),
+      tokens: tokensBody(deps.findings(), deps.markets()),
       curves: facts.curves.map((curve) => curveBody(curve, facts)),
       keepers: keepersBody(facts, running),
       transactions: facts.unmined.map(({ signer, count, oldestSentMs }) => ({
@@ -152,6 +166,26 @@ function ledgerBody(
       return [{ token: token.symbol, held: units(heldUnits), unattributed: units(unattributedUnits) }];
     }),
   };
+}
+
+function tokensBody(findings: readonly TokenFinding[], markets: readonly Market[]): StatusBody['tokens'] {
+  const names = new Map(servedTokens(markets).map(({ address, symbol }) => [address, symbol]));
+  return findings.flatMap(({ token, state, code, message, timeMs, blockNumber }) => {
+    if (state === 'clear') return [];
+    const pairs = markets.filter(({ base, quote }) => base.address === token || quote.address === token);
+    return [
+      {
+        token: names.get(token) ?? token,
+        address: token,
+        state,
+        code,
+        message,
+        since_ms: timeMs,
+        block_number: blockNumber,
+        pairs: pairs.map(({ pair }) => pair),
+      },
+    ];
+  });
 }
 
 function curveBody({ market, landed, preparedSeq, fillSeq }: CurveFacts, { generation }: PlatformFacts) {

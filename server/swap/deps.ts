@@ -29,6 +29,8 @@ export interface SwapDeps {
   orderTtlSec: number;
   limits: { tokens: RateLimit; quotes: RateLimit; submissions: RateLimit; orders: RateLimit };
   readiness(): { ready: boolean; reason: string | null };
+  /** Tokens of which nothing is quoted and no order accepted for the time being. */
+  quarantined(): ReadonlySet<Address>;
   nowMs(): number;
   /** Time of the chain's newest block as far as the ledger knows, 0 before the first. */
   headMs(): number;

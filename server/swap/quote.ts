@@ -56,9 +56,16 @@ export function quoteHandler(deps: SwapDeps, store: QuoteStore): RouterMiddlewar
     checkRequest(deps, request);
     const { ready, reason } = deps.readiness();
     if (!ready) throw new ApiError(503, 'NOT_READY', `No quotes at the moment: ${reason ?? 'the ledger is not ready'}`);
+    refuseQuarantined(deps, request);
     const plan = await priceRequest(deps, request);
     ctx.body = answerOf(deps, await store.save(draftOf(deps, request, plan)));
   };
+}
+
+/** An order for a token that can't be trusted at the moment would only wait until it expires. Throws ApiError `TOKEN_QUARANTINED`. */
+function refuseQuarantined(deps: SwapDeps, { sellToken, buyToken }: QuoteRequest): void {
+  const held = [sellToken, buyToken].find((token) => deps.quarantined().has(token));
+  if (held !== undefined) throw new ApiError(503, 'TOKEN_QUARANTINED', `${held} is in quarantine; try again later`);
 }
 
 function checkRequest(deps: SwapDeps, request: QuoteRequest): void {

@@ -106,6 +106,7 @@ forEachDatabase((name, open) =>
           'resume',
           'market',
           'archive',
+          'token',
         ],
       ]);
     });

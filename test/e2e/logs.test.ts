@@ -231,7 +231,11 @@ forEachDatabaseUrl((database, open) => {
       expect(at('chain_lag_blocks')).to.be.within(0, 50);
       for (const age of ['scan_age_seconds', 'chain_head_age_seconds']) expect(at(age), age).to.be.within(0, 60);
       expect(at('unattributed_units{token="USDC"}'), 'of which nothing came').to.equal(0);
-      for (const token of ['WETH', 'USDC']) expect(at(`solvency_difference_units{token="${token}"}`)).to.equal(0);
+      for (const token of ['WETH', 'USDC']) {
+        expect(at(`solvency_difference_units{token="${token}"}`)).to.equal(0);
+        expect(at(`token_quarantined{token="${token}"}`)).to.equal(0);
+        expect(at(`holdings_in_doubt{token="${token}"}`)).to.equal(0);
+      }
       expect(at('operator_units{token="USDC"}'), 'the residual of two swaps').to.not.equal(0);
       expect(at('operator_floor_units{token="USDC"}')).to.equal(-1000);
       expect(at('database_bytes')).to.be.greaterThan(100_000);

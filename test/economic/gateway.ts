@@ -58,6 +58,7 @@ export function createWorldGateway({
     state,
     minOrderUnits,
     operator,
+    quarantined: () => new Set(),
     readiness: () => ({ ready: true, reason: null }),
     clock: nowMs,
   });

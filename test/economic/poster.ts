@@ -83,6 +83,7 @@ export function createWorldPoster({
       armed: (maker) => armed.get(maker) ?? null,
       triggeredSeq: (maker) => triggered.get(maker) ?? 0,
       shortTokens: shortTokens(),
+      quarantined: new Set(),
       markets: markets.map((market) => {
         const last = ledger.last(market.index);
         const landedSeq = ledger.landedSeq(market.index);

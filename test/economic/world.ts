@@ -74,6 +74,7 @@ export function createWorld(
     approved: new Set(makers),
     suspended: new Set<Address>(),
     delisted: new Set<number>(),
+    reread: new Map(),
     halted: null,
     operatorHalt: null,
     lastSeq: 0,

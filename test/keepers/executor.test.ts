@@ -145,6 +145,25 @@ describe('executor', () => {
       expect(await fillsOnChain()).to.equal(0);
     });
 
+    it('waits while a token is in quarantine, executes when that is over, and expires when it is not in time', async () => {
+      const { orderId } = await submit('0.1');
+      stack.quarantine(stack.token('USDC'));
+      await stack.executor.round();
+      await mineAndScan();
+      await stack.executor.round();
+      expect([await statusOf(orderId), stack.outbox.status().unminedCount]).to.deep.equal(['pending', 0]);
+      stack.quarantine();
+      await stack.land();
+      expect(await statusOf(orderId)).to.equal('filled');
+      const late = await submit('0.1');
+      stack.quarantine(stack.token('WETH'));
+      await stack.executor.round();
+      await passDeadline(late);
+      await stack.executor.round();
+      expect(await statusOf(late.orderId)).to.equal('expired');
+      stack.quarantine();
+    });
+
     it('executes when the market comes back', async () => {
       const { orderId, quote } = await submit('2');
       await quoteMarket(245_000n);

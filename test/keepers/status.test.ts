@@ -21,6 +21,7 @@ function healthy(overrides: Partial<WatcherStatus> = {}): WatcherStatus {
     catchingUp: false,
     failedWrite: false,
     solvency: [],
+    findings: [],
     halt: null,
     ...overrides,
   };

@@ -5,6 +5,7 @@ import { CommitUnknownError, WriterLostError } from '../../ledger/errors.js';
 import type { Writer } from '../../ledger/types.js';
 import { addressOf, keyOf, operate, operateMarket, post, signRequest, startGateway } from '../support/gateway.js';
 import { limit, orderAction, withGateway } from '../support/gateway-suite.js';
+import { USDC } from '../support/markets.js';
 import { connectWs } from '../support/ws.js';
 
 const doc = readFileSync(new URL('../../docs/orders.md', import.meta.url), 'utf8');
@@ -107,6 +108,13 @@ withGateway('every documented code', (suite) => {
         return answer;
       },
       unknown_asset: () => placed({ a: 5 }),
+      market_quarantined: async () => {
+        const { quarantined } = suite.running;
+        quarantined.add(USDC.address);
+        const answer = await placed({});
+        quarantined.clear();
+        return answer;
+      },
       market_delisted: async () => {
         await operateMarket(suite.db, 'delist', 1);
         return placed({ a: 10001 });

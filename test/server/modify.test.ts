@@ -31,6 +31,7 @@ describe('modify', () => {
       available,
       minOrderUnits: () => 10_000_000n,
       readiness: { ready, reason: ready ? null : 'stale' },
+      quarantined: new Set(),
       delisted: new Set(),
       agents: createAgents(),
       isAccount: () => false,

@@ -156,6 +156,7 @@ describe('The OpenAPI document', () => {
         lot_size: '1',
         min_order_value: '0',
         delisted: false,
+        quarantine: null,
       },
     ];
     conform('GET', '/v0/pairs', 200, pairs);

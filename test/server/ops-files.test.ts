@@ -43,6 +43,7 @@ const SILENT: MetricSources = {
   proofs: () => null,
   transfers: () => [],
   orderReverts: () => Promise.resolve(null),
+  tokens: () => [],
   unattributed: () => Promise.resolve([]),
   operator: () => Promise.resolve([]),
   pairs: () => Promise.resolve([]),

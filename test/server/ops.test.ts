@@ -21,6 +21,10 @@ const SOURCES: MetricSources = {
     scannedMs: NOW_MS - 7_500,
     generation: 44,
   }),
+  tokens: () => [
+    { token: 'USDC', quarantined: true, doubted: false },
+    { token: 'WETH', quarantined: false, doubted: true },
+  ],
   solvency: () => [
     { token: 'USDC', differenceUnits: -1n },
     { token: 'WETH', differenceUnits: 0n },
@@ -135,6 +139,10 @@ describe('Metrics and probes', () => {
       expect(values.get(`curvebook_block_proofs{outcome="${outcome}"}`)).to.equal(value);
     expect(values.get('curvebook_order_reverts_hour')).to.equal('2');
     expect(values.get('curvebook_order_reverts_hour_gas')).to.equal('157000');
+    expect(values.get('curvebook_token_quarantined{token="USDC"}')).to.equal('1');
+    expect(values.get('curvebook_token_quarantined{token="WETH"}')).to.equal('0');
+    expect(values.get('curvebook_holdings_in_doubt{token="USDC"}')).to.equal('0');
+    expect(values.get('curvebook_holdings_in_doubt{token="WETH"}')).to.equal('1');
     expect(values.get('curvebook_open_orders')).to.equal('17');
     expect(values.get('curvebook_queued_actions')).to.equal('5');
     expect(values.get('curvebook_signature_backend{backend="wasm"}')).to.equal('1');

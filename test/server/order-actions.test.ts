@@ -22,6 +22,7 @@ interface Venue {
   /** Least value of an order, in quote units. */
   minUnits: bigint;
   nowMs: number;
+  quarantined: Set<Address>;
   /** Judges an action and applies what it does. */
   act(maker: Address, action: object): ActionOutcome;
 }
@@ -35,6 +36,7 @@ function createVenue(): Venue {
       [USDC.address, 30_000n * 10n ** 6n],
     ]),
     reason: null,
+    quarantined: new Set(),
     minUnits: 0n,
     nowMs: 1,
     act: (maker, action) => {
@@ -44,6 +46,7 @@ function createVenue(): Venue {
         available: (_maker, token) => venue.available.get(token) ?? 0n,
         minOrderUnits: () => venue.minUnits,
         readiness: { ready: venue.reason === null, reason: venue.reason },
+        quarantined: venue.quarantined,
         delisted: new Set(),
         agents: createAgents(),
         isAccount: () => false,
@@ -121,6 +124,19 @@ describe('order actions: one entry', () => {
       expect(venue.book.lastOid()).to.equal(0);
     });
   }
+
+  it('refuses orders in markets of a token in quarantine and no others, and cancels there', () => {
+    const venue = createVenue();
+    expect(errorOf(venue, {})).to.equal(null);
+    venue.quarantined.add(USDC.address);
+    expect(errorOf(venue, {})).to.equal('market_quarantined: Asset is in quarantine. asset=10000');
+    expect(errorOf(venue, { b: false, p: '2600', a: 10001 })).to.equal(null);
+    const [modified] = statusesOf(
+      venue.act(ALICE, { type: 'batchModify', modifies: [{ oid: 1, order: entry({ p: '2400' }) }] }),
+    );
+    expect(modified).to.deep.equal({ error: 'market_quarantined: Asset is in quarantine. asset=10000' });
+    expect(statusesOf(venue.act(ALICE, { type: 'cancel', cancels: [{ a: 10000, o: 1 }] }))).to.deep.equal(['success']);
+  });
 
   it('accepts every multiple of the tick, whatever its significant figures', () => {
     const venue = createVenue();

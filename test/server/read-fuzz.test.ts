@@ -231,6 +231,7 @@ forEachDatabase((name, open) =>
         proofs: () => null,
         transfers: () => [],
         orderReverts: () => Promise.resolve(null),
+        tokens: () => [],
         unattributed: () => Promise.resolve([]),
         operator: () => Promise.resolve([]),
         pairs: () => Promise.resolve([]),

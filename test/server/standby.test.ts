@@ -79,6 +79,7 @@ describe('a process that waits for its logs', () => {
       proofs: () => null,
       transfers: () => [],
       orderReverts: () => Promise.resolve(null),
+      tokens: () => [],
       unattributed: () => Promise.resolve([]),
       operator: () => Promise.resolve([]),
       pairs: () => Promise.resolve([]),

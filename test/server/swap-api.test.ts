@@ -202,6 +202,19 @@ describe('swap API', () => {
         expect((await stack.submit(quote, taker)).status).to.equal(200);
       });
 
+      it('answers 503 TOKEN_QUARANTINED for a token that can not be trusted, and takes orders all the same', async () => {
+        const quote = await sell();
+        for (const symbol of ['WETH', 'USDC']) {
+          stack.quarantine(stack.token(symbol));
+          const [status, code, message] = await refused('POST', '/quote', body());
+          expect([status, code]).to.deep.equal([503, 'TOKEN_QUARANTINED']);
+          expect(message).to.contain(stack.token(symbol));
+        }
+        expect((await stack.submit(quote, taker)).status).to.equal(200);
+        stack.quarantine();
+        expect((await sell()).id).to.be.a('string');
+      });
+
       it('prices like the contract, to the unit, at the newest block', async () => {
         const entrypoint = chain.entrypointAs('taker1');
         for (const amount of ['0.01', '0.123456789123456789', '3.7', '19.9']) {

@@ -43,6 +43,15 @@ interface Block {
   state: DoubleState;
 }
 
+interface LogFilter {
+  fromBlock: string;
+  toBlock: string;
+  address: string | readonly string[];
+  topics?: (string | null)[];
+}
+
+/** The precompile that returns what it is given. */
+const IDENTITY = `0x${'4'.padStart(40, '0')}`;
 const BASE_FEE_WEI = 1_000_000_000n;
 const GAS_USED = 100_000n;
 
@@ -119,13 +128,15 @@ export function createChainDouble(world: DoubleWorld, genesis: readonly DoubleLo
     return tx.hash;
   }
 
-  function logsIn(filter: { fromBlock: string; toBlock: string; address: readonly string[] }): RpcLogAnswer[] {
+  function logsIn(filter: LogFilter): RpcLogAnswer[] {
     const [from, to] = [Number.parseInt(filter.fromBlock, 16), Number.parseInt(filter.toBlock, 16)];
-    const wanted = new Set(filter.address.map((address) => address.toLowerCase()));
+    const wanted = new Set([filter.address].flat().map((address) => address.toLowerCase()));
+    const { topics = [] } = filter;
     return blocks
       .slice(from, to + 1)
       .flatMap(({ sealed }) => sealed.receipts.flatMap(({ logs }) => logs))
-      .filter((log) => wanted.has(log.address));
+      .filter((log) => wanted.has(log.address))
+      .filter((log) => topics.every((topic, i) => topic === null || log.topics[i] === topic));
   }
 
   function receiptOf(txHash: unknown): RpcReceiptAnswer | null {
@@ -138,9 +149,10 @@ export function createChainDouble(world: DoubleWorld, genesis: readonly DoubleLo
 
   function callContract(call: { from?: Address; to: Address; data: Hex }, block: Block): Hex {
     const { from, to, data } = call;
+    if (to === IDENTITY) return data;
     const token = world.tokens.find(({ address }) => address === to);
     const answer =
-      token === undefined ? viewAnswer(world, block.state, to, data) : tokenAnswer(token, block.state, data);
+      token === undefined ? viewAnswer(world, block.state, to, data) : tokenAnswer(token, block.state, data, from);
     if (answer !== undefined) return answer;
     if (from === undefined) throw new RpcResponseError('eth_call', -32_000, `no such view: ${to} ${data}`, undefined);
     // A call runs within the block that it is made at, which does not know its own hash.
@@ -228,16 +240,23 @@ const ERC20 = new Interface([
   'function symbol() view returns (string)',
   'function decimals() view returns (uint8)',
   'function balanceOf(address) view returns (uint256)',
+  'function transfer(address,uint256) returns (bool)',
 ]);
 
-function tokenAnswer(token: DoubleWorld['tokens'][number], state: DoubleState, data: string): Hex | undefined {
+function tokenAnswer(
+  token: DoubleWorld['tokens'][number],
+  state: DoubleState,
+  data: string,
+  from: string | undefined,
+): Hex | undefined {
   const call = ERC20.parseTransaction({ data });
   if (call === null) return undefined;
-  const [holder] = call.args as unknown as [string];
+  const balance = (holder: string): bigint => state.balances.get(`${token.address}:${holder.toLowerCase()}`) ?? 0n;
   const results = {
     symbol: () => token.symbol,
     decimals: () => token.decimals,
-    balanceOf: () => state.balances.get(`${token.address}:${holder.toLowerCase()}`) ?? 0n,
+    balanceOf: () => balance((call.args as unknown as [string])[0]),
+    transfer: () => balance(from ?? '') >= (call.args as unknown as [string, bigint])[1],
   };
   return ERC20.encodeFunctionResult(call.name, [results[call.name as keyof typeof results]()]) as Hex;
 }

@@ -194,6 +194,8 @@ export interface RunningGateway {
   /** What the gateway's clock says; tests may set it. */
   time: { nowMs: (() => number) | null };
   ready: { reason: string | null };
+  /** Tokens whose markets take no orders. */
+  quarantined: Set<Address>;
   sessions: Sessions;
   stream: Stream;
   stop: () => Promise<void>;
@@ -209,6 +211,7 @@ export async function startGateway(
 ): Promise<RunningGateway> {
   const time: RunningGateway['time'] = { nowMs: null };
   const ready: RunningGateway['ready'] = { reason: null };
+  const quarantined = new Set<Address>();
   const clock = (): number => time.nowMs?.() ?? Date.now();
   const writer = wrap === null ? null : wrap(await acquireWriter(db, 'order'));
   const config = {
@@ -221,7 +224,10 @@ export async function startGateway(
     ...change,
   };
   const readiness = () => ({ ready: ready.reason === null, reason: ready.reason });
-  const gateway = await createGateway({ db, writer, config, readiness, clock, logger: silent });
+  const gateway = await createGateway({
+    ...{ db, writer, config, readiness, clock, logger: silent },
+    quarantined: () => quarantined,
+  });
   const abort = new AbortController();
   const running = gateway.run(abort.signal);
   const app = new Koa();
@@ -239,6 +245,7 @@ export async function startGateway(
     url: `http://127.0.0.1:${port}`,
     time,
     ready,
+    quarantined,
     sessions,
     stream,
     stop: async () => {

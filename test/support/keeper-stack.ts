@@ -10,6 +10,7 @@ import { createRpcPool } from '../../keepers/chain/pool.js';
 import { createRpc, type Rpc } from '../../keepers/chain/rpc.js';
 import { createSettler, type Settler, type SettlerDeps } from '../../keepers/settler/settler.js';
 import { createPoster, type Poster, type PosterDeps } from '../../keepers/poster/poster.js';
+import { HOLDINGS_PACE } from '../../keepers/watcher/holdings.js';
 import { judgeReadiness } from '../../keepers/watcher/status.js';
 import { createWatcher, type Watcher, type WatcherDeps } from '../../keepers/watcher/watcher.js';
 import { bindDeployment, migrate } from '../../ledger/db.js';
@@ -175,7 +176,9 @@ export async function startKeepers(db: Db, chain: KeeperChain, options: KeeperOp
   const watcher = await createWatcher({
     db,
     writer: writers.get('ledger')!,
-    rpc: createRpcPool([chain.rpcUrl], { nowMs, logger, connect: connectTo }),
+    // Two that say the same, so that a difference is believed at once.
+    rpc: createRpcPool([chain.rpcUrl, chain.rpcUrl], { nowMs, logger, connect: connectTo }),
+    holdingsPace: { ...HOLDINGS_PACE, surplusIntervalSec: 0 },
     contracts: {
       custodian: lower('custodian'),
       curveBook: lower('curveBook'),

@@ -49,6 +49,7 @@ export async function startReadServer(
     feed: () => ({ isLive: true, heardMs: -42 }),
     readiness: () => ({ ready: false, reason: 'missing_canonical_state' }),
     halt: () => null,
+    findings: () => [],
     ownLogs: () => new Set(),
     nowMs: () => 0,
     watcher: () => ({ targetBlock: null, head: null, nextBlock: DEPLOYMENT_BLOCK, lastScanMs: null }),

@@ -77,6 +77,8 @@ export interface SwapStack {
   setReady(ready: boolean): void;
   /** Time of the newest block that the ledger knows; 0 at first. */
   setHead(ms: number): void;
+  /** Puts tokens in quarantine, for the API and the executor. */
+  quarantine(...tokens: Address[]): void;
   request<T>(method: string, path: string, body?: unknown): Promise<Answer<T>>;
   token(symbol: string): Address;
   balanceOf(symbol: string, account: string): Promise<bigint>;
@@ -123,6 +125,7 @@ export async function startSwapStack(
   let aheadMs = 0;
   let isReady = true;
   let headMs = 0;
+  let quarantined: ReadonlySet<Address> = new Set();
   const nowMs = () => Date.now() + aheadMs;
   const rpc = createRpc(chain.rpcUrl);
   const hasPools = manifest.contracts['uniswapV3Router'] !== undefined;
@@ -175,6 +178,7 @@ export async function startSwapStack(
       orders: { name: 'orders', ...PLENTY },
     },
     readiness,
+    quarantined: () => quarantined,
     nowMs,
     headMs: () => headMs,
     onOrder: () => undefined,
@@ -212,6 +216,7 @@ export async function startSwapStack(
       settler: lower('orderSettler'),
       marketData,
       readiness,
+      quarantined: () => quarantined,
       toleranceBps: 10,
       maxSends: 5,
       maxGas: 1_000_000n,
@@ -259,6 +264,7 @@ export async function startSwapStack(
       return outbox;
     },
     advance: (ms) => void (aheadMs += ms),
+    quarantine: (...tokens) => void (quarantined = new Set(tokens)),
     setReady: (ready) => void (isReady = ready),
     setHead: (ms) => void (headMs = ms),
     request,

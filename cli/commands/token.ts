@@ -1,0 +1,118 @@
+import { servedTokens } from '../../core/operator-row.js';
+import type { Address, Token } from '../../core/types.js';
+import { readSaid } from '../../keepers/watcher/tokens.js';
+import { readMarkets, readTokenListings } from '../../ledger/markets.js';
+import { appendOperatorRow, readOperatorState } from '../../ledger/operator-log.js';
+import { standingFindings } from '../../ledger/token-findings.js';
+import type { Db, Queryable, SaidOfToken } from '../../ledger/types.js';
+import { UsageError } from '../config.js';
+import { COMMON_OPTIONS, commandConfig, commandRpc, confirm, print, withDatabase, type Command } from './command.js';
+
+/** One listed token as the watcher has it. */
+export interface TokenRow {
+  token: string;
+  address: Address;
+  pairs: string[];
+  state: 'trusted' | 'doubt' | 'quarantined';
+  /** What stands against it, oldest first. */
+  findings: { cause: string; state: string; code: string; message: string; blockNumber: number; timeMs: number }[];
+  /** What it said when it was listed, at which block, or when the operator read it again; nulls where nobody knows. */
+  said: SaidOfToken | null;
+  readBlock: number | null;
+}
+
+/** What stands against tokens, and what they say of themselves. */
+export const tokenCommand: Command = {
+  summary: 'what stands against tokens, and reads one again that changed',
+  help: `curvebook token list [options]
+curvebook token reread <token> [--yes] [--rpc <url>] [options]
+
+A token that does not answer, whose balance falls by itself, that refuses transfers out of the vault, or that changed its symbol or decimals
+is in quarantine: its markets take no orders and quote nothing, withdrawals in it wait, and everything else goes on. That ends by itself
+once nothing has been wrong for a minute. \`reread\` shows what a token says of itself now, asks, and takes that for right from then on, so
+that a quarantine for another symbol or other decimals ends. Amounts, ticks and lots stay those of the listing.
+
+  --rpc <url>         ask this node (RPC_URL)
+  --yes               do not ask
+${COMMON_OPTIONS}`,
+  maxArguments: 2,
+  async run(line, io) {
+    const [verb, name] = line.positionals;
+    if (verb !== 'list' && verb !== 'reread') throw new UsageError(`unknown command: token ${verb ?? ''}`.trim());
+    if (verb === 'list' && name !== undefined) throw new UsageError(`unexpected argument: ${name}`);
+    const config = commandConfig(line);
+    return withDatabase(config, async (db) => {
+      const rows = await readTokenRows(db.knex);
+      if (verb === 'list') {
+        print(io, line, rows, rows.flatMap(describe));
+        return 0;
+      }
+      const token = await findToken(db, name);
+      const said = await readSaid(commandRpc(config), token.address);
+      const known = rows.find(({ address }) => address === token.address)?.said ?? null;
+      const before = known === null ? 'nothing that is known' : text(known);
+      io.errors.write(`${token.symbol} (${token.address}) said ${before}, and says ${text(said)} now\n`);
+      if (!(await confirm(io, line, 'Take that for right?'))) return 1;
+      const row = await appendOperatorRow(db, {
+        timeMs: Date.now(),
+        kind: 'reread',
+        maker: null,
+        note: '',
+        reread: { token: token.address, ...said },
+      });
+      print(io, line, row, [`${token.symbol} is read again, as act ${row.operatorSeq}: ${text(said)}`]);
+      return 0;
+    });
+  },
+};
+
+/** Every listed token, in the order of listing. */
+export async function readTokenRows(q: Queryable): Promise<TokenRow[]> {
+  const markets = await readMarkets(q);
+  const listings = new Map((await readTokenListings(q)).map((one) => [one.token, one]));
+  const { reread } = await readOperatorState(q);
+  const found = await standingFindings(q);
+  return servedTokens(markets).map(({ address, symbol }) => {
+    const findings = found.filter(({ token }) => token === address);
+    const isHeld = findings.some(({ state }) => state === 'quarantined');
+    return {
+      token: symbol,
+      address,
+      pairs: markets
+        .filter(({ base, quote }) => base.address === address || quote.address === address)
+        .map(({ pair }) => pair),
+      state: isHeld ? ('quarantined' as const) : findings.length > 0 ? ('doubt' as const) : ('trusted' as const),
+      findings: findings.map(({ cause, state, code, message, blockNumber, timeMs }) => ({
+        ...{ cause, state, code, message, blockNumber, timeMs },
+      })),
+      said: reread.get(address) ?? listings.get(address)?.said ?? null,
+      readBlock: listings.get(address)?.readBlock ?? null,
+    };
+  });
+}
+
+/** Lines on what stands against tokens; none while nothing does. */
+export function describeFindings(rows: readonly TokenRow[]): string[] {
+  return rows.flatMap(({ token, pairs, findings }) =>
+    findings.map(
+      ({ state, code, message, blockNumber }) =>
+        `${token} ${state === 'quarantined' ? `in quarantine, ${pairs.join(', ')} stand still` : 'in doubt'}: ` +
+        `${code} since block ${blockNumber}: ${message}`,
+    ),
+  );
+}
+
+function describe(row: TokenRow): string[] {
+  const said = row.said === null ? 'nothing that is known' : text(row.said);
+  return [`${row.token} ${row.address} ${row.state}, said ${said}`, ...describeFindings([row])];
+}
+
+const text = ({ symbol, decimals }: SaidOfToken): string =>
+  `${JSON.stringify(symbol.replaceAll(/[^\x20-\x7e]/g, '?'))} with ${decimals ?? 'no'} decimals`;
+
+async function findToken(db: Db, name: string | undefined): Promise<Token> {
+  const tokens = servedTokens(await readMarkets(db.knex));
+  const found = tokens.find(({ symbol, address }) => symbol === name || address === name?.toLowerCase());
+  if (found === undefined) throw new UsageError(`no listed pair trades ${name ?? '(no token given)'}`);
+  return found;
+}

@@ -1,0 +1,26 @@
+import { nameMarkets } from '../../core/token-names.js';
+import type { Market, Token } from '../../core/types.js';
+import type { SaidOfToken } from '../../ledger/types.js';
+import { tokenOf } from '../watcher/tokens.js';
+import { same, type Verification } from './verify.js';
+
+const CHECK = 'blocks';
+
+interface StoredListing {
+  market: number;
+  base_said: string | null;
+  quote_said: string | null;
+}
+
+/** The tokens of each market are what they said of themselves when it was listed, under the names that follow from all of that. */
+export async function verifyListings({ q, markets }: Verification): Promise<void> {
+  const rows = await q<StoredListing>('markets').orderBy('market').select('market', 'base_said', 'quote_said');
+  const said = (token: Token, text: string | null): Token =>
+    text === null ? token : tokenOf(token.address, JSON.parse(text) as SaidOfToken);
+  const again = markets.map((market, i): Market => {
+    const { base_said: base = null, quote_said: quote = null } = rows[i] ?? {};
+    return { ...market, base: said(market.base, base), quote: said(market.quote, quote) };
+  });
+  const tokensOf = ({ base, quote }: Market): Token[] => [base, quote];
+  same(CHECK, 'the tokens of all markets', markets.map(tokensOf), nameMarkets(again).map(tokensOf));
+}
