@@ -81,7 +81,10 @@ export async function confirmBlock(
   );
 }
 
-/** The answers of the endpoints, no more than are needed for `enough` of them to agree. */
+/**
+ * The answers of the endpoints, no more than are needed for `enough` of them to agree. Silent ones are asked when the others don't decide it:
+ * they may be back, and without them nothing is read. The only other endpoint is not, for it is not waited for each time.
+ */
 async function collect(
   witnesses: readonly Rpc[],
   block: KnownBlock,
@@ -89,21 +92,24 @@ async function collect(
   silence: Silence,
 ): Promise<Vote[]> {
   const votes: Vote[] = [];
-  const awake = witnesses.filter((rpc) => !silence.isSilent(rpc));
   let agree = 0;
-  await new Promise<void>((resolve) => {
-    let left = awake.length;
-    if (left === 0) resolve();
-    for (const rpc of awake) {
-      void ask(rpc, block.number).then((vote) => {
-        silence.note(rpc, vote !== null);
-        if (vote !== null) votes.push(vote);
-        if (vote?.hash === block.hash) agree += 1;
-        left -= 1;
-        if (left === 0 || agree >= enough) resolve();
-      });
-    }
-  });
+  const askAll = (asked: readonly Rpc[]): Promise<void> =>
+    new Promise<void>((resolve) => {
+      let left = asked.length;
+      if (left === 0) resolve();
+      for (const rpc of asked) {
+        void ask(rpc, block.number).then((vote) => {
+          silence.note(rpc, vote !== null);
+          if (vote !== null) votes.push(vote);
+          if (vote?.hash === block.hash) agree += 1;
+          left -= 1;
+          if (left === 0 || agree >= enough) resolve();
+        });
+      }
+    });
+  const silent = witnesses.filter((rpc) => silence.isSilent(rpc));
+  await askAll(witnesses.filter((rpc) => !silent.includes(rpc)));
+  if (agree < enough && witnesses.length > 1) await askAll(silent);
   // What comes later must not change what was decided.
   return [...votes];
 }

@@ -21,10 +21,13 @@ export interface Auditor {
   close(): void;
 }
 
-/** A ledger that says it is ready knows the chain up to this long ago. */
+/** A ledger that says it is ready knows every block that has stood for so long. */
 const READY_LAG_SEC = 25;
 /** For so long after a reorganisation a process may not have seen it. */
 const REORG_GRACE_MS = 30_000;
+
+/** More transfers to oneself than gaps that crashes and reorganisations leave. */
+const MAX_GAPS = 40;
 
 const INTEGRITY_HALTS_OF_REORGS = ['canonical_mismatch'];
 
@@ -202,6 +205,17 @@ export function createAuditor(
       if (!closed.has(oid)) violate(`acknowledged cancel of ${oid} is not in the log`);
   }
 
+  /** Nothing is paid for twice, and nothing is sent for nothing. */
+  function auditOutbox(): void {
+    const [gaps] = rows<{ count: number }>(`select count(*) as count from outbox where tx_key like 'gap:%'`);
+    if (gaps !== undefined && gaps.count > MAX_GAPS) violate(`wasted: ${gaps.count} transfers that fill gaps`);
+    for (const one of rows<{ tx_key: string; count: number }>(
+      `select tx_key, count(distinct nonce) as count from outbox
+       where tx_key like 'settle:%' or tx_key like 'post:%' group by tx_key having count(distinct nonce) > 1`,
+    ))
+      violate(`sent twice: ${one.tx_key} has ${one.count} nonces`);
+  }
+
   function auditHalts(): void {
     for (const { halt_no, code, message } of rows<{ halt_no: number; code: string; message: string }>(
       'select halt_no, code, message from halts where halt_no > ? order by halt_no',
@@ -226,6 +240,7 @@ export function createAuditor(
       auditGenerations();
       auditOrders();
       auditHalts();
+      if (generation !== before) auditOutbox();
       if (generation !== before) auditBalances();
     },
     judgeReadiness() {
@@ -238,11 +253,12 @@ export function createAuditor(
         if (!ready) continue;
         record.count('ready');
         const { nextBlock, scannedBlockHash } = status();
-        const block = chain.byHash(scannedBlockHash as Hex);
         const isCanonical = chain.at(nextBlock - 1)?.hash === scannedBlockHash;
         if (!isCanonical && nowMs - reorganisedMs() > REORG_GRACE_MS)
           violate(`readiness: ${place.name} is ready at block ${scannedBlockHash}, which the chain has not`);
-        const lagSec = chain.head().timestampSec - (block?.timestampSec ?? 0);
+        // Since when the first block stands that it does not know.
+        const missing = chain.at(nextBlock);
+        const lagSec = missing === undefined ? 0 : nowMs / 1_000 - missing.timestampSec;
         if (lagSec > READY_LAG_SEC) violate(`readiness: ${place.name} is ready and ${lagSec} s behind`);
       }
     },

@@ -5,15 +5,21 @@
  *   --seeds K     how many runs, each of the next seed (1)
  *   --hours H     simulated hours of each run
  *   --blocks B    the same in blocks (100)
+ *   --lies NAMES  only these lies of endpoints, by name
  *   --trace       print every step
  *   --calm        without faults
+ *   --quiet       only verdicts
+ *   --shrink      of the first run that fails, the fewest events that still make it fail
+ *   --mistakes    puts mistakes into a copy of the sources, one by one, and looks how soon each is found
  */
 import { parseArgs } from 'node:util';
 import { DEFAULT_FAULTS, NO_FAULTS } from './faults.js';
+import { tryMistakes } from './mistakes.js';
 import { createReport } from './report.js';
-import { simulate } from './run.js';
+import { simulate, type RunResult } from './run.js';
+import { shrink } from './shrink.js';
 
-const BLOCKS_PER_HOUR = 1_800;
+const BLOCKS_PER_HOUR = 1_800n;
 
 const { values } = parseArgs({
   options: {
@@ -21,26 +27,46 @@ const { values } = parseArgs({
     seeds: { type: 'string', default: '1' },
     hours: { type: 'string' },
     blocks: { type: 'string', default: '100' },
+    lies: { type: 'string' },
+    only: { type: 'string' },
+    minutes: { type: 'string', default: '10' },
     trace: { type: 'boolean', default: false },
     calm: { type: 'boolean', default: false },
+    quiet: { type: 'boolean', default: false },
+    shrink: { type: 'boolean', default: false },
+    mistakes: { type: 'boolean', default: false },
   },
 });
-const faults = values.calm ? NO_FAULTS : DEFAULT_FAULTS;
-const blocks =
-  values.hours === undefined ? parseInt(values.blocks, 10) : Math.ceil(BLOCKS_PER_HOUR * parseFloat(values.hours));
 const first = parseInt(values.seed, 10);
-const report = createReport();
-let isFailed = false;
-for (let seed = first; seed < first + parseInt(values.seeds, 10); seed += 1) {
-  const lines: string[] | null = values.trace ? [] : null;
-  const result = await simulate({ seed, blocks, faults, lines });
-  report.add(result);
-  if (lines !== null) console.log(lines.join('\n'));
-  const verdict = result.violations.length === 0 ? 'ok' : result.violations.join('\n  ');
-  console.log(
-    `seed ${seed}: ${result.blocks} blocks, trace ${result.digest}, ${Math.round(result.cpuMs)} ms CPU, ${verdict}`,
-  );
-  if (result.violations.length > 0) isFailed = true;
+const faults = {
+  ...(values.calm ? NO_FAULTS : DEFAULT_FAULTS),
+  ...(values.lies === undefined ? {} : { lies: values.lies.split(',') }),
+};
+const blocks =
+  values.hours === undefined ? parseInt(values.blocks, 10) : parseInt(`${BLOCKS_PER_HOUR * BigInt(values.hours)}`, 10);
+
+if (values.mistakes) {
+  const isFound = await tryMistakes({ only: values.only?.split(',') ?? null, minutes: parseInt(values.minutes, 10) });
+  process.exitCode = isFound ? 0 : 1;
+} else {
+  const report = createReport();
+  let failed: RunResult | null = null;
+  for (let seed = first; seed < first + parseInt(values.seeds, 10) && !(failed !== null && values.shrink); seed += 1) {
+    const lines: string[] | null = values.trace ? [] : null;
+    const result = await simulate({ seed, blocks, faults, lines });
+    report.add(result);
+    if (lines !== null) console.log(lines.join('\n'));
+    const verdict = result.violations.length === 0 ? 'ok' : `FAILED ${result.violations.slice(0, 3).join('\n  ')}`;
+    console.log(
+      `seed ${seed}: ${result.blocks} blocks, trace ${result.digest}, ${Math.round(result.cpuMs)} ms CPU, ${verdict}`,
+    );
+    if (result.violations.length > 0) failed ??= result;
+  }
+  console.log((values.quiet ? report.lines().slice(-1) : report.lines()).join('\n'));
+  if (failed !== null && values.shrink) {
+    const least = await shrink({ seed: failed.seed, blocks, faults }, failed);
+    console.log(`${failed.taken.length} events shrink to ${least.taken.length} and ${least.blocks} blocks:`);
+    console.log([...least.taken, ...least.violations.slice(0, 1)].map((line) => `  ${line}`).join('\n'));
+  }
+  process.exitCode = failed === null ? 0 : 1;
 }
-console.log(report.lines().join('\n'));
-process.exitCode = isFailed ? 1 : 0;

@@ -85,7 +85,9 @@ function countingLogger({ record, scheduler }: Simulation, place: string): Logge
 function describe(fields: unknown): string {
   const error = (fields as { err?: unknown } | undefined)?.err;
   if (error instanceof Error) return `${error.name}: ${error.message.split('\n')[0]}`;
-  return typeof fields === 'object' ? JSON.stringify(fields).slice(0, 160) : '';
+  return typeof fields === 'object'
+    ? JSON.stringify(fields, (_, value: unknown) => (typeof value === 'bigint' ? `${value}` : value)).slice(0, 160)
+    : '';
 }
 
 export interface Backend {

@@ -18,7 +18,7 @@ describe('the whole backend on a virtual clock', () => {
   });
 
   it('stays right while everything around it fails, and goes on when that is over', async function () {
-    const { numRuns } = fcOptions(10);
+    const { numRuns } = fcOptions(8);
     this.timeout(60_000 * numRuns);
     const report = createReport();
     for (let seed = 1; seed <= numRuns; seed += 1) {
