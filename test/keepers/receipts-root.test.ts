@@ -65,6 +65,14 @@ describe("root of a block's receipts", () => {
     expect(receiptsRoot([first])).to.equal('0xfe2bf2a941abf41d72637e5b91750332a30283efd40c424dc522b77e6f0ed8c4');
   });
 
+  it('of a receipt with an access list, as other implementations have it', () => {
+    // One empty log of the zero address; the filter is that of no real log. reth's tests have the same vector.
+    const log = { address: `0x${'00'.repeat(20)}`, topics: [], data: '0x' };
+    const logsBloom = `0x${'00'.repeat(255)}01`;
+    const odd = receipt({ type: '0x1', cumulativeGasUsed: '0x18eb4', logsBloom, logs: [log] });
+    expect(receiptsRoot([odd])).to.equal('0xfe70ae4a136d98944951b2123859698d59ad251a381abc9960fa81cae3d0d4a0');
+  });
+
   it('is that of an ordinary trie of the same values, whatever they are and how many', async () => {
     // Around the numbers at which the keys get longer, and with values that a node holds inline.
     for (const count of [1, 2, 15, 16, 17, 127, 128, 129, 200, 255, 256, 257, 300]) {
