@@ -269,7 +269,13 @@ function pairGauges(registry: Registry, { pairs }: MetricSources): void {
   const labels = ({ maker, taker, token }: PairFacts): Labels => ({ maker, taker, token });
   gauge(
     registry,
-    ['pair_gain_units', 'what fills brought the operator, of the pairs that lost it most', 'maker', 'taker', 'token'],
+    [
+      'pair_gain_units',
+      'what fills brought the operator, of the pairs that lost it most; 0 without maker and taker, for each token',
+      'maker',
+      'taker',
+      'token',
+    ],
     async () => (await pairs()).map((pair) => [labels(pair), saturated(pair.gainUnits)]),
   );
   gauge(
@@ -364,7 +370,7 @@ function posterGauges(registry: Registry, { poster }: MetricSources): void {
   );
   gauge(
     registry,
-    ['post_stopped', "1 for a pair that is not posted because the operator's row is below its floor", 'pair'],
+    ['post_stopped', "1 for a pair that is not posted because the operator's row is below its floor; else 0", 'pair'],
     () => {
       const { pairs = [], stopped = [] } = poster() ?? {};
       return pairs.map((pair) => [{ pair }, stopped.includes(pair) ? 1 : 0]);

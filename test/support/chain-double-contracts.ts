@@ -276,7 +276,7 @@ function settleOne(
 /** What the curve book and the custodian say when they are asked; undefined for anything else. */
 export function viewAnswer(world: DoubleWorld, state: DoubleState, to: string, data: string): Hex | undefined {
   if (to === world.curveBook) return bookAnswer(world, state, data);
-  return to === world.custodian ? custodianAnswer(state, data) : undefined;
+  return to === world.custodian ? custodianAnswer(world, state, data) : undefined;
 }
 
 function bookAnswer(world: DoubleWorld, state: DoubleState, data: string): Hex | undefined {
@@ -298,8 +298,12 @@ function bookAnswer(world: DoubleWorld, state: DoubleState, data: string): Hex |
   return CURVE_BOOK.encodeFunctionResult('marketState', [answer]) as Hex;
 }
 
-function custodianAnswer(state: DoubleState, data: string): Hex | undefined {
+function custodianAnswer(world: DoubleWorld, state: DoubleState, data: string): Hex | undefined {
   const call = CUSTODIAN.parseTransaction({ data });
+  if (call?.name === 'isPoster') {
+    return CUSTODIAN.encodeFunctionResult('isPoster', [lower(call.args[0]) === world.settler]) as Hex;
+  }
+  if (call?.name !== 'claim' && call?.name !== 'claimBasis') return undefined;
   const claim = state.claims.get(`${lower(call?.args[0])}:${lower(call?.args[1])}`);
   if (call?.name === 'claim')
     return CUSTODIAN.encodeFunctionResult('claim', [claim?.amount ?? 0n, claim?.readyAtSec ?? 0n]) as Hex;
