@@ -6,6 +6,8 @@ export interface EthReader {
   call(method: string, params?: unknown[]): Promise<unknown>;
   /** Answers in the order asked; the first error among them is thrown. */
   batch(requests: readonly { method: string; params: unknown[] }[]): Promise<unknown[]>;
+  /** Runs work on one endpoint of several, and on the next one when what that one answered can't be read. */
+  attempt?<T>(work: (eth: EthReader) => Promise<T>): Promise<T>;
 }
 
 /** A block as prices are read at it. */
@@ -80,7 +82,12 @@ async function readHead(eth: EthReader): Promise<Head> {
   };
 }
 
-/** Calls at one block in one round trip. */
+/** What a contract that has code does not answer; the code is that of answers which can't be decoded. */
+class EmptyAnswerError extends Error {
+  readonly code = 'BAD_DATA';
+}
+
+/** Calls of contracts at one block in one round trip. An endpoint that answers nothing for one of them is passed over. */
 export async function callsAt(
   eth: EthReader,
   head: Head,
@@ -88,7 +95,12 @@ export async function callsAt(
 ): Promise<Hex[]> {
   const block = `0x${head.number.toString(16)}`;
   const requests = calls.map((call) => ({ method: 'eth_call', params: [call, block] }));
-  return (await eth.batch(requests)) as Hex[];
+  const run = async (one: EthReader): Promise<Hex[]> => {
+    const answers = (await one.batch(requests)) as Hex[];
+    if (answers.includes('0x')) throw new EmptyAnswerError(`a contract answers nothing at block ${head.number}`);
+    return answers;
+  };
+  return eth.attempt === undefined ? run(eth) : eth.attempt(run);
 }
 
 /** What ends the outermost call beside a revert, which nodes word as they like, in the words of go-ethereum. */

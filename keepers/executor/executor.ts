@@ -27,6 +27,7 @@ import type { Head } from '../../liquidity/eth.js';
 import type { MarketData } from '../../liquidity/market-data.js';
 import { decodeRoute, planRoute } from '../../liquidity/planner.js';
 import type { Outbox } from '../chain/outbox.js';
+import { readReceipts } from '../chain/receipts.js';
 import type { Rpc } from '../chain/rpc.js';
 import { MAX_REORG_BLOCKS } from '../watcher/reconcile.js';
 import { startLoop, type Loop } from '../loop.js';
@@ -235,9 +236,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   async function noteReverts({ id: orderId, owner }: SwapOrder, mined: readonly Hex[]): Promise<void> {
     const hashes = mined.filter((hash) => !examined.has(hash));
     if (hashes.length === 0) return;
-    const requests = hashes.map((hash) => ({ method: 'eth_getTransactionReceipt', params: [hash] }));
-    const receipts = (await rpc.batch(requests)) as (Receipt | null)[];
-    for (const receipt of receipts) {
+    for (const receipt of await readReceipts(rpc, hashes)) {
       // Null for one that another took the place of, or that this node does not know yet.
       if (receipt === null) continue;
       examined.add(receipt.transactionHash);
@@ -440,14 +439,6 @@ const TOO_MUCH_GAS = {
   code: 'TOO_MUCH_GAS',
   message: "The order takes more gas than the service pays for, as when checking the owner's signature is dear",
 };
-
-/** The fields of a receipt that tell a revert. */
-interface Receipt {
-  transactionHash: Hex;
-  status: Hex;
-  blockNumber: Hex;
-  gasUsed: Hex;
-}
 
 /** Orders by their owner, with what is under way of each. */
 function walletsOf(

@@ -1,6 +1,7 @@
 import type { Address, Hex } from '../../core/types.js';
 import { isFailedCall } from '../../liquidity/eth.js';
-import { RpcResponseError, revertData, type Rpc } from '../chain/rpc.js';
+import { confirmed, surveyOf, type Endpoints } from '../chain/quorum.js';
+import { RpcContradictionError, RpcResponseError, revertData, type Rpc } from '../chain/rpc.js';
 import { refusalOf, type Refusal } from './refusals.js';
 import { SETTLER } from './transaction.js';
 
@@ -8,8 +9,22 @@ import { SETTLER } from './transaction.js';
 export type Simulated =
   { ok: true; data: Hex; inUnits: bigint; outUnits: bigint; gas: bigint } | { ok: false; refusal: Refusal };
 
-/** Runs the exact transaction without sending it. Throws what does not tell how it would end. */
-export async function simulate(rpc: Rpc, from: Address, to: Address, data: Hex): Promise<Simulated> {
+/**
+ * Runs the exact transaction without sending it. Throws what does not tell how it would end. A refusal that ends an order is believed of a
+ * majority of the endpoints that answer; throws RpcContradictionError without one.
+ */
+export async function simulate(rpc: Endpoints, from: Address, to: Address, data: Hex): Promise<Simulated> {
+  const run = (one: Rpc): Promise<Simulated> => simulateOn(one, from, to, data);
+  const first = await (rpc.attempt?.(run) ?? run(rpc));
+  if (first.ok || !(first.refusal.isFinal || first.refusal.code === 'NONCE_USED')) return first;
+  const votes = await surveyOf(rpc, run, first);
+  const said = confirmed(votes, (answer) => (answer.ok ? '' : answer.refusal.code));
+  if (said === null)
+    throw new RpcContradictionError(`endpoints differ on whether ${first.refusal.code} refuses an order`);
+  return said;
+}
+
+async function simulateOn(rpc: Rpc, from: Address, to: Address, data: Hex): Promise<Simulated> {
   try {
     const call = { from, to, data };
     const [answer, gas] = (await rpc.batch([

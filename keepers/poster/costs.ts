@@ -3,6 +3,7 @@ import type { Address, Hex } from '../../core/types.js';
 import { toSafeInt } from '../../core/amounts.js';
 import { insertPostCosts, readPostCosts, readUncosted, type PostCost } from '../../ledger/post-costs.js';
 import type { Db, Writer } from '../../ledger/types.js';
+import { readReceipts, type TxReceipt } from '../chain/receipts.js';
 import type { Rpc } from '../chain/rpc.js';
 import { feeOf } from './gas.js';
 
@@ -29,14 +30,6 @@ export interface Costs {
   spentWei(): bigint;
 }
 
-interface Receipt {
-  gasUsed: string;
-  effectiveGasPrice: string;
-  l1Fee?: string | null;
-  status: string;
-  blockNumber: string;
-}
-
 /** Costs of one signer; what earlier processes paid in the last hour counts too. */
 export async function createCosts(deps: CostsDeps): Promise<Costs> {
   const { db, writer, rpc, signer, nowMs, monotonicMs } = deps;
@@ -52,9 +45,10 @@ export async function createCosts(deps: CostsDeps): Promise<Costs> {
   async function collect(): Promise<PostCost[]> {
     const rows = await readUncosted(db.knex, signer, PAGE);
     if (rows.length === 0) return [];
-    const answers = (await rpc.batch(
-      rows.map(({ hash }) => ({ method: 'eth_getTransactionReceipt', params: [hash] })),
-    )) as (Receipt | null)[];
+    const answers = await readReceipts(
+      rpc,
+      rows.map(({ hash }) => hash),
+    );
     const found: PostCost[] = [];
     for (const nonce of new Set(rows.map((row) => row.nonce))) {
       const cost = costOf(nonce, rows, answers);
@@ -71,7 +65,7 @@ export async function createCosts(deps: CostsDeps): Promise<Costs> {
   function costOf(
     nonce: number,
     rows: readonly { nonce: number; hash: Hex; txKey: string; sentMs: number }[],
-    answers: readonly (Receipt | null)[],
+    answers: readonly (TxReceipt | null)[],
   ): PostCost | null {
     const seenMs = nowMs();
     for (const [i, { hash, txKey, ...row }] of rows.entries()) {

@@ -1,0 +1,73 @@
+/** What one endpoint says of transactions and contracts, held against what others say. */
+import { expect } from 'chai';
+import { pino } from 'pino';
+import type { Address, Hex } from '../../core/types.js';
+import { createRpcPool } from '../../keepers/chain/pool.js';
+import { readReceipts } from '../../keepers/chain/receipts.js';
+import { RpcContradictionError, RpcResponseError, RpcUnavailableError, type Rpc } from '../../keepers/chain/rpc.js';
+import { simulate } from '../../keepers/executor/simulate.js';
+import { callsAt } from '../../liquidity/eth.js';
+import { Interface } from 'ethers';
+
+const HASH: Hex = `0x${'ab'.repeat(32)}`;
+const SETTLER: Address = `0x${'aa'.repeat(20)}`;
+const receiptOf = (status: Hex) => ({
+  ...{ transactionHash: HASH, status, blockNumber: '0x1', gasUsed: '0x5208' },
+  effectiveGasPrice: '0x1',
+});
+const REFUSED = new Interface(['error InvalidSigner()']).encodeErrorResult('InvalidSigner', []);
+const FILLED = `0x${'1'.padStart(64, '0')}${'2'.padStart(64, '0')}`;
+
+/** Endpoints of which each answers every request with its word; null for one that is down. */
+function poolOf(words: unknown[]) {
+  const connect = (url: string): Rpc => {
+    const word = words[Number(url)];
+    const call = (method: string): Promise<unknown> => {
+      if (method === 'eth_blockNumber') return Promise.resolve('0x7');
+      if (word === 'down') return Promise.reject(new RpcUnavailableError('down'));
+      if (word === REFUSED) return Promise.reject(new RpcResponseError(method, 3, 'execution reverted', REFUSED));
+      return Promise.resolve(method === 'eth_estimateGas' ? '0x5208' : word);
+    };
+    return { name: url, call, batch: (requests) => Promise.all(requests.map(({ method }) => call(method))) };
+  };
+  const urls = words.map((_, i) => `${i}`);
+  return createRpcPool(urls, { nowMs: () => 0, logger: pino({ level: 'silent' }), connect });
+}
+
+describe('the word of one endpoint', () => {
+  for (const [what, words, expected] of [
+    ['of one alone', [receiptOf('0x0')], '0x0'],
+    ['while the others are down', [receiptOf('0x0'), 'down', 'down'], '0x0'],
+    ['that another one confirms', [receiptOf('0x0'), receiptOf('0x0')], '0x0'],
+    ['that most contradict', [receiptOf('0x0'), receiptOf('0x1'), receiptOf('0x1')], '0x1'],
+    ['that the other one contradicts', [receiptOf('0x0'), receiptOf('0x1')], null],
+    ['that the other one does not know', [receiptOf('0x0'), null], null],
+    ['that most do not know', [receiptOf('0x0'), null, null], null],
+  ] as const) {
+    it(`makes a receipt ${what}: ${String(expected)}`, async () => {
+      const [receipt] = await readReceipts(poolOf([...words]), [HASH]);
+      expect(receipt?.status ?? null).to.equal(expected);
+    });
+  }
+
+  it('ends no order that others would execute', async () => {
+    const run = (words: unknown[]) => simulate(poolOf(words), SETTLER, SETTLER, '0x').catch((error: unknown) => error);
+    expect(await run([REFUSED])).to.have.nested.property('refusal.code', 'INVALID_SIGNATURE');
+    expect(await run([REFUSED, REFUSED, FILLED])).to.have.nested.property('refusal.isFinal', true);
+    expect(await run([REFUSED, FILLED, FILLED])).to.include({ ok: true, inUnits: 1n, outUnits: 2n });
+    expect(await run([REFUSED, FILLED])).to.be.instanceOf(RpcContradictionError);
+  });
+
+  it('is passed over when it is empty for a contract, in the same step', async () => {
+    const head = { number: 7, hash: HASH, timestampSec: 0, baseFeeWei: 0n };
+    const pool = poolOf(['0x', FILLED]);
+    expect(await callsAt(pool, head, [{ to: SETTLER, data: '0x' }])).to.deep.equal([FILLED]);
+    expect(pool.health()[0]).to.include({ healthy: false, failures: 1 });
+  });
+
+  it('is passed over when a simulation can not be read', async () => {
+    const pool = poolOf(['0x', FILLED]);
+    expect(await simulate(pool, SETTLER, SETTLER, '0x')).to.include({ ok: true, outUnits: 2n });
+    expect(pool.health()[0]?.counts.contradiction).to.equal(1);
+  });
+});
