@@ -164,7 +164,7 @@ export function createBackend(
       markets,
       minOrderUnits: createMinOrderUnits(config.MIN_ORDER_VALUES),
       writers,
-      keepers: { signers: [], poster: null, transfers: null, proofs: null },
+      keepers: { signers: [], endpoints: [], poster: null, settler: null, transfers: null, proofs: null },
       watcherStatus,
       readiness: () => judgeReadiness(watcherStatus(), Date.now()),
       nowMs: () => Date.now(),
