@@ -14,7 +14,7 @@ import { netTransfers } from './transfers.js';
 export interface HoldingsPace {
   /** A surplus of a token is booked at most so often, so that a stranger who gives a unit per block costs next to nothing. */
   surplusIntervalSec: number;
-  /** With a single endpoint a difference is believed when it has lasted as long, look after look. */
+  /** With a single endpoint, or one of two that answers alone, a difference is believed when it has lasted as long, look after look. */
   laterLookSec: number;
   /** What was wrong is over when nothing has been for as long, so that a token that is right in every other block is not. */
   calmSec: number;
@@ -131,7 +131,9 @@ export function createHoldings(deps: HoldingsDeps): Holdings {
         continue;
       }
       const said = votes.get(token) ?? [first.get(token) ?? 'no_answer'];
-      await judge(token, judgeHoldings(said, question.afterUnits(token)), question, comparison);
+      // Of two endpoints, one that does not answer leaves the other one alone; of more, silence makes a difference wait.
+      const isAlone = rpc.endpoints.length <= 2 && said.length === 1;
+      await judge(token, judgeHoldings(said, question.afterUnits(token)), question, comparison, isAlone);
     }
     return comparison;
   }
@@ -183,6 +185,7 @@ export function createHoldings(deps: HoldingsDeps): Holdings {
     verdict: HoldingsVerdict,
     question: HoldingsQuestion,
     into: HoldingsComparison,
+    isAlone: boolean,
   ): Promise<void> {
     const { block } = question;
     const expected = question.afterUnits(token);
@@ -216,17 +219,18 @@ export function createHoldings(deps: HoldingsDeps): Holdings {
       into.differences.push({ token, differenceUnits: known });
       return undefined;
     }
-    const believed = verdict.kind === 'different' ? verdict.differenceUnits : outlasted(token, verdict, block);
+    const believed = verdict.kind === 'different' ? verdict.differenceUnits : outlasted(token, verdict, block, isAlone);
     if (believed === null) return doubt(token, verdict.differenceUnits, question, into);
     if (believed > 0n) return surplus(token, believed, question, into);
     return shortage(token, -believed, question, into);
   }
 
-  /** What the only endpoint has been saying for long enough; null while it has not. */
+  /** What the only endpoint has been saying for long enough; null while it has not, or where it is not the only one. */
   function outlasted(
     token: Address,
     { differenceUnits }: { differenceUnits: bigint },
     block: ScannedBlock,
+    isAlone: boolean,
   ): bigint | null {
     const before = lasting.get(token);
     const isSame = before !== undefined && before.differenceUnits > 0n === differenceUnits > 0n;
@@ -236,7 +240,7 @@ export function createHoldings(deps: HoldingsDeps): Holdings {
       differenceUnits: nearer ? before.differenceUnits : differenceUnits,
     };
     lasting.set(token, now);
-    if (rpc.endpoints.length > 1 || block.timestampSec - now.sinceSec < pace.laterLookSec || !isSame) return null;
+    if (!isAlone || block.timestampSec - now.sinceSec < pace.laterLookSec || !isSame) return null;
     return now.differenceUnits;
   }
 

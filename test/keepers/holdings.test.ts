@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import { appendOperatorRow } from '../../ledger/operator-log.js';
 import { readMarkets } from '../../ledger/markets.js';
+import { RpcUnavailableError } from '../../keepers/chain/rpc.js';
 import { verifyLedger } from '../../keepers/verify/verify.js';
 import { forEachDatabase, type OpenTestDb } from '../support/db.js';
 import { lieOn, more } from '../support/lying-tokens.js';
@@ -129,6 +130,25 @@ forEachDatabase((name, open: OpenTestDb) =>
         expect([await world.haltCode(), await world.findingsOf('USDC')]).to.deep.equal([undefined, []]);
         await verify();
         if (endpoints === 1) await world.stack.stop();
+      }
+    });
+
+    it('of two endpoints, one that does not answer leaves the other alone; of three, a difference waits', async () => {
+      for (const endpoints of [2, 3]) {
+        await start({ endpoints });
+        const [one, ...silent] = world.pool.endpoints;
+        const isSilent = () => Promise.reject(new RpcUnavailableError('no answer'));
+        world.pool.ranked = () => [
+          one!,
+          ...silent.map((endpoint) => ({ ...endpoint, call: isSilent, batch: isSilent })),
+        ];
+        await world.give('USDC', 9n);
+        await world.step();
+        expect(await world.unattributed('USDC')).to.equal(0n);
+        await pass();
+        expect(await world.unattributed('USDC')).to.equal(endpoints === 2 ? 9n : 0n);
+        expect(await world.haltCode()).to.equal(undefined);
+        if (endpoints === 2) await world.stack.stop();
       }
     });
 
