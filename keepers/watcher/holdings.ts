@@ -407,7 +407,8 @@ export function createHoldings(deps: HoldingsDeps): Holdings {
   return {
     load(loaded) {
       findings = new Map(loaded.filter(({ cause }) => cause === 'holdings').map((one) => [one.token, one]));
-      for (const map of [lasting, calmSinceSec, provenTo, ownDoing]) map.clear();
+      // Times, too: a reorganisation may have taken the blocks back that they are of.
+      for (const map of [lasting, calmSinceSec, bookedSec, booking, askedSec, provenTo, ownDoing]) map.clear();
     },
     compare,
     committed(stored) {
