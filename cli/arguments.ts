@@ -25,6 +25,10 @@ export interface CommandLine {
   capitalOrigin: boolean;
   /** Addresses, comma-separated; empty for none. */
   signer: string;
+  /** Take back more blocks than a healthy chain ever does. */
+  deep: boolean;
+  /** First block to read anew. */
+  from: string | undefined;
 }
 
 /** Reads a command line. Throws ConfigError for an option that does not exist. */
@@ -46,6 +50,8 @@ export function readCommandLine(args: readonly string[]): CommandLine {
         yes: { type: 'boolean', short: 'y', default: false },
         all: { type: 'boolean', default: false },
         'capital-origin': { type: 'boolean', default: false },
+        deep: { type: 'boolean', default: false },
+        from: { type: 'string' },
       },
     });
     const overrides: CommandLine['overrides'] = {};
@@ -53,8 +59,8 @@ export function readCommandLine(args: readonly string[]): CommandLine {
       const value = (values as Record<string, unknown>)[option];
       if (typeof value === 'string') overrides[setting] = value;
     }
-    const { help, json, yes, all, signer, 'capital-origin': capitalOrigin } = values;
-    return { positionals, overrides, help, json, yes, all, capitalOrigin, signer };
+    const { help, json, yes, all, signer, 'capital-origin': capitalOrigin, deep, from } = values;
+    return { positionals, overrides, help, json, yes, all, capitalOrigin, signer, deep, from };
   } catch (error) {
     throw new UsageError(error instanceof Error ? error.message : String(error));
   }

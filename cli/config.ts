@@ -36,6 +36,12 @@ export class UsageError extends ConfigError {
 /** A token as settings name it: its symbol, or its address, which is the same in any case. */
 const tokenName = (name: string): string => (/^0x[0-9a-fA-F]{40}$/.test(name) ? name.toLowerCase() : name);
 
+const flag = (byDefault: 'true' | 'false') =>
+  z
+    .enum(['true', 'false'])
+    .default(byDefault)
+    .transform((value) => value === 'true');
+
 /** Every setting, read from the environment. Absent means the default; present but invalid stops the start. */
 export const settingsSchema = z.object({
   PORT: integer(0, 65_535, 8080).describe('HTTP port of the server; 0 takes a free one'),
@@ -71,13 +77,9 @@ export const settingsSchema = z.object({
     .describe(
       "least that the operator's row should have, as <SYMBOL or address>=<amount>,…; an amount may be negative; others may owe 1000 of their smallest units, the dust of rounding",
     ),
-  STOP_BELOW_FLOOR: z
-    .enum(['true', 'false'])
-    .default('true')
-    .transform((value) => value === 'true')
-    .describe(
-      "take the curves off pairs with a token of which the operator's row is below its floor, or below zero where none is set, by more than 0.01 tokens and 1000000 smallest units (never more than 100 tokens)",
-    ),
+  STOP_BELOW_FLOOR: flag('true').describe(
+    "take the curves off pairs with a token of which the operator's row is below its floor, or below zero where none is set, by more than 0.01 tokens and 1000000 smallest units (never more than 100 tokens)",
+  ),
   POSTER_PRIVATE_KEY: privateKey.optional().describe("signs posts; default: the manifest's poster account"),
   SETTLER_PRIVATE_KEY: privateKey.optional().describe("signs settlements; default: the manifest's settler account"),
   SETTLE_INTERVAL_MS: integer(20, 60_000, 1_000).describe('pause between two rounds of settling withdrawals'),
@@ -107,11 +109,7 @@ export const settingsSchema = z.object({
     .describe(
       'folder to which publications and their books are written before they are sent, for the day the database is lost; absent: nowhere',
     ),
-  ARCHIVE_REQUIRED: z
-    .enum(['true', 'false'])
-    .default('true')
-    .transform((value) => value === 'true')
-    .describe('post nothing while ARCHIVE_DIR can not be written'),
+  ARCHIVE_REQUIRED: flag('true').describe('post nothing while ARCHIVE_DIR can not be written'),
   CHECKPOINT_INTERVAL_SEC: integer(1, 3_600, 60).describe('time from one checkpoint to the next'),
   POLL_INTERVAL_MS: integer(20, 10_000, 500).describe('pause between two scans of the chain'),
   SCAN_MAX_BLOCKS: integer(1, 2_000, 200).describe('most blocks in one scan'),
@@ -121,6 +119,9 @@ export const settingsSchema = z.object({
     .describe(
       'blocks proven from their receipts: those with events of ours or in doubt, or all whose filter does not exclude our contracts',
     ),
+  HALT_ON_SUSPENSE: flag('true').describe(
+    'halt when something on-chain is explained by nothing stored; without it quotes and posts go on, and only the claims that it may concern wait',
+  ),
   CURVE_TTL_SEC: integer(2, 60, 12).describe('time from the head block to the deadline of a post'),
   TOUCH_BEFORE_SEC: integer(1, 59, 6).describe('an unchanged curve is touched when less than this remains'),
   MAX_KNOTS: z
@@ -158,13 +159,9 @@ export const settingsSchema = z.object({
     .optional()
     .describe('port of /metrics, and of /live, /ready and /active for machines; absent: not served'),
   READ_REQUESTS_PER_MINUTE: integer(1, 1_000_000, 6_000).describe('requests to /v0 per client address and minute'),
-  TRUST_PROXY: z
-    .enum(['true', 'false'])
-    .default('false')
-    .transform((value) => value === 'true')
-    .describe(
-      'take the client address from the end of X-Forwarded-For; only behind a proxy, which sets it or adds to it',
-    ),
+  TRUST_PROXY: flag('false').describe(
+    'take the client address from the end of X-Forwarded-For; only behind a proxy, which sets it or adds to it',
+  ),
   PUBLIC_URL: httpUrl.optional().describe('base URL as clients see it, for /openapi.json'),
   ORDER_FAILURES_PER_MINUTE: integer(1, 1_000_000, 120).describe(
     'signatures per minute and IP address that may name no maker before such ones are refused there; a request counts once more for each 8 KiB',

@@ -9,6 +9,7 @@ import { readOperatorStandings } from '../ledger/operator-row.js';
 import { readWorstPairs } from '../ledger/pair-gains.js';
 import { sumReverts } from '../ledger/swap-wallets.js';
 import { databaseBytes } from '../ledger/storage.js';
+import { readSuspenseFacts } from '../ledger/suspense.js';
 import { readFoldPosition } from '../ledger/fold.js';
 import { servedTokens } from '../core/operator-row.js';
 import { quarantinedTokens } from '../ledger/token-findings.js';
@@ -116,6 +117,15 @@ function metricSources(shared: Shared, sources: OpsSources): MetricSources {
     async orderReverts() {
       if (!shared.config.ROLES.includes('executor')) return null;
       return sumReverts(db.reads, nowMs() - HOUR_MS);
+    },
+    async suspense() {
+      const { items, units } = await readSuspenseFacts(db.reads);
+      const tokens = new Map(markets.flatMap(({ base, quote }) => [base, quote]).map(({ address }) => [address, 0n]));
+      for (const one of units) tokens.set(one.token, one.units);
+      return {
+        items: Object.entries(items).map(([kind, count]) => ({ kind, count })),
+        units: [...tokens].map(([token, held]) => ({ token: symbolOf(token), units: held })),
+      };
     },
     async operator() {
       const { operator, OPERATOR_FLOORS } = shared.config;

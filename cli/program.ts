@@ -11,6 +11,7 @@ import { outboxCommand } from './commands/outbox.js';
 import { reconcileCommand } from './commands/reconcile.js';
 import { statusCommand } from './commands/status.js';
 import { tokenCommand } from './commands/token.js';
+import { suspenseCommand } from './commands/suspense.js';
 import { verifyCommand } from './commands/verify.js';
 import { UsageError } from './config.js';
 import { SERVE_HELP, SERVE_SUMMARY, serveCommand } from './serve.js';
@@ -26,6 +27,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   reconcile: reconcileCommand,
   halt: haltCommand,
   resume: resumeCommand,
+  suspense: suspenseCommand,
   checkpoint: checkpointCommand,
   outbox: outboxCommand,
   archive: archiveCommand,
@@ -41,7 +43,8 @@ ${Object.entries({ serve: { summary: SERVE_SUMMARY }, ...COMMANDS })
 \`curvebook help <command>\` says more of each; \`curvebook --version\` which release this is. Every command but \`serve\` takes --json.
 
 Exit codes: 0 done; 1 refused or failed, with the reason on standard error, or as {"ok":false,…} on standard output with --json;
-2 \`verify\` found a difference; 3 \`reconcile\` is asked for and not carried out yet; 75 \`serve\` wants to be started again.
+2 \`verify\` found a difference; 3 \`reconcile\` is asked for and not carried out yet; 4 \`resume\` found no halt; 5 the cause
+of a halt stands; 75 \`serve\` wants to be started again.
 `;
 
 /** Runs one command line to its end and returns the exit code: 1 for a mistake or a failure, with the reason on `io.errors`. */

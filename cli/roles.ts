@@ -249,6 +249,7 @@ export async function startLedger(
     markets,
     snapshots,
     pollIntervalMs: config.POLL_INTERVAL_MS,
+    haltOnSuspense: config.HALT_ON_SUSPENSE,
     scanMaxBlocks: config.SCAN_MAX_BLOCKS,
     proveBlocks: config.PROVE_BLOCKS,
     nowMs: shared.nowMs,

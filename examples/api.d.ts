@@ -452,7 +452,13 @@ export interface components {
                     token: string;
                     held: string;
                     unattributed: string;
+                    suspense: string;
                 }[];
+                suspense: {
+                    fills: number;
+                    settlements: number;
+                    executions: number;
+                };
             };
             watcher: components["schemas"]["Watcher"];
             tokens: {

@@ -7,7 +7,15 @@ import type { Knex } from 'knex';
 import type { Address, Hex } from '../core/types.js';
 import { checkLimit, chunks, fromColumn, insertAll, toColumn } from './columns.js';
 import { eachInSlices } from './slices.js';
-import { UNATTRIBUTED, VAULT, type Account, type CheckpointHead, type CheckpointRow, type Queryable } from './types.js';
+import {
+  SUSPENSE,
+  UNATTRIBUTED,
+  VAULT,
+  type Account,
+  type CheckpointHead,
+  type CheckpointRow,
+  type Queryable,
+} from './types.js';
 
 interface StoredHead {
   checkpoint_seq: number;
@@ -96,7 +104,8 @@ export async function readChangedRows(q: Queryable, after: number, upTo: number)
  */
 export async function readBalancesSince(q: Queryable, generation: number): Promise<CheckpointRow[]> {
   const rows: CheckpointRow[] = [];
-  const query = () => q('balances').whereNotIn('account', [VAULT, UNATTRIBUTED]).where('generation', '>', generation);
+  const query = () =>
+    q('balances').whereNotIn('account', [VAULT, UNATTRIBUTED, SUSPENSE]).where('generation', '>', generation);
   for await (const row of pages(query)) rows.push(row);
   return rows;
 }

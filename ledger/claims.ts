@@ -90,6 +90,30 @@ export async function readClaimsOf(q: Queryable, makers: readonly Address[]): Pr
   return claims;
 }
 
+/** A maker's claim above the balance that should pay for it, null when there is none. The operator's own row is left out: it may owe. */
+export async function readUnbackedClaim(
+  q: Queryable,
+  operator: Address | null,
+): Promise<(ClaimKey & { claimUnits: bigint; balanceUnits: bigint }) | null> {
+  const rows = await q('claims as claim')
+    .leftJoin('balances as row', (on) => {
+      on.on('row.account', 'claim.maker').on('row.token', 'claim.token');
+    })
+    .whereNot('claim.claim_units', '0')
+    .orderBy(['claim.maker', 'claim.token'])
+    .select<{ maker: Address; token: Address; claim_units: string; balance_units: string | null }[]>(
+      'claim.maker',
+      'claim.token',
+      'claim.claim_units',
+      'row.balance_units',
+    );
+  for (const { maker, token, claim_units, balance_units } of rows) {
+    const [claimUnits, balanceUnits] = [fromColumn(claim_units), fromColumn(balance_units ?? '0')];
+    if (maker !== operator && claimUnits > balanceUnits) return { maker, token, claimUnits, balanceUnits };
+  }
+  return null;
+}
+
 /** A withdrawal that waits for its settlement, with the ledger balance behind it. */
 export interface PendingClaim extends ClaimRow {
   balanceUnits: bigint;

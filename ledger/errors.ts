@@ -67,6 +67,7 @@ export type InvariantCode =
   | 'fill_quote'
   | 'fill_parts'
   | 'fill_entries'
+  | 'suspense_entries'
   | 'ref_exists'
   | 'unbalanced_ref'
   | 'negative_balance'

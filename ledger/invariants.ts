@@ -3,6 +3,7 @@ import type { Address, Market, OrderFill } from '../core/types.js';
 import { LedgerInvariantError, type InvariantCode } from './errors.js';
 import { groupBy } from './group.js';
 import {
+  SUSPENSE,
   VAULT,
   type AttributedFill,
   type BalanceRow,
@@ -139,6 +140,11 @@ export function fillRef(market: Pick<Market, 'id'>, fillSeq: number): string {
   return `fill:${market.id}:${fillSeq}`;
 }
 
+/** Ref of the posting that books an item in suspense to an account. */
+export function assignmentRef(item: string): string {
+  return `assign:${item}`;
+}
+
 /** The entries of every ref sum to zero per token, and every fill moves exactly its legs between its makers' accounts. */
 export function checkEntries(write: GenerationWrite, markets: readonly Market[], operator: Address): void {
   const byRef = groupBy(write.entries, (entry) => entry.ref);
@@ -151,6 +157,28 @@ export function checkEntries(write: GenerationWrite, markets: readonly Market[],
     const market = markets[attributed.fill.market]!;
     checkFillEntries(attributed, market, byRef.get(fillRef(market, attributed.fill.fillSeq)) ?? [], operator);
   }
+  checkSuspense(write);
+}
+
+/** The suspense account gets exactly what the items say, and gives what is assigned; nothing else touches it. */
+function checkSuspense({ suspense = [], entries, fills, assignments = [] }: GenerationWrite): void {
+  const owed = suspense
+    .flatMap(({ ref, token, units, otherToken, otherUnits }) => [
+      { ref, token, amountUnits: units },
+      { ref, token: otherToken, amountUnits: otherUnits },
+    ])
+    .filter(({ amountUnits }) => amountUnits !== 0n);
+  const assigned = new Set(assignments.map(({ item }) => assignmentRef(item)));
+  const key = (one: { ref: string; token: Address | null }): string => `${one.ref}:${one.token}`;
+  const booked = entries.filter(({ account, ref }) => account === SUSPENSE && !assigned.has(ref));
+  const [is, due] = [sumBy(booked, key), sumBy(owed, key)];
+  for (const at of new Set([...is.keys(), ...due.keys()])) {
+    if ((is.get(at) ?? 0n) === (due.get(at) ?? 0n)) continue;
+    violated('suspense_entries', `${at} puts ${is.get(at) ?? 0n} units in suspense, not ${due.get(at) ?? 0n}`);
+  }
+  const held = suspense.filter(({ kind }) => kind === 'fill').length;
+  const found = fills.filter(({ suspended }) => suspended !== undefined).length;
+  if (held !== found) violated('suspense_entries', `${found} fills are not explained, and ${held} are in suspense`);
 }
 
 function checkFillEntries(

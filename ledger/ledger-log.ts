@@ -20,6 +20,7 @@ import { nameRefs } from './refs.js';
 import { checkContinues, readOrphanedRows, readReversals } from './reversals.js';
 import { insertSettledOrders } from './settled-orders.js';
 import { insertTokenFindings } from './token-findings.js';
+import { insertSuspense } from './suspense.js';
 import type { Db, GenerationEffects, GenerationRow, GenerationWrite, MarketProgress, Queryable } from './types.js';
 
 export { readBalances, readBalancesAfter, readBalancesOf, sumBalances } from './balances.js';
@@ -71,6 +72,7 @@ export async function commitGeneration(
       storeBalances(tx, touched, write),
       storeClaims(tx, write.claims, write.generation),
       insertPairGains(tx, write.generation, write, markets),
+      insertSuspense(tx, write),
     ]);
   } catch (error) {
     if (!isUniqueViolation(error)) throw error;

@@ -28,7 +28,7 @@ export class OperatorRowError extends Error {
   override readonly name = 'OperatorRowError';
 
   constructor(
-    readonly code: 'bad_maker' | 'never_approved' | 'bad_claim' | 'bad_market' | 'bad_token',
+    readonly code: 'bad_maker' | 'never_approved' | 'bad_claim' | 'bad_market' | 'bad_token' | 'bad_item',
     message: string,
   ) {
     super(message);
@@ -44,6 +44,7 @@ interface StoredRow {
   market: number | null;
   token: string | null;
   amount_units: string | null;
+  item: string | null;
 }
 
 const ACQUIRE_TIMEOUT_MS = 10_000;
@@ -52,9 +53,9 @@ const PAGE = 1_000;
 /**
  * Appends one act and returns it with its number. The operator log is taken for this one row only; the call rejects with the
  * signal's reason when somebody else holds it for more than 10 s. A resume clears every halt that is durable now, and none that
- * follows. Throws OperatorRowError `bad_maker` unless approve, suspend and lowerClaim, and only they, name an address in lower case,
- * `bad_claim` unless lowerClaim, and only that, says what to lower, `never_approved` for suspending a stranger, and `bad_market` unless
- * delist and relist, and only they, name the index of a listed market, and `bad_token` unless reread, and only that, names a token.
+ * follows. Throws OperatorRowError `bad_maker` unless approve, suspend, lowerClaim and assign, and only they, name an address in lower
+ * case, `bad_claim` unless lowerClaim, and only that, says what to lower, `never_approved` for suspending a stranger, `bad_market` unless delist
+ * and relist, and only they, name the index of a listed market, and `bad_item` unless assign, and only that, names an item and a reason, and `bad_token` unless reread, and only that, names a token.
  */
 export async function appendOperatorRow(
   db: Db,
@@ -81,6 +82,7 @@ export async function appendOperatorRow(
         market: act.market ?? null,
         token: act.lower?.token ?? act.reread?.token ?? null,
         amount_units: act.lower === undefined ? null : toColumn(act.lower.amountUnits),
+        item: act.item ?? null,
         clears_halt_no: act.kind === 'resume' ? await lastHaltNo(tx) : null,
       });
       return { ...act, operatorSeq };
@@ -132,7 +134,7 @@ export async function followOperatorLog(q: Queryable, earlier: OperatorState): P
   return rows.length < PAGE ? state : followOperatorLog(q, state);
 }
 
-const ROWS_AFTER = `select operator_seq, time_ms, kind, maker, note, market, token, amount_units
+const ROWS_AFTER = `select operator_seq, time_ms, kind, maker, note, market, token, amount_units, item
   from operator_log where operator_seq > ? order by operator_seq limit ?`;
 
 /**
@@ -144,7 +146,7 @@ export async function nextLowering(q: Queryable): Promise<OperatorRow | null> {
   return row === undefined ? null : fromRow(row);
 }
 
-const NEXT_LOWERING = `select operator_seq, time_ms, kind, maker, note, market, token, amount_units
+const NEXT_LOWERING = `select operator_seq, time_ms, kind, maker, note, market, token, amount_units, item
   from operator_log as act where kind = 'lowerClaim' and not exists (
     select 1 from settlements as one
     left join settlement_outcomes as ended on ended.settlement_no = one.settlement_no
@@ -171,6 +173,7 @@ function fromRow(row: StoredRow): OperatorRow {
     maker: row.maker as Address | null,
     note: row.note,
     ...(row.market === null ? {} : { market: row.market }),
+    ...(row.item === null ? {} : { item: row.item }),
     ...lower,
     ...reread,
   };
@@ -195,17 +198,17 @@ function applyOperatorRow(state: OperatorState, row: OperatorRow): void {
     const { token, symbol, decimals } = row.reread;
     state.reread.set(token, { symbol, decimals });
   }
-  if (row.maker === null || row.kind === 'lowerClaim') return;
+  if (row.maker === null || row.kind === 'lowerClaim' || row.kind === 'assign') return;
   const [into, outOf] = row.kind === 'approve' ? [state.approved, state.suspended] : [state.suspended, state.approved];
   outOf.delete(row.maker);
   into.add(row.maker);
 }
 
 function checkAct(act: Omit<OperatorRow, 'operatorSeq'>): void {
-  const wantsMaker = act.kind === 'approve' || act.kind === 'suspend' || act.kind === 'lowerClaim';
+  const wantsMaker = ['approve', 'suspend', 'lowerClaim', 'assign'].includes(act.kind);
   const fits = wantsMaker ? act.maker !== null && /^0x[0-9a-f]{40}$/.test(act.maker) : act.maker === null;
   if (!fits) {
-    const expected = wantsMaker ? 'the lower-case address of a maker' : 'no maker';
+    const expected = wantsMaker ? 'the lower-case address of an account' : 'no maker';
     throw new OperatorRowError('bad_maker', `${act.kind} takes ${expected}, not ${String(act.maker)}`);
   }
   const lowers = act.lower !== undefined && /^0x[0-9a-f]{40}$/.test(act.lower.token) && act.lower.amountUnits >= 0n;
@@ -222,5 +225,9 @@ function checkAct(act: Omit<OperatorRow, 'operatorSeq'>): void {
   const lists = act.kind === 'delist' || act.kind === 'relist';
   if (lists !== (act.market !== undefined)) {
     throw new OperatorRowError('bad_market', `${act.kind} names ${lists ? 'the index of a market' : 'no market'}`);
+  }
+  const assigns = act.item !== undefined && act.item !== '' && act.note.trim() !== '';
+  if (assigns !== (act.kind === 'assign')) {
+    throw new OperatorRowError('bad_item', `${act.kind} ${assigns ? 'assigns nothing' : 'names an item and a reason'}`);
   }
 }

@@ -18,6 +18,7 @@ import { readUnmined, type Unmined } from './outbox.js';
 import { readPostSeen } from './publication-log.js';
 import { fillSeqs } from './reads.js';
 import { readReversals, type ReversalRow } from './reversals.js';
+import { readSuspenseFacts, type SuspenseFacts } from './suspense.js';
 import { countPending, lastSwapAct } from './swap-log.js';
 
 /** The curve of one market. */
@@ -45,7 +46,9 @@ export interface PlatformFacts {
   lastSwapActMs: number | null;
   unmined: Unmined[];
   /** What the vault holds of each token as of the generation, and what of it belongs to nobody. */
-  holdings: { token: string; heldUnits: bigint; unattributedUnits: bigint }[];
+  holdings: { token: string; heldUnits: bigint; unattributedUnits: bigint; suspenseUnits: bigint }[];
+  /** What nothing stored explains, and waits for the operator. */
+  suspense: SuspenseFacts;
   /** The newest reversal, and what the chain has lost with it. */
   reversal: { row: ReversalRow; orphans: Orphans } | null;
 }
@@ -83,6 +86,7 @@ export async function readPlatform(q: Queryable): Promise<PlatformFacts> {
     lastSwapActMs: await lastSwapAct(q),
     unmined: await readUnmined(q),
     holdings: await readHoldings(q),
+    suspense: await readSuspenseFacts(q),
     reversal: row === undefined ? null : { row, orphans: await readOrphans(q, row.generation) },
   };
 }
@@ -92,10 +96,14 @@ async function readHoldings(q: Queryable): Promise<PlatformFacts['holdings']> {
   const nobody = new Map(
     (await readBalances(q, { account: UNATTRIBUTED })).map(({ token, balanceUnits }) => [token, balanceUnits]),
   );
+  const suspended = new Map(
+    (await readSuspenseFacts(q)).units.map(({ token, units }): [string, bigint] => [token, units]),
+  );
   // The vault's row mirrors its holdings with the opposite sign.
   return vault.map(({ token, balanceUnits }) => ({
     token,
     heldUnits: -balanceUnits,
     unattributedUnits: nobody.get(token) ?? 0n,
+    suspenseUnits: suspended.get(token) ?? 0n,
   }));
 }

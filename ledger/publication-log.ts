@@ -202,3 +202,13 @@ function fromRow(row: StoredRow): Publication {
     txKey: row.tx_key,
   };
 }
+
+/** What the chain has is what was prepared under this number. A touch says no more than what it prolongs. */
+export function isPrepared(
+  { kind, baseSeq, wordsHash }: Pick<Publication, 'kind' | 'baseSeq' | 'wordsHash'>,
+  post: Pick<PostSeen, 'seq' | 'baseSeq' | 'wordsHash'>,
+): boolean {
+  const isTouch = post.baseSeq !== post.seq;
+  if (isTouch !== (kind === 'touch')) return false;
+  return isTouch ? baseSeq === post.baseSeq : wordsHash === post.wordsHash;
+}

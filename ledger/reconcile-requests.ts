@@ -18,7 +18,7 @@ const requestSchema = z.object({
           .transform((hash) => hash as Hex),
         timestampMs: z.int().nonnegative(),
       }),
-      depth: z.int().positive(),
+      depth: z.int().nonnegative(),
     })
     .nullable(),
   /** Lets the net_capital counters start again behind it. */

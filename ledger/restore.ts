@@ -7,16 +7,15 @@ import { toSafeInt } from '../core/amounts.js';
 import { encodeSnapshot } from '../core/json.js';
 import { snapshotHash, snapshotSide } from '../core/snapshot.js';
 import type { Address, MarketSnapshot, OrderEffect, Side } from '../core/types.js';
-import { liveRanges } from './branches.js';
 import { chunks, insertAbsent, toColumn } from './columns.js';
 import { readFoldPosition, type StoredOrder } from './fold.js';
 import { foldStep } from './fold-log.js';
-import { lastGeneration, readGeneration } from './generations.js';
+import { lastGeneration } from './generations.js';
 
 import { appendOrderRows, lastOrderSeq } from './order-log.js';
 import { insertPublications, readPublication } from './publication-log.js';
-import { readReversals, type ReversalRequest } from './reversals.js';
-import type { GenerationRow, Publication, Queryable, Writer } from './types.js';
+import { rereadFrom, type ReversalRequest } from './reversals.js';
+import type { Publication, Queryable, Writer } from './types.js';
 
 /** Order ids that a lost log may have given away after the newest book that an archive knows of. */
 const OID_MARGIN = 1_000_000;
@@ -243,25 +242,5 @@ export async function rereadingOf(
     if (seen !== undefined) first = Math.min(first ?? seen.block_number, seen.block_number);
   }
   if (first === null) return null;
-  const kept = await newestBefore(q, head.generation, first);
-  if (kept === null) return { unreadable: first };
-  return {
-    headGeneration: head.generation,
-    keptGeneration: kept.generation,
-    block: { number: kept.toBlock, hash: kept.blockHash, timestampMs: kept.blockTimestampMs },
-    depth: head.toBlock - kept.toBlock,
-  };
-}
-
-/** The newest live generation that ends before a block. */
-async function newestBefore(q: Queryable, generation: number, block: number): Promise<GenerationRow | null> {
-  const ranges = liveRanges(await readReversals(q), generation);
-  const row = await q<{ generation: number; to_block: number }>('generations')
-    .where('to_block', '<', block)
-    .where((any) => {
-      for (const { from, to } of ranges) void any.orWhereBetween('generation', [from, to]);
-    })
-    .orderBy('generation', 'desc')
-    .first('generation');
-  return row === undefined ? null : readGeneration(q, row.generation);
+  return (await rereadFrom(q, first)) ?? { unreadable: first };
 }

@@ -8,17 +8,18 @@ import type { Reversal } from './branches.js';
 import { continues, liveRanges, rangesAfter } from './branches.js';
 import { fromColumn, insertAll, toColumn } from './columns.js';
 import { LedgerInvariantError, LedgerReversedError } from './errors.js';
-import { lastClearedHalt, lastHaltNo } from './halts.js';
-import { lastGeneration } from './generations.js';
+import { lastHaltNo } from './halts.js';
+import { lastGeneration, readGeneration } from './generations.js';
 import { reversePairGains } from './pair-gains.js';
 import { reversedRef } from './refs.js';
-import type { Account, Queryable } from './types.js';
+import { reopenOrders } from './swap-log.js';
+import type { Account, GenerationRow, Queryable } from './types.js';
 
 /** A reversal with what it did. Blocks are those that the chain no longer has, or that are read anew for their sake. */
 export interface ReversalRow extends Reversal {
   fromBlock: number;
   toBlock: number;
-  /** Blocks that were scanned and that the chain no longer has. */
+  /** Blocks that were scanned and that the chain no longer has; zero when blocks of the same chain were read anew. */
   depth: number;
   timeMs: number;
   /** The operator's row that asked for it. */
@@ -66,11 +67,15 @@ export function checkContinues(reversals: readonly Reversal[], from: number, to:
 
 /** What to take back, and what to put down as the ledger's newest block. */
 export interface ReversalRequest {
-  /** Newest generation when the request was made; another one means that the request is out of date. */
+  /**
+   * Newest generation when the request was made. Another one means that the request is out of date, unless it is for no reorganisation and
+   * the ledger has only gone on since.
+   */
   headGeneration: number;
   keptGeneration: number;
   /** The last block of the kept generation, or the block before the deployment. */
   block: { number: number; hash: Hex; timestampMs: number };
+  /** Scanned blocks that the chain no longer has; zero to read blocks anew that it has. */
   depth: number;
 }
 
@@ -86,6 +91,8 @@ const PROJECTIONS = [
   'settled_orders',
   'claim_changes',
   'capital_origins',
+  'suspense',
+  'suspense_assignments',
 ] as const;
 
 /**
@@ -102,8 +109,13 @@ export async function reverseGenerations(
   const head = await lastGeneration(tx);
   const { keptGeneration, block } = request;
   const reversals = await readReversals(tx);
-  const outdated = head === null || head.generation !== request.headGeneration;
-  if (outdated || keptGeneration >= head.generation || !continues(reversals, keptGeneration, head.generation)) {
+  // Blocks that are read anew for another reason than a reorganisation may be followed by more of the same chain meanwhile.
+  const isSame =
+    head !== null &&
+    (request.depth > 0
+      ? head.generation === request.headGeneration
+      : continues(reversals, request.headGeneration, head.generation));
+  if (!isSame || keptGeneration >= head.generation || !continues(reversals, keptGeneration, head.generation)) {
     throw new LedgerInvariantError(
       'reversal_outdated',
       `generations ${keptGeneration + 1} to ${request.headGeneration} can not be taken back from ${head?.generation ?? 0}`,
@@ -118,9 +130,10 @@ export async function reverseGenerations(
     depth: request.depth,
     time_ms: by.timeMs,
     operator_seq: by.operatorSeq,
-    clears_halt_no: await haltsToClear(tx, keptGeneration),
+    clears_halt_no: await lastHaltNo(tx),
   };
-  await reverseEntries(tx, generation, generationsToReverse(reversals, request));
+  const reversed = generationsToReverse(reversals, { headGeneration: head.generation, keptGeneration });
+  await reverseEntries(tx, generation, reversed);
   const claims = await claimsChangedAfter(tx, keptGeneration);
   await reversePairGains(tx, generation, keptGeneration);
   await setAside(tx, generation, keptGeneration);
@@ -137,6 +150,41 @@ export async function reverseGenerations(
     observed_head_timestamp_ms: head.observedHeadTimestampMs,
   });
   return (await readReversals(tx)).at(-1)!;
+}
+
+/** The newest live generation that ends at or before a block; null for none. */
+export async function newestWithin(q: Queryable, block: number): Promise<GenerationRow | null> {
+  const head = await lastGeneration(q);
+  if (head === null) return null;
+  const ranges = liveRanges(await readReversals(q), head.generation);
+  const row = await q<{ generation: number; to_block: number }>('generations')
+    .where('to_block', '<=', block)
+    .where((any) => {
+      for (const { from, to } of ranges) void any.orWhereBetween('generation', [from, to]);
+    })
+    .orderBy('generation', 'desc')
+    .first('generation');
+  return row === undefined ? null : readGeneration(q, row.generation);
+}
+
+/**
+ * What reads a block and everything after it anew, although the chain has it: whole scans, so that it may begin earlier. Null when nothing at or
+ * after the block was scanned.
+ */
+export async function rereadFrom(q: Queryable, block: number): Promise<ReversalRequest | null> {
+  const head = await lastGeneration(q);
+  if (head === null || block > head.toBlock) return null;
+  const kept = await newestWithin(q, block - 1);
+  const first = await q<{ number: number; parent_hash: Hex; timestamp_sec: number }>('blocks')
+    .orderBy('number')
+    .first('number', 'parent_hash', 'timestamp_sec');
+  if (first === undefined) return null;
+  const before =
+    kept === null
+      ? { number: first.number - 1, hash: first.parent_hash, timestampMs: first.timestamp_sec * 1_000 }
+      : { number: kept.toBlock, hash: kept.blockHash, timestampMs: kept.blockTimestampMs };
+  const request = { headGeneration: head.generation, keptGeneration: kept?.generation ?? 0, block: before, depth: 0 };
+  return request.keptGeneration === head.generation ? null : request;
 }
 
 /** Those that are live after the kept one; reversals among them have taken back what lies beneath them, and stay. */
@@ -176,17 +224,6 @@ export async function balancesReversed(
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([, delta]) => delta)
     .filter(({ deltaUnits }) => deltaUnits !== 0n);
-}
-
-/** Up to which halt all are over: not beyond one that a kept generation found. */
-async function haltsToClear(tx: Knex.Transaction, keptGeneration: number): Promise<number> {
-  const cleared = await lastClearedHalt(tx);
-  const standing = (await tx('halts')
-    .where('halt_no', '>', cleared)
-    .where('generation', '<=', keptGeneration)
-    .min({ first: 'halt_no' })
-    .first()) as { first: number | null };
-  return standing.first === null ? lastHaltNo(tx) : standing.first - 1;
 }
 
 interface StoredEntry {
@@ -293,6 +330,11 @@ async function setAside(tx: Knex.Transaction, reversal: number, keptGeneration: 
     .where('generation', '>', keptGeneration)
     .select<{ market: number; fill_seq: number }[]>('market', 'fill_seq');
   for (const fill of fills) await tx('fill_legs').where(fill).delete();
+  const orders = (await tx('settled_orders').where('generation', '>', keptGeneration).select()) as {
+    owner: string;
+    nonce: string;
+  }[];
+  await reopenOrders(tx, orders);
   for (const name of PROJECTIONS) {
     const rows = (await tx(name).where('generation', '>', keptGeneration).orderBy('generation').select()) as {
       generation: number;

@@ -321,6 +321,30 @@ export async function closeOrders(tx: Knex.Transaction, orderIds: readonly strin
   for (const part of chunks(orderIds)) await tx('swap_pending').whereIn('order_id', part).delete();
 }
 
+/**
+ * Puts orders back on the list of those to look after whose fills a reorganisation took back, but for those that ended otherwise, inside a
+ * transaction of the ledger log's writer.
+ */
+export async function reopenOrders(
+  tx: Knex.Transaction,
+  fills: readonly { owner: string; nonce: string }[],
+): Promise<void> {
+  for (const { owner, nonce } of fills) {
+    const rows = await tx('swap_quotes as quote')
+      .join('swap_orders as placed', 'placed.quote_id', 'quote.id')
+      .leftJoin('swap_outcomes as ended', 'ended.order_id', 'placed.id')
+      .leftJoin('swap_pending as pending', 'pending.order_id', 'placed.id')
+      .where({ 'quote.owner': owner, 'quote.nonce': nonce })
+      .whereNull('ended.order_id')
+      .whereNull('pending.order_id')
+      .select<object[]>('quote.valid_to_sec', 'quote.owner', 'quote.sell_token', {
+        order_id: 'placed.id',
+        created_ms: 'placed.created_ms',
+      });
+    await insertAll(tx, 'swap_pending', rows);
+  }
+}
+
 /** How an order ended unfilled, null while it did not. */
 export async function readOutcome(q: Queryable, orderId: string): Promise<SwapOutcome | null> {
   const row = (await q('swap_outcomes').where({ order_id: orderId }).first()) as

@@ -43,9 +43,12 @@ export interface Writer {
 /** Accounts of the double-entry ledger that are not addresses. `vault` mirrors the custodian's holdings with a negative sign. */
 export const VAULT = 'vault';
 export const UNATTRIBUTED = 'unattributed';
-export type Account = Address | typeof VAULT | typeof UNATTRIBUTED;
+/** What no stored book or settlement explains: nobody's until the operator resolves it. */
+export const SUSPENSE = 'suspense';
+export type Account = Address | typeof VAULT | typeof UNATTRIBUTED | typeof SUSPENSE;
 
-export type EntryKind = 'deposit' | 'fill' | 'residual' | 'takerFee' | 'inputFee' | 'execution' | 'unattributed';
+export type EntryKind =
+  'deposit' | 'fill' | 'residual' | 'takerFee' | 'inputFee' | 'execution' | 'unattributed' | 'suspense' | 'assignment';
 
 /** One side of a posting. The entries of one `ref` sum to zero per token, the vault's included. */
 export interface LedgerEntry {
@@ -129,6 +132,45 @@ export interface AttributedFill {
   fill: ChainFill;
   decomposition: Decomposition;
   orderFills: AttributedPart[];
+  /** Why what its decomposition leaves over is in suspense, and not the operator's; left out when the books explain it. */
+  suspended?: { code: string; message: string };
+}
+
+/**
+ * `curve`: a post that this database did not prepare; nothing is booked for it. `fill`: what no book explains of one. `settlement`: a claim
+ * that nobody here settled; nothing is booked. `execution`: what a payout took beyond its maker's row.
+ */
+export type SuspenseKind = 'curve' | 'fill' | 'settlement' | 'execution';
+
+/** Something that the chain did and that nothing stored explains. Amounts are as booked to the suspense account, signed. */
+export interface SuspenseItem {
+  /** Derived from what it is, so that it is the same after a reorganisation that left it as it was. */
+  item: string;
+  kind: SuspenseKind;
+  code: string;
+  message: string;
+  /** Ref of the posting that booked it, or would have. */
+  ref: string;
+  /** Of a curve or fill: the market's index, and the number of the curve or fill. */
+  market: number | null;
+  seq: number | null;
+  /** Of a settlement or execution. */
+  maker: Address | null;
+  /** Of a fill the base token, with the quote token beside it. */
+  token: Address | null;
+  units: bigint;
+  otherToken: Address | null;
+  otherUnits: bigint;
+  blockNumber: number;
+  txHash: Hex;
+}
+
+/** What the operator decided of an item in suspense, as a generation books it. */
+export interface SuspenseAssignment {
+  item: string;
+  /** The operator's act, which has the reason. */
+  operatorSeq: number;
+  account: Address;
 }
 
 /** One order's part of a fill, with the trade id that makers deduplicate by, and the client order id, null without one. */
@@ -204,6 +246,10 @@ export interface GenerationWrite {
   netCapital: { account: Address; token: Address; deltaUnits: bigint }[];
   /** Snapshots of curves that a fill of this generation hit for the first time. */
   snapshots: { seq: number; snapshot: MarketSnapshot }[];
+  /** What nothing stored explains; none when left out. */
+  suspense?: SuspenseItem[];
+  /** Items of this or earlier generations that are booked to an account; none when left out. */
+  assignments?: SuspenseAssignment[];
   /** A halt that this scan found; it is durable with the generation. */
   halt: { code: string; message: string } | null;
 }
@@ -300,9 +346,11 @@ export interface OutboxRow {
 export interface OperatorRow {
   operatorSeq: number;
   timeMs: number;
-  kind: 'approve' | 'suspend' | 'delist' | 'relist' | 'halt' | 'resume' | 'lowerClaim' | 'reconcile' | 'reread';
+  kind:
+    'approve' | 'suspend' | 'delist' | 'relist' | 'halt' | 'resume' | 'lowerClaim' | 'reconcile' | 'reread' | 'assign';
+  /** Of `assign` the account that an item in suspense is booked to. */
   maker: Address | null;
-  /** What the operator wrote; of `reconcile`, what it asked for. */
+  /** What the operator wrote; of `reconcile`, what it asked for; of `assign` the reason. */
   note: string;
   /** `delist` and `relist` only: the index of the market. */
   market?: number | undefined;
@@ -310,6 +358,8 @@ export interface OperatorRow {
   lower?: { token: Address; amountUnits: bigint } | undefined;
   /** `reread` only: what this token says of itself now is right. */
   reread?: (SaidOfToken & { token: Address }) | undefined;
+  /** `assign` only: the item in suspense. */
+  item?: string | undefined;
 }
 
 /** The head of a published checkpoint; its rows are stored as changes. Numbers count from 1. */

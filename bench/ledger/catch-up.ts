@@ -44,6 +44,7 @@ export async function measureCatchUp(database: Database): Promise<Row[]> {
       markets,
       snapshots: createSnapshotStore(markets),
       pollIntervalMs: 500,
+      haltOnSuspense: true,
       scanMaxBlocks: SCAN_MAX_BLOCKS,
       nowMs: () => Date.now(),
       logger,

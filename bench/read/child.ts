@@ -65,6 +65,7 @@ async function curvebookApp(): Promise<Koa> {
     orderReverts: () => Promise.resolve(null),
     tokens: () => [],
     unattributed: () => Promise.resolve([]),
+    suspense: () => Promise.resolve({ items: [], units: [] }),
     operator: () => Promise.resolve([]),
     pairs: () => Promise.resolve([]),
     signers: () => [],

@@ -1,6 +1,7 @@
 import { appendOperatorRow } from '../../ledger/operator-log.js';
-import { readHalt } from '../../ledger/halts.js';
-import { COMMON_OPTIONS, commandConfig, print, withDatabase, type Command } from './command.js';
+import { standingCauses } from '../../keepers/watcher/halt-causes.js';
+import { readStandingHalt } from '../../keepers/watcher/standing-halt.js';
+import { COMMON_OPTIONS, commandConfig, commandRpc, print, withDatabase, type Command } from './command.js';
 
 /** Stops readiness, publication and settlement on purpose. */
 export const haltCommand: Command = {
@@ -21,22 +22,47 @@ ${COMMON_OPTIONS}`,
   },
 };
 
+/** There was no halt to put an end to. */
+const EXIT_NOT_HALTED = 4;
+/** What a halt found is still so. */
+const EXIT_CAUSE_STANDS = 5;
+
 /** Puts an end to halts. */
 export const resumeCommand: Command = {
-  summary: 'puts an end to halts',
-  help: `curvebook resume [options]
+  summary: 'puts an end to halts whose cause is gone',
+  help: `curvebook resume [--rpc <url>] [options]
 
-Puts an end to every halt that stands now, the operator's own and those that the watcher found. A watcher that finds the same
-again halts again; after a reorganisation of the chain it is \`curvebook reconcile\` that is needed.
+Puts an end to every halt that stands now, the operator's own and those that the watcher found, once what they found is no longer so: what
+differs from the chain is put right with \`curvebook reconcile\`, what nothing explains with \`curvebook suspense\`. Exits with ${EXIT_CAUSE_STANDS} while the
+cause of one stands, with what to run, and with ${EXIT_NOT_HALTED} when nothing is halted.
 
+  --rpc <url>         JSON-RPC endpoints, comma-separated (RPC_URL)
 ${COMMON_OPTIONS}`,
   maxArguments: 0,
   async run(line, io) {
-    return withDatabase(commandConfig(line), async (db) => {
-      const before = await readHalt(db.knex);
+    const config = commandConfig(line);
+    return withDatabase(config, async (db) => {
+      const before = await readStandingHalt(db.knex);
+      if (before === null) {
+        const message = 'nothing is halted';
+        print(io, line, { ok: false, code: 'NOT_HALTED', message }, [message]);
+        return EXIT_NOT_HALTED;
+      }
+      const rpc = config.rpcUrls.length === 0 ? null : commandRpc(config);
+      const { deploymentBlock, contracts } = config.manifest;
+      const causes = await standingCauses({
+        ...{ db, rpc, deploymentBlock, contracts, operator: config.operator, nowMs: Date.now() },
+      });
+      if (causes.length > 0) {
+        const text = causes.map((one) => `still halted by ${one.halt.code}: ${one.message}; run: ${one.remedy}`);
+        const said = causes.map(({ halt, message, remedy }) => ({ code: halt.code, message, remedy }));
+        print(io, line, { ok: false, code: 'CAUSE_STANDS', message: text.join('; '), causes: said }, text);
+        return EXIT_CAUSE_STANDS;
+      }
       const row = await appendOperatorRow(db, { timeMs: Date.now(), kind: 'resume', maker: null, note: '' });
-      print(io, line, { ...row, ended: before }, [
-        before === null ? 'resumed' : `resumed; ended ${before.code}: ${before.message}`,
+      const ended = before.byOperator ? null : { code: before.code, message: before.message };
+      print(io, line, { ...row, ended }, [
+        ended === null ? 'resumed' : `resumed; ended ${ended.code}: ${ended.message}`,
       ]);
       return 0;
     });

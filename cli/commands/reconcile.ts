@@ -1,10 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { toSafeInt } from '../../core/amounts.js';
 import { ReconcileError, planReconcile, type ReconcilePlan } from '../../keepers/watcher/reconcile.js';
+import { planRepair, type RepairPlan } from '../../keepers/watcher/repair.js';
 import { readStandingHalt } from '../../keepers/watcher/standing-halt.js';
 import { lastGeneration } from '../../ledger/generations.js';
 import { lastCarriedOut, requestReconcile } from '../../ledger/reconcile-requests.js';
 import type { Db } from '../../ledger/types.js';
 import type { CommandLine } from '../arguments.js';
+import { UsageError, type CommandConfig } from '../config.js';
 import {
   COMMON_OPTIONS,
   commandConfig,
@@ -21,15 +24,21 @@ const EXIT_PENDING = 3;
 const WAIT_MS = 20_000;
 const POLL_MS = 200;
 
-/** Takes back what the chain no longer has. */
+/** What is to be done: the chain is another one, or it is the same and the ledger differs from it. */
+type Plan = { kind: 'reorganisation'; plan: ReconcilePlan } | { kind: 'repair'; plan: RepairPlan };
+
+/** Takes back what the chain no longer has, and reads anew what was booked otherwise than it is there. */
 export const reconcileCommand: Command = {
-  summary: 'takes back what the chain no longer has',
-  help: `curvebook reconcile [--yes] [--capital-origin] [--rpc <url>] [options]
+  summary: 'takes back what the chain no longer has, and reads anew what differs from it',
+  help: `curvebook reconcile [--from <block>] [--deep] [--yes] [--capital-origin] [--rpc <url>] [options]
 
-Compares the ledger with the chain, shows what would be taken back (deposits, fills, and whom they were told to), asks, and has
-the watcher roll the ledger back to the last common scan by reversing entries and read the chain anew. Puts an end to the
-integrity halt. Refuses more than 64 blocks. Exits with ${EXIT_PENDING} when the watcher has not done it within ${WAIT_MS / 1_000} s; it will when it runs.
+Compares the ledger with the chain. What the chain no longer has is shown (deposits, fills, and whom they were told to); else every booking that
+is missing or too much is, as \`verify --rpc\` finds them. Asks, and has the watcher roll the ledger back to the last scan before that by
+reversing entries, and read the chain anew, each block proven. That ends the halt unless a sum does not hold then. Refuses more than 64 lost
+blocks without --deep. Exits with ${EXIT_PENDING} when the watcher has not done it within ${WAIT_MS / 1_000} s; it will when it runs.
 
+  --from <block>      read this block and everything after it anew, whether or not it differs
+  --deep              take back more than 64 blocks, if a majority of the endpoints agrees on the last one that stays
   --yes               do not ask
   --capital-origin    let the net_capital counters start again at the next block
   --rpc <url>         JSON-RPC endpoints, comma-separated (RPC_URL)
@@ -37,10 +46,10 @@ ${COMMON_OPTIONS}`,
   maxArguments: 0,
   async run(line, io) {
     const config = commandConfig(line);
+    const from = readBlockNumber(line.from);
     return withDatabase(config, async (db) => {
       try {
-        const plan = await planReconcile(db, commandRpc(config), config.manifest);
-        return await carryOut(io, line, db, plan);
+        return await carryOut(io, line, db, await makePlan(config, line, io, db, from));
       } catch (error) {
         if (!(error instanceof ReconcileError)) throw error;
         print(io, line, { ok: false, code: error.code, message: error.message }, [`${error.code}: ${error.message}`]);
@@ -50,14 +59,50 @@ ${COMMON_OPTIONS}`,
   },
 };
 
-async function carryOut(io: Io, line: CommandLine, db: Db, plan: ReconcilePlan | null): Promise<number> {
-  if (plan === null && !line.capitalOrigin) {
+async function makePlan(
+  config: CommandConfig,
+  line: CommandLine,
+  io: Io,
+  db: Db,
+  from: number | undefined,
+): Promise<Plan | null> {
+  const rpc = commandRpc(config);
+  const { deploymentBlock, contracts } = config.manifest;
+  const lost = await planReconcile(db, rpc, { deploymentBlock, deep: line.deep });
+  if (lost !== null) return { kind: 'reorganisation', plan: lost };
+  // A request for the counters alone needs no comparison of everything.
+  if (line.capitalOrigin && from === undefined) return null;
+  const plan = await planRepair(db, rpc, { deploymentBlock, contracts, from, onProgress: progressOn(io, line) });
+  return plan === null ? null : { kind: 'repair', plan };
+}
+
+/** A line now and then: a long chain takes minutes. */
+function progressOn({ errors }: Io, line: CommandLine): (done: number, total: number) => void {
+  let saidMs = Date.now();
+  return (done, total) => {
+    if (line.json || Date.now() - saidMs < 1_000) return;
+    saidMs = Date.now();
+    errors.write(`compared ${done} of ${total} blocks\n`);
+  };
+}
+
+function readBlockNumber(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  if (!/^\d{1,15}$/.test(text)) throw new UsageError(`not a block number: ${text}`);
+  return toSafeInt(BigInt(text));
+}
+
+async function carryOut(io: Io, line: CommandLine, db: Db, found: Plan | null): Promise<number> {
+  const plan = found?.plan ?? null;
+  if (found === null && !line.capitalOrigin) {
     const halt = await readStandingHalt(db.knex);
     const hint = halt === null ? '' : `; it is halted by ${halt.code}, which \`curvebook resume\` puts an end to`;
-    print(io, line, { ok: true, plan: null, halt }, [`the chain has every block of the ledger${hint}`]);
+    print(io, line, { ok: true, plan: null, halt }, [
+      `the ledger and the chain agree on every block and booking${hint}`,
+    ]);
     return 0;
   }
-  if (!line.json) io.output.write(`${describe(plan, line.capitalOrigin).join('\n')}\n`);
+  if (!line.json) io.output.write(`${describe(found, line.capitalOrigin).join('\n')}\n`);
   if (!(await confirm(io, line, 'Reconcile?'))) {
     print(io, line, { ok: false, code: 'NOT_CONFIRMED', message: 'nothing was done' }, []);
     return 1;
@@ -82,9 +127,24 @@ async function waitFor(db: Db, operatorSeq: number): Promise<boolean> {
   return false;
 }
 
-function describe(plan: ReconcilePlan | null, capitalOrigin: boolean): string[] {
-  const lines = plan === null ? [] : describePlan(plan);
+function describe(found: Plan | null, capitalOrigin: boolean): string[] {
+  const lines = found === null ? [] : found.kind === 'repair' ? describeRepair(found.plan) : describePlan(found.plan);
   return capitalOrigin ? [...lines, 'the net_capital counters start again at the next block'] : lines;
+}
+
+function describeRepair({ fromBlock, generations, missing, excess, differences, balances }: RepairPlan): string[] {
+  const bookings = (of: RepairPlan['missing']): string[] =>
+    of.map((one) => `  block ${one.blockNumber} ${one.kind} ${one.what} in ${one.txHash}`);
+  return [
+    `${generations} scans would be taken back, and the chain read anew from block ${fromBlock} on`,
+    `${missing.length} bookings are missing:`,
+    ...bookings(missing),
+    `${excess.length} bookings are too much:`,
+    ...bookings(excess),
+    ...differences.map(({ token, units }) => `the vault has ${units} units of ${token} beyond what all rows say`),
+    'balances change by, before the chain is read anew:',
+    ...balances.map((one) => `  ${one.account} ${one.deltaUnits} units of ${one.token}`),
+  ];
 }
 
 function describePlan({ orphanedBlocks, reversal, generations, orphans, balances }: ReconcilePlan): string[] {

@@ -16,6 +16,7 @@ import { listOutbox } from '../../ledger/outbox.js';
 import { landedSeq, lastPublicationSeq } from '../../ledger/publication-log.js';
 import { readFoldPosition } from '../../ledger/fold.js';
 import { readReversals } from '../../ledger/reversals.js';
+import { readSuspenseFacts, type SuspenseFacts } from '../../ledger/suspense.js';
 import { readStorage, type StorageReport } from '../../ledger/storage.js';
 import type { Queryable } from '../../ledger/types.js';
 import type { CommandConfig } from '../config.js';
@@ -113,6 +114,7 @@ async function readStatus(q: Queryable, config: CommandConfig) {
     })),
     unusedNames: unusedNames(markets, config),
     makers: { approved: approved.size, suspended: suspended.size },
+    suspense: await readSuspenseFacts(q),
     pendingWithdrawals: await countPendingClaims(q),
     unminedTransactions: unmined.length,
     foldedOrderSeq: (await readFoldPosition(q)).orderSeq,
@@ -144,6 +146,7 @@ function describe(status: Awaited<ReturnType<typeof readStatus>>): string[] {
       ({ maker, taker, token, fills, gainUnits, isLosing: losing }) =>
         `${losing ? 'systematic loss' : 'loss'}: ${formatUnits(-gainUnits, token.decimals)} ${token.symbol} over ${fills} fills of ${maker} with ${taker}`,
     ),
+    ...describeSuspense(status.suspense),
     ...status.unusedNames,
     `${status.makers.approved} makers approved, ${status.makers.suspended} suspended`,
     `${status.pendingWithdrawals} withdrawals wait, ${status.unminedTransactions} transactions unmined`,
@@ -153,6 +156,14 @@ function describe(status: Awaited<ReturnType<typeof readStatus>>): string[] {
           `last reversal: blocks ${lastReversal.fromBlock} to ${lastReversal.toBlock}, ${lastReversal.orphans.fills.length} fills, ` +
             `${lastReversal.orphans.orders.length} signed orders, and ${lastReversal.orphans.custody.length} deposits and withdrawals lost`,
         ]),
+  ];
+}
+
+function describeSuspense({ items: { fill, settlement, execution }, units }: SuspenseFacts): string[] {
+  if (fill + settlement + execution === 0) return [];
+  const amounts = units.map((one) => `${one.units} units of ${one.token}`).join(', ');
+  return [
+    `in suspense: ${fill} fills, ${settlement} settlements, ${execution} payouts (${amounts}); see \`curvebook suspense list\``,
   ];
 }
 

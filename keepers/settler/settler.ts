@@ -19,6 +19,7 @@ import {
   reversedSettlementKeys,
 } from '../../ledger/settlement-log.js';
 import type { SnapshotStore } from '../../ledger/snapshots.js';
+import { concerns, readSuspense } from '../../ledger/suspense.js';
 import type { Db, GenerationRow, Settlement, SettlementOutcome, Writer } from '../../ledger/types.js';
 import { groupBy } from '../../ledger/group.js';
 import { readQuarantined } from '../../ledger/token-findings.js';
@@ -252,7 +253,7 @@ export function createSettler(deps: SettlerDeps): Settler {
   }
 
   /**
-   * What was true of the view still is: no halt, and no curve prepared since from a cut that did not know these withdrawals. A
+   * What was true of the view still is: no halt, nothing in suspense that concerns these withdrawals, and no curve prepared since from a cut that did not know these withdrawals. A
    * publication in preparation at this moment holds its log's row; waiting for that row is waiting for it, and whatever is prepared
    * afterwards looks at this generation first. A touch prolongs a curve that the view saw, or can't land.
    */
@@ -261,6 +262,8 @@ export function createSettler(deps: SettlerDeps): Settler {
     if ((await readOperatorState(tx, view.operator)).halted !== null) return false;
     const quarantined = await readQuarantined(tx);
     if (view.planned.some(({ token }) => quarantined.has(token))) return false;
+    const open = await readSuspense(tx, { open: true });
+    if (view.planned.some((one) => concerns(open, one))) return false;
     for (const { index: market } of deps.markets) {
       const range = { market, afterSeq: view.publicationSeqs[market] ?? 0, limit: PUBLICATIONS_MAX };
       for (const { kind, cut } of await readPublications(tx, range)) {

@@ -11,6 +11,7 @@ import { fillSeqs } from '../../ledger/reads.js';
 import { claimKey, lastSettlements } from '../../ledger/settlement-log.js';
 import type { SnapshotStore } from '../../ledger/snapshots.js';
 import { readQuarantined } from '../../ledger/token-findings.js';
+import { concerns, readSuspense } from '../../ledger/suspense.js';
 import type { CheckpointRow, Db, GenerationRow, Queryable } from '../../ledger/types.js';
 import type { PlannedSettlement } from './plan.js';
 
@@ -70,17 +71,21 @@ export async function readSettlerView(deps: ViewDeps, options: ViewOptions): Pro
     for (const market of await readMarkets(q)) deps.markets[market.index] ??= market;
     const operator = await readOperatorState(q, deps.operator);
     const lastSettledMs = await lastSettlements(q, options.settledSinceMs);
-    const pending = {
-      ...(await readPending(q, deps, head, operator, options.settledSinceMs)),
+    const waiting = await readPending(q, deps, head, operator, options.settledSinceMs);
+    const open = await readSuspense(q, { open: true });
+    const isClear = (claim: PendingClaim): boolean => !concerns(open, claim);
+    const planned = options.plan({
+      ...waiting,
+      funded: waiting.funded.filter(isClear),
+      unfunded: waiting.unfunded.filter(isClear),
       lastSettledMs,
-    };
-    const planned = options.plan(pending);
+    });
     const isCut = options.isCheckpointDue || planned.length > 0;
     return {
       head,
       operator,
       planned,
-      crowded: pending.funded.length >= CANDIDATES_MAX,
+      crowded: waiting.funded.length >= CANDIDATES_MAX,
       publicationSeqs: await readPublicationSeqs(q, deps.markets),
       changed: isCut ? await readBalancesSince(q, options.sinceGeneration) : [],
       ackFillSeqs: Object.fromEntries(await fillSeqs(q)),

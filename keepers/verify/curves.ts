@@ -9,6 +9,8 @@ import { dueRaise, isDueVolume, namedVolume, raisedBy } from '../../ledger/raise
 import { checkFoldedPublication, RecordFaultError, rebuildPublication } from '../../ledger/rebuild.js';
 import { createSnapshotStore } from '../../ledger/snapshots.js';
 import type { Publication, Queryable } from '../../ledger/types.js';
+import { isSuspendedCurve } from '../../ledger/suspense.js';
+import { unexplainedFill } from '../watcher/attributor.js';
 import { VerifyError, same, type Verification } from './verify.js';
 
 const CHECK = 'curves';
@@ -42,6 +44,7 @@ interface PostedCurve {
  * with the carry of the fills before and what that raised. What a curve's fills cost the operator is rounding at most, where it was entered
  * by the carry rule. Fills are numbered without gaps. Where the order rows were folded, the book that was stored when the
  * first fill hit the curve stands in for the rows: it must have the hash that was prepared, and every curve with a fill must have one.
+ * Curves that were not prepared here explain nothing: their fills are in suspense whole.
  */
 export async function verifyCurves(
   verification: Verification,
@@ -57,6 +60,11 @@ export async function verifyCurves(
     const { market: index, seq } = post;
     const market = markets[index];
     if (market === undefined) throw new VerifyError(CHECK, `curve ${seq} is of market ${index}, which is not listed`);
+    if (await isSuspendedCurve(q, index, seq)) {
+      fills += await verifyUnexplained(verification, market, seq);
+      onProgress({ check: CHECK, done: i + 1, total: seen.length });
+      continue;
+    }
     const publication = await readPublication(q, index, seq);
     if (publication === null) throw new VerifyError(CHECK, `curve ${seq} of ${market.pair} was never prepared`);
     compareSeen(market, post, publication, seenAt.get(`${index}:${post.base_seq}`));
@@ -82,6 +90,19 @@ export async function verifyCurves(
   }
   await verifyProgress(verification, fills);
   return { curves: seen.length, foldedCurves, fills };
+}
+
+/** The fills of a curve that was not prepared here. Returns their number. */
+async function verifyUnexplained({ q, suspended }: Verification, market: Market, seq: number): Promise<number> {
+  const rows = (await q('fills').where({ market: market.index, curve_seq: seq }).select()) as FillRow[];
+  for (const row of rows) {
+    const { fill, decomposition, orderFills } = await readAttributedFill(q, row);
+    const name = `fill ${fill.fillSeq} of ${market.pair}`;
+    if (!suspended.has(`${market.index}:${fill.fillSeq}`))
+      throw new VerifyError(CHECK, `${name} hit curve ${seq}, which was not prepared here, and is not in suspense`);
+    same(CHECK, `the decomposition of ${name}`, [decomposition, orderFills], [unexplainedFill(fill), []]);
+  }
+  return rows.length;
 }
 
 async function seenCurves({ q }: Verification): Promise<SeenCurve[]> {
@@ -171,7 +192,7 @@ async function checked<T>(check: () => Promise<T>): Promise<T> {
 
 /** Derives the decompositions of one curve's fills and compares them with what is stored. Returns their number. */
 async function verifyFills(
-  { q, deploymentId }: Verification,
+  { q, deploymentId, suspended }: Verification,
   market: Market,
   { seq: curveSeq, posted }: { seq: number; posted: PostedCurve },
   snapshot: MarketSnapshot,
@@ -196,12 +217,14 @@ async function verifyFills(
   const cloids = snapshotCloids(snapshot);
   stored.forEach(({ fill, decomposition, orderFills }, i) => {
     const name = `fill ${fill.fillSeq} of ${market.pair}`;
-    const derived = replay.decompositions[i]!;
-    if (replay.mismatchUnits[i] !== 0n) {
+    const isSuspended = suspended.has(`${market.index}:${fill.fillSeq}`);
+    const isMisplaced = replay.mismatchUnits[i] !== 0n;
+    const derived = isMisplaced && isSuspended ? unexplainedFill(fill) : replay.decompositions[i]!;
+    if (isMisplaced && !isSuspended) {
       throw new VerifyError(CHECK, `${name} entered curve ${curveSeq} ${replay.mismatchUnits[i]} base units off`);
     }
     same(CHECK, `the decomposition of ${name}`, decomposition, derived);
-    addGains(market, posted, fill.side, derived);
+    addGains(market, posted, fill.side, replay.decompositions[i]!, isSuspended);
     const parts = orderFillsOf(market, fill.side, derived).map((part) => ({
       ...part,
       tid: tradeId(deploymentId, market.id, fill, part.oid),
@@ -214,11 +237,17 @@ async function verifyFills(
 }
 
 /** Adds what a fill brought to what its curve has, which must stay above what rounding explains. */
-function addGains(market: Market, { seq, isBounded, gains }: PostedCurve, side: Side, fill: Decomposition): void {
+function addGains(
+  market: Market,
+  { seq, isBounded, gains }: PostedCurve,
+  side: Side,
+  fill: Decomposition,
+  isSuspended: boolean,
+): void {
   const { gainUnits, legs } = gains[side];
   gains[side] = { gainUnits: gainUnits + fill.operatorGainUnits, legs: legs + fill.legs.length };
   const least = leastGainUnits(side, gains[side].legs);
-  if (!isBounded[side] || gains[side].gainUnits >= least) return;
+  if (isSuspended || !isBounded[side] || gains[side].gainUnits >= least) return;
   throw new VerifyError(
     CHECK,
     `the ${side} side of curve ${seq} of ${market.pair} brought the operator ${gains[side].gainUnits} quote units, less than ${least}`,

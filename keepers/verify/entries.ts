@@ -3,12 +3,13 @@ import { toSafeInt } from '../../core/amounts.js';
 import { fromColumn } from '../../ledger/columns.js';
 import { readAttributedFill, type FillRow } from '../../ledger/fills.js';
 import { groupBy } from '../../ledger/group.js';
-import { accountKey, fillRef } from '../../ledger/invariants.js';
+import { accountKey, assignmentRef, fillRef } from '../../ledger/invariants.js';
 import { baseRef, isReversedRef, reversedRef } from '../../ledger/refs.js';
 import { readTakerFees } from '../../ledger/claims.js';
 import { readBalances } from '../../ledger/balances.js';
+import { readAssigned, readSuspended } from '../../ledger/suspense.js';
 import { UNATTRIBUTED, VAULT, type Account, type LedgerEntry, type Queryable } from '../../ledger/types.js';
-import { depositEntries, executionEntries, fillEntries } from '../watcher/postings.js';
+import { assignmentEntries, depositEntries, executionEntries, fillEntries } from '../watcher/postings.js';
 import { servedFrom } from './served.js';
 import { checkStarts, inBookingOrder, readStarts, startKey } from './starts.js';
 import { VerifyError, same, type Verification } from './verify.js';
@@ -213,13 +214,15 @@ async function checkSurplus(
 async function expectedEntries(verification: Verification, span: { from: number; to: number }): Promise<Expected> {
   const { q, markets, operator } = verification;
   const expected: Expected = new Map();
+  const suspended = await readSuspended(q, span);
   const within = [span.from, span.to] as const;
   const inOrder = ['generation', 'block_number', 'log_index'];
   for (const row of (await q('fills').whereBetween('generation', within).orderBy(inOrder).select()) as FillRow[]) {
     const market = markets[row.market]!;
     const { fill, decomposition } = await readAttributedFill(q, row);
-    const lines = fillEntries(market, fill, decomposition, operator);
-    expected.set(fillRef(market, fill.fillSeq), { generation: row.generation, lines });
+    const ref = fillRef(market, fill.fillSeq);
+    const lines = fillEntries(market, fill, decomposition, operator, suspended.has(ref));
+    expected.set(ref, { generation: row.generation, lines });
   }
   const served = await servedFrom(verification);
   const custody = (await q('custody_events')
@@ -229,8 +232,11 @@ async function expectedEntries(verification: Verification, span: { from: number;
   for (const event of custody) {
     const ref = `${event.kind}:${event.tx_hash}:${event.log_index}`;
     if (!(await isBooked(verification, served, event, ref))) continue;
-    const make = event.kind === 'deposited' ? depositEntries : executionEntries;
-    const lines = make(ref, event.maker, event.token, fromColumn(event.amount_units));
+    const units = fromColumn(event.amount_units);
+    const lines =
+      event.kind === 'deposited'
+        ? depositEntries(ref, event.maker, event.token, units)
+        : executionEntries(ref, event.maker, event.token, units, -(suspended.get(ref)?.units ?? 0n));
     expected.set(ref, { generation: event.generation, lines });
   }
   const orders = (await q('settled_orders').whereBetween('generation', within).select()) as (StoredOrder & {
@@ -248,6 +254,12 @@ async function expectedEntries(verification: Verification, span: { from: number;
       { ref, kind: 'inputFee', account: VAULT, token, amountUnits: -amountUnits },
     ];
     expected.set(ref, { generation: order.generation, lines });
+  }
+  for (const row of await readAssigned(q, span)) {
+    const { account, generation } = row.assignment!;
+    const lines = assignmentEntries(row, account);
+    // A settlement that is settled with the operator moved nothing.
+    if (lines.length > 0) expected.set(assignmentRef(row.item), { generation, lines });
   }
   return expected;
 }

@@ -18,6 +18,8 @@ import { verifyCurves } from './curves.js';
 import { verifyEntries } from './entries.js';
 import { verifyFold } from './fold.js';
 import { verifyGains } from './gains.js';
+import { verifySuspense } from './suspense.js';
+import { readSuspense } from '../../ledger/suspense.js';
 
 /** Something that is stored is not what it should be. The first one ends a verification. */
 export class VerifyError extends Error {
@@ -58,6 +60,9 @@ export interface VerifyReport {
   pairs: number;
   claims: number;
   checkpoints: number;
+  /** What no stored book or settlement explains, curves that were not prepared here included, and how much of it waits for the operator. */
+  suspense: number;
+  openSuspense: number;
   /** Events of the chain that were compared; null without an endpoint. */
   chainEvents: number | null;
   /** What an operator should know of and the ledger is not at fault for, in words. */
@@ -84,6 +89,8 @@ export interface Verification extends VerifyDeps {
   reversals: readonly ReversalRow[];
   folded: FoldPosition;
   warn(message: string): void;
+  /** Fills in suspense, as `market:fillSeq`. */
+  suspended: ReadonlySet<string>;
 }
 
 /**
@@ -105,6 +112,7 @@ export async function verifyLedger(deps: VerifyDeps): Promise<VerifyReport> {
       reversals: await readReversals(q),
       folded: await readFoldPosition(q),
       warn: (message) => void warnings.push(message),
+      suspended: await readSuspendedFills(q),
     };
     const blocks = await readable('blocks', () => verifyBlocks(verification));
     const { curves, foldedCurves, fills } = await readable('curves', () => verifyCurves(verification));
@@ -113,6 +121,7 @@ export async function verifyLedger(deps: VerifyDeps): Promise<VerifyReport> {
     const pairs = await readable('gains', () => verifyGains(verification));
     const claims = await readable('withdrawals', () => verifyClaims(verification));
     const checkpoints = await readable('checkpoints', () => verifyCheckpoints(verification));
+    const suspense = await readable('suspense', () => verifySuspense(verification));
     const { rpc } = deps;
     const chainEvents = rpc === null ? null : await readable('chain', () => verifyChain(verification, rpc));
     return {
@@ -129,10 +138,17 @@ export async function verifyLedger(deps: VerifyDeps): Promise<VerifyReport> {
       pairs,
       claims,
       checkpoints,
+      suspense: suspense.items,
+      openSuspense: suspense.open,
       chainEvents,
       warnings,
     };
   });
+}
+
+async function readSuspendedFills(q: Queryable): Promise<ReadonlySet<string>> {
+  const fills = (await readSuspense(q, { open: false })).filter(({ kind }) => kind === 'fill');
+  return new Set(fills.map(({ market, seq }) => `${market}:${seq}`));
 }
 
 /** What is thrown at a row that nobody could have written so: it names another one that is not there, or is no number or JSON. */

@@ -14,13 +14,14 @@ import { snapshotCloids } from '../../core/snapshot.js';
 import type { ChainFill, Decomposition, Market, MarketSnapshot, Side } from '../../core/types.js';
 import { readMarketProgress } from '../../ledger/ledger-log.js';
 import { readFillsAfter, type PastFill } from '../../ledger/past-fills.js';
-import { readPostSeen, readPublication } from '../../ledger/publication-log.js';
+import { isPrepared, readPostSeen, readPublication } from '../../ledger/publication-log.js';
 import { dueRaise, isDueVolume, raisedBy } from '../../ledger/raises.js';
-import type { SnapshotStore } from '../../ledger/snapshots.js';
+import { LogFoldedError } from '../../ledger/errors.js';
+import { SnapshotMismatchError, type SnapshotStore } from '../../ledger/snapshots.js';
 import type { AttributedFill, PostSeen, Publication, Queryable } from '../../ledger/types.js';
 import type { DraftedPost } from './derive.js';
 
-/** Why a curve or a fill can't be explained as it should; it is booked all the same, and the ledger halts. */
+/** Why a curve or a fill can't be explained as it should; it is booked all the same, what no book explains to nobody, and the ledger halts. */
 export interface AttributionFault {
   code: 'unexplained_curve' | 'unexplained_raise' | 'carry_mismatch' | 'missing_depth' | 'operator_loss';
   message: string;
@@ -34,6 +35,8 @@ export interface AttributionRun {
   /** Snapshots of curves that were hit for the first time. */
   snapshots(): { seq: number; snapshot: MarketSnapshot }[];
   faults(): AttributionFault[];
+  /** Posts among those that landed which this database did not prepare as they are. */
+  unexplained(): { post: PostSeen; fault: AttributionFault }[];
   commit(): void;
 }
 
@@ -79,6 +82,7 @@ export function createAttributor(deploymentId: string, snapshots: SnapshotStore)
       const faults: AttributionFault[] = [];
       const current: PastFill[] = [];
       const landed = new Map<string, PostSeen>();
+      const unexplained: { post: PostSeen; fault: AttributionFault }[] = [];
 
       const seenPost = async (market: number, seq: number): Promise<PostSeen | null> =>
         landed.get(`${market}:${seq}`) ?? (await readPostSeen(q, market, seq));
@@ -94,13 +98,15 @@ export function createAttributor(deploymentId: string, snapshots: SnapshotStore)
       }
 
       /** A curve of ours that this database did not prepare means that the database is not the one that posted it. */
-      async function judge(market: Market, post: DraftedPost, publication: Publication | null): Promise<void> {
+      async function judge(market: Market, post: PostSeen, publication: Publication | null): Promise<void> {
         const isTouch = post.baseSeq !== post.seq;
-        if (publication === null || (!isTouch && publication.wordsHash !== post.wordsHash)) {
-          faults.push({
+        if (publication === null || !isPrepared(publication, post)) {
+          const fault: AttributionFault = {
             code: 'unexplained_curve',
             message: `curve ${post.seq} of market ${post.market} was not prepared here`,
-          });
+          };
+          faults.push(fault);
+          unexplained.push({ post, fault });
         } else if (!isTouch) {
           for (const side of SIDES) {
             const raisedUnits = raisedBy(publication, post)[side];
@@ -122,19 +128,34 @@ export function createAttributor(deploymentId: string, snapshots: SnapshotStore)
         const base = isTouch ? await seenPost(post.market, post.baseSeq) : null;
         const seen = { ...post, postedSeq: base?.postedSeq ?? post.seq };
         landed.set(`${post.market}:${post.seq}`, seen);
-        await judge(market, post, await readPublication(q, post.market, post.seq));
+        await judge(market, seen, await readPublication(q, post.market, post.seq));
         return seen;
+      }
+
+      /** The book behind a curve; null when what it was cut from is no longer kept, or is not what was prepared. */
+      async function bookOf(of: Queryable, publication: Publication): Promise<MarketSnapshot | null> {
+        try {
+          return await snapshots.get(of, publication);
+        } catch (error) {
+          if (error instanceof LogFoldedError || error instanceof SnapshotMismatchError) return null;
+          throw error;
+        }
       }
 
       /** The curve's side as it stood before `fill`: its snapshot less the carry and the raise, less what it sold already. */
       async function open(market: Market, fill: ChainFill): Promise<OpenCurve | null> {
         const publication = await readPublication(q, market.index, fill.curveSeq);
         if (publication === null) return null;
-        const snapshot = await snapshots.get(q, publication);
         const seen = await seenPost(market.index, fill.curveSeq);
         // A touch goes on with the curve that it prolongs, and with what was raised as that one landed.
         const postedSeq = seen?.postedSeq ?? fill.curveSeq;
         const posted = await seenPost(market.index, postedSeq);
+        // Another database's curve may have the number of one that was prepared here.
+        const base = postedSeq === fill.curveSeq ? publication : await readPublication(q, market.index, postedSeq);
+        if (seen !== null && !isPrepared(publication, seen)) return null;
+        if (posted !== null && (base === null || !isPrepared(base, posted))) return null;
+        const snapshot = await bookOf(q, publication);
+        if (snapshot === null) return null;
         const stored = await readFillsAfter(q, market.index, snapshot.fillSeq);
         // A scan that reads old blocks anew holds fills that the book was cut after.
         const since = (one: PastFill): boolean => one.market === market.index && one.fillSeq > snapshot.fillSeq;
@@ -154,7 +175,12 @@ export function createAttributor(deploymentId: string, snapshots: SnapshotStore)
         return { side, cloids: snapshotCloids(snapshot) };
       }
 
-      function explain(market: Market, fill: ChainFill, { side, cloids }: OpenCurve): Decomposition {
+      /** What explains a fill, and why part of it or all of it is not explained. */
+      function explain(
+        market: Market,
+        fill: ChainFill,
+        { side, cloids }: OpenCurve,
+      ): { decomposition: Decomposition; suspended: AttributionFault | null } {
         const found = faults.length;
         const mismatch = consumptionMismatchUnits(side.state, fill.consumedBeforeUnits);
         if (mismatch !== 0n) {
@@ -174,6 +200,7 @@ export function createAttributor(deploymentId: string, snapshots: SnapshotStore)
               `of ${market.pair}`,
           });
         }
+        const suspended = faults[found] ?? null;
         const after = sold(side, attributed);
         const { gainUnits, legs } = after.gains;
         // Whatever else is wrong explains a loss, too.
@@ -188,25 +215,31 @@ export function createAttributor(deploymentId: string, snapshots: SnapshotStore)
         const before = draft.get(market.index) ?? kept.get(market.index);
         const sides = before?.seq === fill.curveSeq ? before.sides : {};
         draft.set(market.index, { seq: fill.curveSeq, sides: { ...sides, [fill.side]: after }, cloids });
-        return attributed.decomposition;
+        // Where a fill entered its curve is not known, so neither is whose orders it took.
+        const decomposition = mismatch === 0n ? attributed.decomposition : unexplainedFill(fill);
+        return { decomposition, suspended };
+      }
+
+      function unknown(market: Market, fill: ChainFill): { decomposition: Decomposition; suspended: AttributionFault } {
+        const suspended: AttributionFault = {
+          code: 'unexplained_curve',
+          message: `fill ${fill.fillSeq} of ${market.pair} hit curve ${fill.curveSeq}, of which no book is stored here`,
+        };
+        faults.push(suspended);
+        return { decomposition: unexplainedFill(fill), suspended };
       }
 
       async function attribute(market: Market, fill: ChainFill): Promise<AttributedFill> {
         const hit = draft.get(market.index) ?? kept.get(market.index);
         const known = hit?.seq === fill.curveSeq ? hit.sides[fill.side] : undefined;
         const curve = known === undefined ? await open(market, fill) : { side: known, cloids: hit!.cloids };
-        if (curve === null) {
-          faults.push({
-            code: 'unexplained_curve',
-            message: `fill ${fill.fillSeq} of ${market.pair} hit curve ${fill.curveSeq}, which was never prepared here`,
-          });
-        }
-        const decomposition = curve === null ? unexplained(fill) : explain(market, fill, curve);
+        const { decomposition, suspended } = curve === null ? unknown(market, fill) : explain(market, fill, curve);
         const orderFills = orderFillsOf(market, fill.side, decomposition);
         current.push({ ...fill, orderFills });
         return {
           fill,
           decomposition,
+          ...(suspended === null ? {} : { suspended }),
           orderFills: orderFills.map((one) => ({
             ...one,
             tid: tradeId(deploymentId, market.id, fill, one.oid),
@@ -220,6 +253,7 @@ export function createAttributor(deploymentId: string, snapshots: SnapshotStore)
         attribute,
         snapshots: () => firstHits,
         faults: () => faults,
+        unexplained: () => unexplained,
         commit() {
           for (const [market, curve] of draft) kept.set(market, curve);
         },
@@ -243,8 +277,8 @@ function sold(
   };
 }
 
-/** The whole fill at the operator's expense: nobody's orders explain it. */
-function unexplained(fill: ChainFill): Decomposition {
+/** Nobody's orders explain any of the fill. */
+export function unexplainedFill(fill: Pick<ChainFill, 'side' | 'baseUnits' | 'quoteUnits'>): Decomposition {
   return {
     legs: [],
     residualUnits: fill.quoteUnits,

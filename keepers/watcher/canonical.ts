@@ -25,6 +25,12 @@ export async function confirmMismatch(endpoints: RpcPool['endpoints'], known: Kn
   return [...others].reduce((most, one) => (one[1] > most[1] ? one : most))[0];
 }
 
+/** Whether a majority of all endpoints has this very block. */
+export async function isConfirmed(endpoints: RpcPool['endpoints'], known: KnownBlock): Promise<boolean> {
+  const answers = await Promise.all(endpoints.map((rpc) => readBlock(rpc, known.number).catch(() => null)));
+  return 2 * answers.filter((block) => block?.hash === known.hash).length > endpoints.length;
+}
+
 /** Thrown when an endpoint tells another history than the majority does. The pool then goes on with another one. */
 export function minorityHistory(rpc: Rpc, known: KnownBlock): RpcContradictionError {
   return new RpcContradictionError(

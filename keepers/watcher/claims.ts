@@ -142,16 +142,6 @@ export function custodyEvent(log: RawLog, event: CustodyChainEvent, context: Cla
   };
 }
 
-/** A settlement that no prepared row explains: somebody else holds a settler's key, or the database is not the one that settled. */
-export function unexplainedSettlement(custody: readonly CustodyEvent[]): { code: string; message: string } | null {
-  const settled = custody.find((event) => event.kind === 'settled' && event.settlementNo === null);
-  if (settled === undefined) return null;
-  return {
-    code: 'unexplained_settlement',
-    message: `a claim of ${settled.maker} in ${settled.token} was settled in ${settled.txHash}, and no log prepared it`,
-  };
-}
-
 /**
  * A claim above the ledger balance that should pay for it. The rule of settlement makes that impossible, so it means that a deposit
  * or a fill is no longer what it was when the claim was settled. The operator's row is left out: it may owe, and a rounded sale beside

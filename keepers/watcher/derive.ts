@@ -96,9 +96,9 @@ export function fillPostings(
   fills: readonly AttributedFill[],
   operator: Address,
 ): LedgerEntry[] {
-  return fills.flatMap(({ fill, decomposition }) => {
+  return fills.flatMap(({ fill, decomposition, suspended }) => {
     const market = markets[fill.market];
-    return market === undefined ? [] : fillEntries(market, fill, decomposition, operator);
+    return market === undefined ? [] : fillEntries(market, fill, decomposition, operator, suspended !== undefined);
   });
 }
 

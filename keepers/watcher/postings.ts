@@ -1,5 +1,6 @@
 import type { Address, ChainFill, Decomposition, Market } from '../../core/types.js';
-import { UNATTRIBUTED, VAULT, type LedgerEntry } from '../../ledger/types.js';
+import { assignmentRef } from '../../ledger/invariants.js';
+import { SUSPENSE, UNATTRIBUTED, VAULT, type LedgerEntry, type SuspenseItem } from '../../ledger/types.js';
 
 /**
  * The double-entry postings of each event. Every ref sums to zero per token; `vault` carries the custodian's holdings with a
@@ -14,12 +15,40 @@ export function depositEntries(ref: string, maker: Address, token: Address, amou
   ];
 }
 
-/** An executed withdrawal debits its owner. */
-export function executionEntries(ref: string, maker: Address, token: Address, amountUnits: bigint): LedgerEntry[] {
-  return [
-    { ref, kind: 'execution', account: maker, token, amountUnits: -amountUnits },
+/** An executed withdrawal debits its owner, and the suspense account with what the owner's row can't explain. */
+export function executionEntries(
+  ref: string,
+  maker: Address,
+  token: Address,
+  amountUnits: bigint,
+  suspendedUnits = 0n,
+): LedgerEntry[] {
+  const entries: LedgerEntry[] = [
+    { ref, kind: 'execution', account: maker, token, amountUnits: suspendedUnits - amountUnits },
     { ref, kind: 'execution', account: VAULT, token, amountUnits },
   ];
+  if (suspendedUnits === 0n) return entries;
+  return [...entries, { ref, kind: 'suspense', account: SUSPENSE, token, amountUnits: -suspendedUnits }];
+}
+
+/** What the operator decided of an item in suspense moves to the account that it named. */
+export function assignmentEntries(
+  one: Pick<SuspenseItem, 'item' | 'token' | 'units' | 'otherToken' | 'otherUnits'>,
+  account: Address,
+): LedgerEntry[] {
+  const ref = assignmentRef(one.item);
+  const sides = [
+    [one.token, one.units],
+    [one.otherToken, one.otherUnits],
+  ] as const;
+  return sides.flatMap(([token, units]): LedgerEntry[] =>
+    token === null || units === 0n
+      ? []
+      : [
+          { ref, kind: 'assignment', account: SUSPENSE, token, amountUnits: -units },
+          { ref, kind: 'assignment', account, token, amountUnits: units },
+        ],
+  );
 }
 
 /** Tokens that reached the vault without a deposit belong to nobody. */
@@ -37,13 +66,15 @@ export function withdrawnSurplusEntries(ref: string, token: Address, amountUnits
 
 /**
  * A fill. On a buy makers give base and get quote, on a sell the reverse; the residual and input fees are the operator's, the taker
- * fee stays in the vault for the taker's own row. Depth that no order explains comes out of the operator's row.
+ * fee stays in the vault for the taker's own row. Of a suspended fill, what no order explains and what is left over are nobody's until the
+ * operator resolves it, instead of the operator's.
  */
 export function fillEntries(
   market: Market,
-  fill: ChainFill,
+  fill: Pick<ChainFill, 'side' | 'fillSeq' | 'baseUnits' | 'quoteUnits' | 'feeUnits' | 'inputFeeUnits' | 'taker'>,
   decomposition: Decomposition,
   operator: Address,
+  isSuspended = false,
 ): LedgerEntry[] {
   const ref = `fill:${market.id}:${fill.fillSeq}`;
   const base = market.base.address;
@@ -60,8 +91,13 @@ export function fillEntries(
     add('fill', leg.maker, base, -sign * leg.baseUnits);
     add('fill', leg.maker, quote, sign * leg.quoteUnits);
   }
-  add('fill', operator, base, -sign * decomposition.missingBaseUnits);
-  add('residual', operator, quote, decomposition.operatorGainUnits);
+  if (isSuspended) {
+    add('suspense', SUSPENSE, base, -sign * decomposition.missingBaseUnits);
+    add('suspense', SUSPENSE, quote, decomposition.operatorGainUnits);
+  } else {
+    add('fill', operator, base, -sign * decomposition.missingBaseUnits);
+    add('residual', operator, quote, decomposition.operatorGainUnits);
+  }
   add('takerFee', fill.taker, isBuy ? base : quote, fill.feeUnits);
   add('inputFee', operator, isBuy ? quote : base, fill.inputFeeUnits);
 

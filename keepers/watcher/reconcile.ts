@@ -1,15 +1,16 @@
+import type { Logger } from 'pino';
 import type { Hex } from '../../core/types.js';
 import { readTx } from '../../ledger/db.js';
-import { liveRanges } from '../../ledger/branches.js';
-import { lastGeneration, readGeneration } from '../../ledger/generations.js';
-import { balancesReversed, readReversals, type BalanceDelta, type ReversalRequest } from '../../ledger/reversals.js';
+import { lastGeneration } from '../../ledger/generations.js';
+import { balancesReversed, newestWithin, type BalanceDelta, type ReversalRequest } from '../../ledger/reversals.js';
 import { listOrphans, type Orphans } from '../../ledger/orphans.js';
 import type { Db, GenerationRow, Queryable } from '../../ledger/types.js';
 import type { RpcPool } from '../chain/pool.js';
-import { confirmMismatch } from './canonical.js';
-import { readHead, readHeaders, type Header } from './headers.js';
+import type { Rpc } from '../chain/rpc.js';
+import { confirmMismatch, isConfirmed, type KnownBlock } from './canonical.js';
+import { readBlock, readHead, readHeaders, type Header } from './headers.js';
 
-/** A deeper reorganisation is none: something else is wrong, and a backup or a new database is the way back. */
+/** What a reorganisation takes back at most on a healthy chain. A deeper one is asked for by its own option, and looked at first. */
 export const MAX_REORG_BLOCKS = 64;
 
 export type ReconcileErrorCode =
@@ -48,20 +49,22 @@ interface LedgerBlock {
 
 /**
  * Compares the newest blocks of the ledger with the chain, as the majority of the endpoints has it. Returns null when nothing is to be
- * taken back. Reads only. Throws ReconcileError.
+ * taken back. Reads only. Throws ReconcileError, `reorg_too_deep` for more than MAX_REORG_BLOCKS unless `deep` says that they may be
+ * taken back: then a majority must also agree on the last block that is kept.
  */
 export async function planReconcile(
   db: Db,
   rpc: RpcPool,
-  { deploymentBlock }: { deploymentBlock: number },
+  { deploymentBlock, deep = false }: { deploymentBlock: number; deep?: boolean },
 ): Promise<ReconcilePlan | null> {
   const head = await lastGeneration(db.knex);
   if (head === null) throw new ReconcileError('nothing_scanned', 'the ledger has not scanned a block yet');
   const ours = await newestBlocks(db.knex);
   const chain = await readChain(rpc, ours, head);
-  const common = commonBlock(ours, chain, head);
-  if (common === head.toBlock) return null;
-  const firstOrphan = ours.find((block) => block.number === common + 1)!;
+  const near = commonBlock(ours, chain, head);
+  if (near === head.toBlock) return null;
+  const common = near ?? (await commonFurther(db.knex, rpc, { oldest: ours.at(-1)!, deploymentBlock, deep }));
+  const firstOrphan = (await blockAt(db.knex, common + 1))!;
   if ((await confirmMismatch(rpc.endpoints, firstOrphan)) === null) {
     throw new ReconcileError(
       'not_confirmed',
@@ -95,17 +98,81 @@ async function readChain(rpc: RpcPool, ours: readonly LedgerBlock[], head: Gener
   return chain;
 }
 
-function commonBlock(ours: readonly LedgerBlock[], chain: readonly Header[], head: GenerationRow): number {
+/** The newest block of ours that the chain has; null when none of them is, and older ones may be. */
+function commonBlock(ours: readonly LedgerBlock[], chain: readonly Header[], head: GenerationRow): number | null {
   if (ours.length === 0) return head.toBlock;
   const hashes = new Map(chain.map((block) => [block.number, block.hash]));
   const common = ours.find((block) => hashes.get(block.number) === block.hash);
   if (common !== undefined) return common.number;
   const oldest = ours[ours.length - 1]!;
   if (ours.length <= MAX_REORG_BLOCKS) return oldest.number - 1;
-  throw new ReconcileError(
-    'reorg_too_deep',
-    `block ${oldest.number} has changed, too: more than ${MAX_REORG_BLOCKS} blocks can not be taken back`,
-  );
+  return null;
+}
+
+/** Looks for the newest common block among older ones: whatever lies before one that both have, both have. */
+async function commonFurther(
+  q: Queryable,
+  rpc: RpcPool,
+  { oldest, deploymentBlock, deep }: { oldest: LedgerBlock; deploymentBlock: number; deep: boolean },
+): Promise<number> {
+  if (!deep) {
+    throw new ReconcileError(
+      'reorg_too_deep',
+      `block ${oldest.number} has changed, too: more than ${MAX_REORG_BLOCKS} blocks are only taken back with --deep`,
+    );
+  }
+  const common = (await firstLost(q, rpc, { from: deploymentBlock, known: oldest })) - 1;
+  const kept = await blockAt(q, common);
+  if (kept !== null && !(await isConfirmed(rpc.endpoints, kept))) {
+    throw new ReconcileError(
+      'not_confirmed',
+      `no majority of the RPC endpoints has block ${kept.number}, ${kept.hash}`,
+    );
+  }
+  return common;
+}
+
+/**
+ * The lowest block from `from` on that the ledger has and the endpoint does not, given that it does not have `known`: whatever lies before one
+ * that both have, both have.
+ */
+export async function firstLost(
+  q: Queryable,
+  rpc: Rpc,
+  { from, known }: { from: number; known: KnownBlock },
+): Promise<number> {
+  let [common, lost] = [from - 1, known.number];
+  while (lost - common > 1) {
+    const middle = Math.floor((common + lost) / 2);
+    const ours = await blockAt(q, middle);
+    if (ours === null || ours.hash === (await readBlock(rpc, middle))?.hash) common = middle;
+    else lost = middle;
+  }
+  return lost;
+}
+
+/**
+ * First block that is lost, so that nobody is told any more of what it held; where that can't be found out now, the one that was seen to be.
+ */
+export async function lostSince(
+  q: Queryable,
+  rpc: Rpc,
+  { from, known, logger }: { from: number; known: KnownBlock; logger: Logger },
+): Promise<number> {
+  try {
+    return await firstLost(q, rpc, { from, known });
+  } catch (error) {
+    logger.warn({ err: error }, 'the first lost block could not be found');
+    return known.number;
+  }
+}
+
+/** The block that the ledger has scanned at this height, null for none. */
+async function blockAt(q: Queryable, number: number): Promise<LedgerBlock | null> {
+  const row = await q('blocks')
+    .where({ number })
+    .first<{ number: number; hash: Hex; parent_hash: Hex } | undefined>('number', 'hash', 'parent_hash');
+  return row === undefined ? null : { number: row.number, hash: row.hash, parentHash: row.parent_hash };
 }
 
 async function describe(
@@ -115,7 +182,7 @@ async function describe(
   common: number,
   deploymentBlock: number,
 ): Promise<ReconcilePlan> {
-  const kept = await newestWithin(q, head.generation, common);
+  const kept = await newestWithin(q, common);
   const keptGeneration = kept?.generation ?? 0;
   const block =
     kept === null
@@ -128,19 +195,6 @@ async function describe(
     orphans: await listOrphans(q, common),
     balances: await balancesReversed(q, { headGeneration: head.generation, keptGeneration }),
   };
-}
-
-/** The newest generation that ends at or before a block, of those that are live. */
-async function newestWithin(q: Queryable, generation: number, block: number): Promise<GenerationRow | null> {
-  const ranges = liveRanges(await readReversals(q), generation);
-  const row = await q<{ generation: number; to_block: number }>('generations')
-    .where('to_block', '<=', block)
-    .where((any) => {
-      for (const { from, to } of ranges) void any.orWhereBetween('generation', [from, to]);
-    })
-    .orderBy('generation', 'desc')
-    .first('generation');
-  return row === undefined ? null : readGeneration(q, row.generation);
 }
 
 /** What stands before the first scan. Throws ReconcileError when the chain has lost that, too. */

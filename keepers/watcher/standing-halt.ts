@@ -1,4 +1,4 @@
-import { readHalt } from '../../ledger/halts.js';
+import { FOLLOWED_HALTS, readHalt } from '../../ledger/halts.js';
 import { readOperatorState } from '../../ledger/operator-log.js';
 import type { Queryable } from '../../ledger/types.js';
 import type { WatcherStatus } from './status.js';
@@ -9,4 +9,9 @@ export async function readStandingHalt(q: Queryable): Promise<WatcherStatus['hal
   if (found !== null) return { code: found.code, message: found.message, byOperator: false };
   const { halted } = await readOperatorState(q);
   return halted === null ? null : { ...halted, byOperator: true };
+}
+
+/** Whether the chain is not read on: after what a scan found to be impossible, and not for the operator's own halt. */
+export function stopsScans(halt: WatcherStatus['halt']): boolean {
+  return halt !== null && !halt.byOperator && !FOLLOWED_HALTS.has(halt.code);
 }

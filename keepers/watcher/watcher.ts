@@ -9,6 +9,7 @@ import { readReconcileRequest } from '../../ledger/reconcile-requests.js';
 import { reverseGenerations } from '../../ledger/reversals.js';
 import { noteScan } from '../../ledger/scan-times.js';
 import type { SnapshotStore } from '../../ledger/snapshots.js';
+import { readDecided } from '../../ledger/suspense.js';
 import {
   type BalanceRow,
   type Db,
@@ -23,16 +24,18 @@ import { RpcResponseError, RpcUnavailableError, type Rpc } from '../chain/rpc.js
 import { createAttributor, type Attributor } from './attributor.js';
 import { confirmMismatch, minorityHistory, type KnownBlock } from './canonical.js';
 import type { ProveBlocks } from './cross-check.js';
-import { readClaimContext, unbackedClaim, unexplainedSettlement } from './claims.js';
+import { readClaimContext, unbackedClaim } from './claims.js';
 import { draftGeneration, fillPostings } from './derive.js';
 import { MissingEventError } from './event-proof.js';
 import { hasGap } from './gaps.js';
 import { createProgress } from './progress.js';
 import { createProofs, type ProofCounts } from './proof.js';
+import { lostSince } from './reconcile.js';
 import { draftSettledOrders } from './settled-orders.js';
 import { CanonicalMismatchError, readBlock, readHead, scanRange, type Scan } from './scan.js';
-import { readStandingHalt } from './standing-halt.js';
+import { readStandingHalt, stopsScans } from './standing-halt.js';
 import { CATCH_UP_BLOCKS, beforeFirstScan, type WatcherStatus } from './status.js';
+import { assign, firstFault, suspend, unexplainedCustody } from './suspense.js';
 import { createTokenWatch, type TokenWatchDeps } from './token-watch.js';
 import { readMarket } from './tokens.js';
 
@@ -49,6 +52,8 @@ export interface WatcherDeps {
   /** Listed markets by index; the watcher appends to it, everybody else reads. */
   markets: Market[];
   snapshots: SnapshotStore;
+  /** Something in suspense halts the ledger until the operator resumes; else it is only kept out of settlements. */
+  haltOnSuspense: boolean;
   pollIntervalMs: number;
   scanMaxBlocks: number;
   /** Which blocks are proven from their receipts; absent: those with events, and those in doubt. */
@@ -157,13 +162,18 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
     if (mustReload) await reload();
     await reconcile();
     status.halt = await readStandingHalt(db.knex);
-    if (status.halt !== null && !status.halt.byOperator) return;
+    if (stopsScans(status.halt)) return;
     try {
       await scanToHead();
     } catch (error) {
-      if (error instanceof CanonicalMismatchError) await halt({ code: 'canonical_mismatch', message: error.message });
-      else if (error instanceof MissingEventError) await halt({ code: 'missing_event', message: error.message });
-      else throw error;
+      if (error instanceof MissingEventError) {
+        await halt({ code: 'missing_event', message: error.message });
+        return;
+      }
+      if (!(error instanceof CanonicalMismatchError)) throw error;
+      const known = { number: error.blockNumber, hash: last!.hash };
+      const fromBlock = await lostSince(db.knex, rpc, { from: deps.deploymentBlock, known, logger });
+      await halt({ code: 'canonical_mismatch', message: error.message, fromBlock });
     }
   }
 
@@ -297,7 +307,14 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
       else fills.push(await run.attribute(market, one.fill));
     }
     const settled = draftSettledOrders(scan.events, markets, deps.operator);
-    const entries = [...drafted.entries, ...fillPostings(known, fills, deps.operator), ...settled.entries];
+    const suspended = suspend({
+      ...{ markets: known, fills, custody: drafted.custody, unexplained: run.unexplained(), operator: deps.operator },
+      entries: [...drafted.entries, ...fillPostings(known, fills, deps.operator), ...settled.entries],
+      balanceUnits,
+    });
+    const by = { operator: deps.operator, entries: suspended.entries, balanceUnits, logger };
+    const assigned = assign(await readDecided(db.knex), by);
+    const entries = [...suspended.entries, ...assigned.entries];
     const listings = read.map((found) => found.read);
     const compared = await tokens.judge({
       rpc: one,
@@ -330,11 +347,12 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
       findings: compared.findings,
       netCapital: drafted.netCapital,
       snapshots: run.snapshots(),
+      suspense: suspended.items,
+      assignments: assigned.assignments,
       halt:
         // First, because only the halt that names it lets a shortfall be committed.
         compared.halt ??
-        run.faults()[0] ??
-        unexplainedSettlement(drafted.custody) ??
+        (await firstFault(db.knex, [...run.faults(), ...unexplainedCustody(suspended.items)], deps)) ??
         (await unbackedClaim(db.knex, { claims: drafted.claims, entries }, deps.operator, (account, token) =>
           balanceAfter(entries, account, token),
         )),
@@ -406,24 +424,28 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
     for (const { account, token, deltaUnits } of write.reservations) row(account, token).reservedUnits += deltaUnits;
   }
 
+  function balanceUnits(account: BalanceRow['account'], token: Address): bigint {
+    return balances.get(`${account}:${token}`)?.balanceUnits ?? 0n;
+  }
+
   function balanceAfter(entries: readonly LedgerEntry[], account: BalanceRow['account'], token: Address): bigint {
-    const before = balances.get(`${account}:${token}`)?.balanceUnits ?? 0n;
+    const before = balanceUnits(account, token);
     return entries.reduce(
       (sum, entry) => (entry.account === account && entry.token === token ? sum + entry.amountUnits : sum),
       before,
     );
   }
 
-  async function halt(reason: Halt): Promise<void> {
+  async function halt(reason: Halt & { fromBlock?: number }): Promise<void> {
     logger.fatal({ code: reason.code }, `ledger halted: ${reason.message}`);
-    status.halt = { ...reason, byOperator: false };
+    status.halt = { code: reason.code, message: reason.message, byOperator: false };
     await writer.tx((tx) => insertHalt(tx, { ...reason, timeMs: deps.nowMs() }));
   }
 
   /** Scans without a pause until it has caught up. */
   async function follow(signal: AbortSignal): Promise<void> {
     do await scan();
-    while (status.catchingUp && status.halt === null && !signal.aborted);
+    while (status.catchingUp && !stopsScans(status.halt) && !signal.aborted);
   }
 
   return {

@@ -16,6 +16,7 @@ import { swapWallets } from './0016-swap-wallets.js';
 import { acts } from './0017-acts.js';
 import { pairGains } from './0018-pair-gains.js';
 import { curveError } from './0019-curve-error.js';
+import { suspense } from './0020-suspense.js';
 import { tokens } from './0022-tokens.js';
 import { owners } from './0024-owners.js';
 
@@ -46,6 +47,7 @@ export const migrations: readonly Migration[] = [
   acts,
   pairGains,
   curveError,
+  suspense,
   tokens,
   owners,
 ];

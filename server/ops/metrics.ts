@@ -98,6 +98,11 @@ export interface MetricSources {
   transfers(): readonly { token: string; isUneven: boolean | null }[];
   /** Transactions of signed orders that were mined and reverted within the last hour, and their gas. */
   orderReverts(): Promise<{ count: number; gasUsed: bigint } | null>;
+  /** What nothing stored explains: open items by kind, and what they come to per token. */
+  suspense(): Promise<{
+    items: readonly { kind: string; count: number }[];
+    units: readonly { token: string; units: bigint }[];
+  }>;
   /** The operator's row in every served token, against the floor below which somebody should top it up. */
   operator(): Promise<readonly { token: string; balanceUnits: bigint; floorUnits: bigint; isBelow: boolean }[]>;
   /**
@@ -170,7 +175,7 @@ const one = (value: number | null | undefined): [Labels, number][] =>
 
 function ledgerGauges(
   registry: Registry,
-  { readiness, ledger, solvency, proofs, tokens, unattributed, storage, replication, nowMs }: MetricSources,
+  { readiness, ledger, solvency, proofs, tokens, unattributed, suspense, storage, replication, nowMs }: MetricSources,
 ): void {
   gauge(registry, ['database_bytes', 'size of the database'], async () => one((await storage()).bytes));
   gauge(registry, ['folded_order_row', 'newest row of the order log that is folded'], async () =>
@@ -231,6 +236,14 @@ function ledgerGauges(
   );
   gauge(registry, ['unattributed_units', 'smallest units in the vault that belong to nobody', 'token'], async () =>
     (await unattributed()).map(({ token, units }) => [{ token }, saturated(units)]),
+  );
+  gauge(
+    registry,
+    ['suspense_items', 'what waits for the operator because nothing stored explains it', 'kind'],
+    async () => (await suspense()).items.map(({ kind, count }) => [{ kind }, count]),
+  );
+  gauge(registry, ['suspense_units', 'smallest units in suspense, signed', 'token'], async () =>
+    (await suspense()).units.map(({ token, units }) => [{ token }, saturated(units)]),
   );
 }
 

@@ -56,8 +56,17 @@ export const statusSchema = z
       /** Since the newest successful scan, also one that found no new block. Null before the first, like the head's. */
       scan_age_ms: timeSchema,
       head_age_ms: timeSchema,
-      /** What the vault holds of each token as of the scanned block, and what of it belongs to nobody's row. */
-      holdings: z.array(z.strictObject({ token: z.string(), held: decimalSchema, unattributed: signedDecimalSchema })),
+      /** What the vault holds of each token as of the scanned block, what of it belongs to nobody's row, and what is in suspense. */
+      holdings: z.array(
+        z.strictObject({
+          token: z.string(),
+          held: decimalSchema,
+          unattributed: signedDecimalSchema,
+          suspense: signedDecimalSchema,
+        }),
+      ),
+      /** Fills, settlements and payouts that nothing stored explains, and that wait for the operator. */
+      suspense: z.strictObject({ fills: integerSchema, settlements: integerSchema, executions: integerSchema }),
     }),
     watcher: watcherSchema,
     /** What is wrong with tokens: `quarantined` stops the markets of one, `doubt` nothing. */
@@ -145,7 +154,7 @@ function sharedFor<T>(maxAgeMs: number, nowMs: () => number, read: () => Promise
 const marketsOf = (facts: PlatformFacts): Market[] => facts.curves.map(({ market }) => market);
 
 function ledgerBody(
-  { generation, curves, holdings }: PlatformFacts,
+  { generation, curves, holdings, suspense }: PlatformFacts,
   lastScanMs: number | null,
   nowMs: number,
 ): StatusBody['ledger'] {
@@ -159,12 +168,18 @@ function ledgerBody(
     block_hash: generation?.blockHash ?? null,
     scan_age_ms: age(lastScanMs ?? undefined),
     head_age_ms: age(generation?.observedHeadTimestampMs),
-    holdings: holdings.flatMap(({ token: address, heldUnits, unattributedUnits }) => {
+    holdings: holdings.flatMap(({ token: address, heldUnits, unattributedUnits, suspenseUnits }) => {
       const token = tokens.get(address);
       if (token === undefined) return [];
       const units = (amount: bigint): string => formatUnits(amount, token.decimals);
-      return [{ token: token.symbol, held: units(heldUnits), unattributed: units(unattributedUnits) }];
+      const held = { token: token.symbol, held: units(heldUnits), unattributed: units(unattributedUnits) };
+      return [{ ...held, suspense: units(suspenseUnits) }];
     }),
+    suspense: {
+      fills: suspense.items.fill,
+      settlements: suspense.items.settlement,
+      executions: suspense.items.execution,
+    },
   };
 }
 

@@ -1,5 +1,6 @@
 import type { RouterMiddleware } from '@koa/router';
 import { readTx } from '../../ledger/db.js';
+import { readLostFrom } from '../../ledger/halts.js';
 import { readSettledOrder, type SettledOrderRow } from '../../ledger/settled-orders.js';
 import {
   readAttempts,
@@ -32,7 +33,10 @@ interface OrderState {
 async function stateOf(q: Queryable, order: SwapOrder): Promise<OrderState> {
   const quote = await readQuote(q, order.quoteId);
   if (quote === null) throw new RangeError(`order ${order.id} has lost its quote ${order.quoteId}`);
-  const settled = await readSettledOrder(q, { owner: order.owner, nonce: quote.nonce });
+  const booked = await readSettledOrder(q, { owner: order.owner, nonce: quote.nonce });
+  const lostFrom = booked === null ? null : await readLostFrom(q);
+  // The chain no longer has the block of the fill: until somebody reconciles, nobody knows whether it will be filled there.
+  const settled = booked === null || (lostFrom !== null && booked.blockNumber >= lostFrom) ? null : booked;
   const outcome = settled === null ? await readOutcome(q, order.id) : null;
   return { quote, settled, outcome, status: settled === null ? (outcome?.status ?? 'pending') : 'filled' };
 }

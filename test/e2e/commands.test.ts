@@ -104,6 +104,7 @@ forEachDatabase((name, open) =>
           'outbox',
           'halt',
           'resume',
+          'suspense',
           'market',
           'archive',
           'token',
@@ -260,12 +261,27 @@ forEachDatabase((name, open) =>
       expect((await json<Status>('status')).halt).to.equal(null);
       expect(await json('halt')).to.include({ kind: 'halt', note: 'halted by the operator' });
       expect((await run(['resume'])).output).to.match(/^resumed/);
+      expect(await run(['resume'])).to.include({ code: 4, output: 'nothing is halted\n' });
 
       // What the watcher found ends with it, too, and is named.
       await custody.mined(() =>
         custody.as('settler').settleWithdraw(chain.address('maker1'), custody.token('WETH'), 1n, 0n, GAS),
       );
       expect((await json<Status>('status')).reason).to.equal('integrity_halt');
+      const refused = await run(['resume', '--json']);
+      expect(refused.code).to.equal(5);
+      expect(JSON.parse(refused.output)).to.include({ ok: false, code: 'CAUSE_STANDS' });
+      expect((await run(['status'])).output).to.match(/^in suspense: 0 fills, 1 settlements, 0 payouts/m);
+      const listed = (await run(['suspense', 'list'])).output;
+      expect(listed).to.match(/^[0-9a-f]{16} block \d+ settlement: a claim of 1 units of 0x/);
+      const item = listed.slice(0, 16);
+      await expectRefused(['suspense', 'assign', item, 'operator'], /name an item, an account, and a reason/);
+      await expectRefused(['suspense', 'assign', 'other', chain.address('maker1'), 'why'], /no open item is other/);
+      const assigned = await run(['suspense', 'assign', item, chain.address('maker1'), 'tried', 'out', '--yes']);
+      expect(assigned.output).to.match(/1 assigned to 0x\w+; the next scan books it/);
+      await custody.mined();
+      expect((await run(['suspense', 'list'])).output).to.equal('nothing is in suspense\n');
+      expect((await run(['suspense', 'list', '--all'])).output).to.match(/, assigned to 0x\w+ by act \d+$/m);
       expect((await run(['resume'])).output).to.match(/^resumed; ended unexplained_settlement: /);
     });
 
@@ -424,7 +440,7 @@ forEachDatabase((name, open) =>
       const [oid] = await order(chain.address('maker1'), [{ side: 'ask', priceTicks: 300_000n, sizeLots: 100_000n }]);
       await stack.poster.round();
       await custody.mined();
-      expect((await run(['reconcile'])).output).to.equal('the chain has every block of the ledger\n');
+      expect((await run(['reconcile'])).output).to.equal('the ledger and the chain agree on every block and booking\n');
       const mark = await forks.mark();
       const taker = chain.address('taker1');
       const [usdc, weth] = [custody.token('USDC'), custody.token('WETH')];

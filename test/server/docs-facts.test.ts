@@ -7,6 +7,7 @@ import { settingsSchema } from '../../cli/config.js';
 import { COMMANDS } from '../../cli/program.js';
 import { REMEMBERED_NONCES } from '../../core/book/nonces.js';
 import { ARMED_MARGIN_MS } from '../../core/cut.js';
+import { FOLLOWED_HALTS } from '../../ledger/halts.js';
 import { MAX_REORG_BLOCKS } from '../../keepers/watcher/reconcile.js';
 import {
   CATCH_UP_BLOCKS,
@@ -104,6 +105,18 @@ describe('the guides', () => {
     const listed = captures(section('docs/operators.md', '## Commands'), /^\| (`.*?`) \|/gm).join(' ');
     expect(new Set(captures(listed, /`([a-z]+)/g))).to.deep.equal(new Set(Object.keys(COMMANDS)));
     expect(read('docs/operators.md')).to.include(`${MAX_REORG_BLOCKS} blocks`);
+  });
+
+  it('say how to repair every halt', () => {
+    const listed = captures(section('docs/runbook.md', '## IntegrityHalt'), /^\| (`.*?`) \|/gm).join(' ');
+    const errors = read('ledger/errors.ts').split('export type InvariantCode =')[1]!.split(';')[0]!;
+    const sources = ['attributor', 'claims', 'suspense', 'watcher', 'repair', 'holdings', 'quarantine']
+      .map((name) => `keepers/watcher/${name}.ts`)
+      .filter((path) => existsSync(join(root, path)))
+      .map(read);
+    const found = sources.flatMap((source) => captures(source, /code: '(\w+)'/g));
+    const codes = new Set([...captures(errors, /'(\w+)'/g), ...found, ...FOLLOWED_HALTS]);
+    expect(new Set(captures(listed, /`([a-z_]+)`/g))).to.deep.equal(codes);
   });
 
   it('name log lines that are written', () => {

@@ -45,6 +45,7 @@ const SILENT: MetricSources = {
   orderReverts: () => Promise.resolve(null),
   tokens: () => [],
   unattributed: () => Promise.resolve([]),
+  suspense: () => Promise.resolve({ items: [], units: [] }),
   operator: () => Promise.resolve([]),
   pairs: () => Promise.resolve([]),
   signers: () => [],

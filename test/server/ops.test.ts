@@ -37,6 +37,8 @@ const SOURCES: MetricSources = {
   ],
   orderReverts: () => Promise.resolve({ count: 2, gasUsed: 157_000n }),
   unattributed: () => Promise.resolve([{ token: 'USDC', units: 10n ** 30n }]),
+  suspense: () =>
+    Promise.resolve({ items: [{ kind: 'fill', count: 2 }], units: [{ token: 'USDC', units: -(10n ** 30n) }] }),
   operator: () =>
     Promise.resolve([
       { token: 'USDC', balanceUnits: -1n, floorUnits: 0n, isBelow: true },
@@ -125,6 +127,8 @@ describe('Metrics and probes', () => {
     expect(values.get('curvebook_signer_low_balance{role="poster",signer="0xabc"}')).to.equal('1');
     expect(values.get('curvebook_outbox_oldest_seconds{role="poster",signer="0xabc"}')).to.equal('3');
     expect(values.get('curvebook_unattributed_units{token="USDC"}')).to.equal('9007199254740991');
+    expect(values.get('curvebook_suspense_items{kind="fill"}')).to.equal('2');
+    expect(values.get('curvebook_suspense_units{token="USDC"}')).to.equal('-9007199254740991');
     expect(values.get('curvebook_solvency_difference_units{token="USDC"}')).to.equal('-1');
     expect(values.get('curvebook_solvency_difference_units{token="WETH"}')).to.equal('0');
     for (const [token, value] of Object.entries({ USDC: '1', WETH: '0', NEW: '-1' }))

@@ -233,6 +233,7 @@ forEachDatabase((name, open) =>
         orderReverts: () => Promise.resolve(null),
         tokens: () => [],
         unattributed: () => Promise.resolve([]),
+        suspense: () => Promise.resolve({ items: [], units: [] }),
         operator: () => Promise.resolve([]),
         pairs: () => Promise.resolve([]),
         signers: () => [],

@@ -81,6 +81,7 @@ describe('a process that waits for its logs', () => {
       orderReverts: () => Promise.resolve(null),
       tokens: () => [],
       unattributed: () => Promise.resolve([]),
+      suspense: () => Promise.resolve({ items: [], units: [] }),
       operator: () => Promise.resolve([]),
       pairs: () => Promise.resolve([]),
       signers: () => [],

@@ -190,6 +190,7 @@ export async function startKeepers(db: Db, chain: KeeperChain, options: KeeperOp
     operator: chain.address('owner'),
     markets,
     snapshots,
+    haltOnSuspense: true,
     pollIntervalMs: 100,
     scanMaxBlocks: 100,
     nowMs,

@@ -1,0 +1,100 @@
+import { formatUnits } from '../../core/amounts.js';
+import type { Address, Token } from '../../core/types.js';
+import { readMarkets } from '../../ledger/markets.js';
+import { appendOperatorRow } from '../../ledger/operator-log.js';
+import { readSuspense, type SuspenseRow } from '../../ledger/suspense.js';
+import type { Db } from '../../ledger/types.js';
+import type { CommandLine } from '../arguments.js';
+import { ConfigError, NO_OPERATOR, UsageError, type CommandConfig } from '../config.js';
+import {
+  COMMON_OPTIONS,
+  commandConfig,
+  confirm,
+  print,
+  readAddress,
+  withDatabase,
+  type Command,
+  type Io,
+} from './command.js';
+
+/** Shows and assigns what no stored book or settlement explains. */
+export const suspenseCommand: Command = {
+  summary: 'what the chain did and nothing stored explains; assigns it to an account',
+  help: `curvebook suspense list [--all] [options]
+curvebook suspense assign <item>|all <account>|operator <reason> [--yes] [options]
+
+Lists what is in suspense: fills of curves that no stored book explains, settlements that nobody here prepared, payouts beyond what their
+maker had. It is in nobody's balance, and no claim that it may concern is settled while it is open. Import the missing publications if they are
+archived; only what stays open after that is to be assigned. An assigned item is booked to the account with the next scan, and the reason
+stays in the operator log. A settlement moved nothing: assigning it says that it was looked at.
+
+  --all               assigned ones, too, and curves that were not prepared here
+  --yes               do not ask
+${COMMON_OPTIONS}`,
+  maxArguments: Number.POSITIVE_INFINITY,
+  async run(line, io) {
+    const [verb, ...rest] = line.positionals;
+    const config = commandConfig(line);
+    if (verb !== 'list' && verb !== 'assign') throw new UsageError(`unknown command: suspense ${verb ?? ''}`);
+    if (verb === 'list' && rest.length > 0) throw new UsageError(`unexpected argument: ${rest[0]!}`);
+    return withDatabase(config, (db) => (verb === 'list' ? list(db, line, io) : assign(db, config, line, io, rest)));
+  },
+};
+
+async function list(db: Db, line: CommandLine, io: Io): Promise<number> {
+  const rows = await readSuspense(db.knex, { open: !line.all });
+  const tokens = await readTokens(db);
+  print(io, line, rows, rows.length === 0 ? ['nothing is in suspense'] : rows.map((row) => describe(row, tokens)));
+  return 0;
+}
+
+async function assign(
+  db: Db,
+  config: CommandConfig,
+  line: CommandLine,
+  io: Io,
+  [name, to, ...words]: readonly string[],
+): Promise<number> {
+  const reason = words.join(' ').trim();
+  if (name === undefined || reason === '') throw new UsageError('name an item, an account, and a reason');
+  const account = to === 'operator' ? config.operator : readAddress(to);
+  if (account === null) throw new ConfigError([NO_OPERATOR]);
+  const open = await readSuspense(db.knex, { open: true });
+  const rows = name === 'all' ? open : open.filter(({ item }) => item === name);
+  if (rows.length === 0) throw new UsageError(name === 'all' ? 'nothing is in suspense' : `no open item is ${name}`);
+  const tokens = await readTokens(db);
+  if (!line.json) io.output.write(rows.map((row) => `${describe(row, tokens)}\n`).join(''));
+  if (!(await confirm(io, line, `Assign to ${account}?`))) {
+    print(io, line, { ok: false, code: 'NOT_CONFIRMED', message: 'nothing was done' }, []);
+    return 1;
+  }
+  const acts = [];
+  for (const { item } of rows) {
+    acts.push(await appendOperatorRow(db, { timeMs: Date.now(), kind: 'assign', maker: account, note: reason, item }));
+  }
+  print(io, line, acts, [`${acts.length} assigned to ${account}; the next scan books it`]);
+  return 0;
+}
+
+async function readTokens(db: Db): Promise<ReadonlyMap<Address, Token>> {
+  const tokens = (await readMarkets(db.knex)).flatMap(({ base, quote }) => [base, quote]);
+  return new Map(tokens.map((token) => [token.address, token]));
+}
+
+function describe(row: SuspenseRow, tokens: ReadonlyMap<Address, Token>): string {
+  const sides = [
+    [row.token, row.units],
+    [row.otherToken, row.otherUnits],
+  ] as const;
+  const amounts = sides.flatMap(([address, units]) => {
+    if (address === null || units === 0n) return [];
+    const token = tokens.get(address);
+    return [
+      token === undefined ? `${units} units of ${address}` : `${formatUnits(units, token.decimals)} ${token.symbol}`,
+    ];
+  });
+  const done =
+    row.assignment === null ? '' : `, assigned to ${row.assignment.account} by act ${row.assignment.operatorSeq}`;
+  const held = amounts.length === 0 ? '' : ` (${amounts.join(', ')})`;
+  return `${row.item} block ${row.blockNumber} ${row.kind}: ${row.message}${held}${done}`;
+}

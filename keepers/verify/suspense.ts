@@ -1,0 +1,81 @@
+import { toSafeInt } from '../../core/amounts.js';
+import { nameItem, readSuspense, type SuspenseRow } from '../../ledger/suspense.js';
+import { readAttributedFill, type FillRow } from '../../ledger/fills.js';
+import type { OperatorRow } from '../../ledger/types.js';
+import { fillItem } from '../watcher/suspense.js';
+import { VerifyError, same, type Verification } from './verify.js';
+
+const CHECK = 'suspense';
+
+/**
+ * Every item is of a fill, curve, settlement or payout that stands, says what that says, and went where an act of the operator sent it. That the
+ * postings are theirs is for the postings to show. Returns the number of items, and how many wait for the operator.
+ */
+export async function verifySuspense(verification: Verification): Promise<{ items: number; open: number }> {
+  const rows = await readSuspense(verification.q, { open: false });
+  for (const row of rows) {
+    const { item, message: _message, blockNumber: _block, generation, assignment, ...told } = row;
+    same(CHECK, `the name of item ${item}`, item, nameItem(told));
+    const found =
+      row.kind === 'fill'
+        ? await ofFill(verification, row)
+        : row.kind === 'curve'
+          ? await ofCurve(verification, row)
+          : await ofCustody(verification, row);
+    same(CHECK, `the ${row.kind} of item ${item}`, [generation, row.blockNumber], found);
+    if (assignment === null) continue;
+    const act = (await verification.q('operator_log').where({ operator_seq: assignment.operatorSeq }).first()) as
+      { kind: OperatorRow['kind']; maker: string; item: string } | undefined;
+    const decided = [act?.kind, act?.item, act?.maker];
+    same(CHECK, `what the operator decided of item ${item}`, decided, ['assign', item, assignment.account]);
+  }
+  return {
+    items: rows.length,
+    open: rows.filter(({ kind, assignment }) => assignment === null && kind !== 'curve').length,
+  };
+}
+
+type Place = [generation: number, blockNumber: number];
+
+async function ofFill({ q, markets, operator }: Verification, row: SuspenseRow): Promise<Place> {
+  const stored = (await q('fills').where({ market: row.market, fill_seq: row.seq }).first()) as FillRow | undefined;
+  const market = markets[row.market ?? -1];
+  if (stored === undefined || market === undefined) throw missing(row);
+  const fill = await readAttributedFill(q, stored);
+  const { code, message, item, units, otherUnits } = row;
+  const derived = fillItem(market, { ...fill, suspended: { code, message } }, operator);
+  same(CHECK, `item ${item}`, [item, units, otherUnits], [derived.item, derived.units, derived.otherUnits]);
+  return [stored.generation, stored.block_number];
+}
+
+async function ofCurve({ q }: Verification, row: SuspenseRow): Promise<Place> {
+  const seen = (await q('posts_seen').where({ market: row.market, seq: row.seq, tx_hash: row.txHash }).first()) as
+    { generation: number; block_number: number } | undefined;
+  if (seen === undefined) throw missing(row);
+  return [seen.generation, seen.block_number];
+}
+
+async function ofCustody({ q }: Verification, row: SuspenseRow): Promise<Place> {
+  const [kind, txHash, logIndex] = row.ref.split(':');
+  const stored = (await q('custody_events')
+    .where({ tx_hash: txHash, log_index: toSafeInt(BigInt(logIndex ?? '')) })
+    .first()) as
+    | {
+        kind: string;
+        maker: string;
+        token: string;
+        settlement_no: number | null;
+        generation: number;
+        block_number: number;
+      }
+    | undefined;
+  if (stored === undefined) throw missing(row);
+  const expected = [kind, row.maker, row.token];
+  same(CHECK, `item ${row.item}`, [stored.kind, stored.maker, stored.token], expected);
+  if (row.kind === 'settlement' && stored.settlement_no !== null)
+    throw new VerifyError(CHECK, `item ${row.item} is of a settlement that was prepared here`);
+  return [stored.generation, stored.block_number];
+}
+
+const missing = ({ kind, item }: SuspenseRow): VerifyError =>
+  new VerifyError(CHECK, `item ${item} is of a ${kind} that nothing stored has`);

@@ -1,0 +1,170 @@
+/** Whether what a halt found is still so, and which command puts it right. */
+import type { Address } from '../../core/types.js';
+import { readBalances } from '../../ledger/balances.js';
+import { readUnbackedClaim } from '../../ledger/claims.js';
+import { lastGeneration } from '../../ledger/generations.js';
+import { readHalts, type Halt } from '../../ledger/halts.js';
+import { readMarkets } from '../../ledger/markets.js';
+import { readPostSeen } from '../../ledger/publication-log.js';
+import { isSuspendedCurve, readSuspense } from '../../ledger/suspense.js';
+import { VAULT, type GenerationRow, type Queryable } from '../../ledger/types.js';
+import type { Db } from '../../ledger/types.js';
+import type { RpcPool } from '../chain/pool.js';
+import { unexplainedFill } from './attributor.js';
+import { isConfirmed } from './canonical.js';
+import { readHead } from './headers.js';
+import { fillEntries } from './postings.js';
+import { compareHoldings, planRepair, type RepairDeps } from './repair.js';
+import { scanRange, type SeenEvent } from './scan.js';
+import { readBalancesAt } from './tokens.js';
+
+/** A halt that can't be ended by saying so, and what ends it. */
+export interface StandingCause {
+  halt: Halt;
+  /** What is still so. */
+  message: string;
+  /** What to run. */
+  remedy: string;
+}
+
+export interface CauseDeps extends Pick<RepairDeps, 'deploymentBlock' | 'contracts'> {
+  db: Db;
+  /** Null without an endpoint: what only the chain can say then counts as being so still. */
+  rpc: RpcPool | null;
+  operator: Address | null;
+  nowMs: number;
+}
+
+/** How far back a difference from the chain is looked for: whatever moved tokens was held against the vault with the very next scan. */
+const LOOK_BACK_BLOCKS = 1_000;
+
+const RECONCILE = 'curvebook reconcile';
+
+/** Every halt that the watcher found and whose cause stands, oldest first; one per code. */
+export async function standingCauses(deps: CauseDeps): Promise<StandingCause[]> {
+  const causes: StandingCause[] = [];
+  const judged = new Set<string>();
+  for (const halt of await readHalts(deps.db.knex)) {
+    if (judged.has(halt.code)) continue;
+    judged.add(halt.code);
+    const cause = await judge(deps, halt);
+    if (cause !== null) causes.push({ halt, ...cause });
+  }
+  return causes;
+}
+
+type Judgement = Omit<StandingCause, 'halt'> | null;
+
+async function judge(deps: CauseDeps, halt: Halt): Promise<Judgement> {
+  const q = deps.db.knex;
+  switch (halt.code) {
+    case 'unexplained_curve':
+    case 'unexplained_settlement':
+    case 'unexplained_execution':
+    case 'carry_mismatch':
+    case 'missing_depth':
+      return (await openSuspense(q)) ?? (halt.code === 'unexplained_curve' ? await strangeCurve(q, deps.nowMs) : null);
+    case 'unbacked_claim':
+      return unbacked(q, deps.operator);
+    // What was found is booked as it was; it takes somebody to understand it, and nothing on-chain can say that it was.
+    case 'unexplained_raise':
+    case 'operator_loss':
+      return null;
+    default:
+      return ofChain(deps, halt);
+  }
+}
+
+async function openSuspense(q: Queryable): Promise<Judgement> {
+  const { length } = await readSuspense(q, { open: true });
+  if (length === 0) return null;
+  const message = `${length} ${length === 1 ? 'item is' : 'items are'} in suspense`;
+  return { message, remedy: 'curvebook suspense list, then an import from the archive, or curvebook suspense assign' };
+}
+
+/** A curve of somebody else's that takers can still execute. */
+async function strangeCurve(q: Queryable, nowMs: number): Promise<Judgement> {
+  for (const { index, pair } of await readMarkets(q)) {
+    const live = await readPostSeen(q, index);
+    if (live === null || live.deadlineSec * 1_000 < nowMs) continue;
+    if (!(await isSuspendedCurve(q, index, live.seq))) continue;
+    const message = `curve ${live.seq} of ${pair}, which was not prepared here, is live for ${live.deadlineSec - Math.floor(nowMs / 1_000)} s`;
+    return { message, remedy: 'setPoster(…, false) for whoever posted it, then curvebook resume once it has expired' };
+  }
+  return null;
+}
+
+async function unbacked(q: Queryable, operator: Address | null): Promise<Judgement> {
+  const claim = await readUnbackedClaim(q, operator);
+  if (claim === null) return null;
+  const { maker, token, claimUnits, balanceUnits } = claim;
+  return {
+    message: `${maker} may withdraw ${claimUnits} units of ${token} and has ${balanceUnits}`,
+    remedy: `curvebook claim lower ${maker} ${token} <amount>`,
+  };
+}
+
+async function ofChain(deps: CauseDeps, halt: Halt): Promise<Judgement> {
+  const { db, rpc } = deps;
+  const head = await lastGeneration(db.knex);
+  if (rpc === null || head === null)
+    return { message: `${halt.message}; no endpoint (RPC_URL) can say otherwise`, remedy: RECONCILE };
+  if (!(await isConfirmed(rpc.endpoints, { number: head.toBlock, hash: head.blockHash }))) {
+    const message = `no majority of the endpoints has block ${head.toBlock}, ${head.blockHash}`;
+    return { message, remedy: RECONCILE };
+  }
+  const from = Math.max(deps.deploymentBlock, head.toBlock - LOOK_BACK_BLOCKS);
+  const differing = await planRepair(db, rpc, { ...deps, deploymentBlock: from });
+  if (differing !== null) {
+    const bookings = differing.missing.length + differing.excess.length;
+    const message = `the ledger differs from the chain from block ${differing.fromBlock} on (${bookings} bookings)`;
+    return { message, remedy: RECONCILE };
+  }
+  return lacking(deps, rpc, head);
+}
+
+/** What the vault lacks at the newest scanned block and at the chain's newest one. What was made up for since is there again. */
+async function lacking({ db, contracts }: CauseDeps, rpc: RpcPool, head: GenerationRow): Promise<Judgement> {
+  const q = db.knex;
+  const lacks = (await compareHoldings(q, rpc, contracts.custodian, head)).filter(({ units }) => units < 0n);
+  const [first] = lacks;
+  if (first === undefined) return null;
+  const top = await readHead(rpc);
+  const addresses = [contracts.custodian, contracts.curveBook, contracts.entrypoint];
+  if (contracts.orderSettler !== undefined) addresses.push(contracts.orderSettler);
+  const parent = { number: head.toBlock, hash: head.blockHash };
+  const { events } =
+    top.number > head.toBlock
+      ? await scanRange(rpc, { from: head.toBlock + 1, to: top.number, parent, addresses })
+      : { events: [] };
+  const moved = await vaultMoves(q, events);
+  const vault = new Map((await readBalances(q, { account: VAULT })).map((row) => [row.token, -row.balanceUnits]));
+  const tokens = lacks.map(({ token }) => token);
+  const held = await readBalancesAt(rpc, contracts.custodian, tokens, top);
+  for (const token of tokens) {
+    const said = held.get(token);
+    const lackUnits = (vault.get(token) ?? 0n) + (moved.get(token) ?? 0n) - (typeof said === 'bigint' ? said : 0n);
+    if (lackUnits <= 0n) continue;
+    const message = `the vault lacks ${lackUnits} units of ${token} at block ${top.number}, and all events are booked`;
+    return { message, remedy: 'make up for what is missing (runbook, Shortfall), then curvebook resume' };
+  }
+  return null;
+}
+
+/** What events brought into the vault, by token. */
+async function vaultMoves(q: Queryable, events: readonly SeenEvent[]): Promise<Map<Address, bigint>> {
+  const markets = await readMarkets(q);
+  const moved = new Map<Address, bigint>();
+  const add = (token: Address, units: bigint): void => void moved.set(token, (moved.get(token) ?? 0n) + units);
+  for (const { event } of events) {
+    if (event.type === 'deposited') add(event.token, event.amountUnits);
+    if (event.type === 'executed') add(event.token, -event.amountUnits);
+    if (event.type === 'orderFilled' && !event.feeInSwap) add(event.tokenIn, event.feeUnits);
+    const market = event.type === 'swap' ? markets.find(({ id }) => id === event.marketId) : undefined;
+    if (event.type !== 'swap' || market === undefined) continue;
+    const fill = { ...event, market: market.index, side: event.isBuy ? ('ask' as const) : ('bid' as const) };
+    const lines = fillEntries(market, fill, unexplainedFill(fill), market.base.address);
+    for (const { account, token, amountUnits } of lines) if (account === VAULT) add(token, -amountUnits);
+  }
+  return moved;
+}

@@ -1,0 +1,237 @@
+/** What the ledger's bookings differ in from the chain that both agree on, and from where on the chain is to be read anew. */
+import type { Address, Hex } from '../../core/types.js';
+import { readBalances } from '../../ledger/balances.js';
+import { toChainFill, type FillRow } from '../../ledger/fills.js';
+import { lastGeneration } from '../../ledger/generations.js';
+import { readMarkets } from '../../ledger/markets.js';
+import { balancesReversed, rereadFrom, type BalanceDelta, type ReversalRequest } from '../../ledger/reversals.js';
+import { UNATTRIBUTED, VAULT, type Db, type Queryable } from '../../ledger/types.js';
+import type { Rpc } from '../chain/rpc.js';
+import { ReconcileError } from './reconcile.js';
+import { scanRange, type Scan, type SeenEvent } from './scan.js';
+import { readBalancesAt } from './tokens.js';
+
+/** One event as it is booked, or should be. */
+export interface Booking {
+  kind: 'deposited' | 'requested' | 'settled' | 'executed' | 'fill' | 'curve' | 'order' | 'listing';
+  blockNumber: number;
+  txHash: Hex;
+  /** Whose row it moves first: the maker's, taker's or owner's; null of a curve or a listing. */
+  account: Address | null;
+  /** What it says, in words and smallest units. */
+  what: string;
+}
+
+export interface RepairPlan {
+  reversal: ReversalRequest;
+  /** First block that is read anew. */
+  fromBlock: number;
+  /** Scans that are taken back. */
+  generations: number;
+  /** On the chain and not in the ledger. */
+  missing: Booking[];
+  /** In the ledger and not on the chain. */
+  excess: Booking[];
+  /** What the vault has beyond what all rows say together at the newest scanned block. */
+  differences: { token: Address; units: bigint }[];
+  /** What balances change by before the chain is read anew. */
+  balances: BalanceDelta[];
+}
+
+export interface RepairDeps {
+  deploymentBlock: number;
+  contracts: { custodian: Address; curveBook: Address; entrypoint: Address; orderSettler?: Address | undefined };
+  /** Read anew from this block on, whether or not anything differs; without it from the first difference on. */
+  from?: number | undefined;
+  /** Reads a range so that nothing of it can be left out. */
+  read?(rpc: Rpc, range: { from: number; to: number; addresses: readonly Address[] }): Promise<Scan>;
+  onProgress?(done: number, total: number): void;
+}
+
+/** Blocks read at a time. */
+const SPAN = 200;
+
+/**
+ * Compares everything that is booked with the chain, from the deployment or from a block on. Returns null when nothing differs. Reads only.
+ * Throws ReconcileError, and RpcUnavailableError when the endpoint's answers do not fit together.
+ */
+export async function planRepair(db: Db, rpc: Rpc, deps: RepairDeps): Promise<RepairPlan | null> {
+  const { contracts, deploymentBlock } = deps;
+  const addresses = [contracts.custodian, contracts.curveBook, contracts.entrypoint];
+  if (contracts.orderSettler !== undefined) addresses.push(contracts.orderSettler);
+  const read = deps.read ?? ((one: Rpc, range) => scanRange(one, { ...range, parent: null }));
+  const q = db.knex;
+  const head = await lastGeneration(q);
+  if (head === null) throw new ReconcileError('nothing_scanned', 'the ledger has not scanned a block yet');
+  const start = Math.max(deps.from ?? deploymentBlock, deploymentBlock);
+  const ids = new Map((await readMarkets(q)).map(({ id, index }) => [id, index]));
+  const missing: Booking[] = [];
+  const excess: Booking[] = [];
+  for (let from = start; from <= head.toBlock; from += SPAN) {
+    const to = Math.min(from + SPAN - 1, head.toBlock);
+    const { events } = await read(rpc, { from, to, addresses });
+    const [seen, booked] = [events.flatMap((one) => ofEvent(one, ids)), await readBooked(q, from, to)];
+    missing.push(...without(seen, booked));
+    excess.push(...without(booked, seen));
+    deps.onProgress?.(to - start + 1, head.toBlock - start + 1);
+  }
+  const differences = await compareHoldings(q, rpc, contracts.custodian, head);
+  const first = Math.min(...[...missing, ...excess].map(({ blockNumber }) => blockNumber));
+  const fromBlock = deps.from ?? (Number.isFinite(first) ? first : await firstSurplus(q, differences));
+  if (fromBlock === null) return null;
+  const reversal = await rereadFrom(q, fromBlock);
+  if (reversal === null)
+    throw new ReconcileError(
+      'nothing_scanned',
+      `block ${fromBlock} was not scanned yet; there is nothing to read anew`,
+    );
+  return {
+    reversal,
+    fromBlock: reversal.block.number + 1,
+    generations: reversal.headGeneration - reversal.keptGeneration,
+    missing,
+    excess,
+    differences,
+    balances: await balancesReversed(q, reversal),
+  };
+}
+
+const keyOf = ({ kind, blockNumber, txHash, what }: Booking): string => `${kind} ${blockNumber} ${txHash} ${what}`;
+
+/** Those of `all` that `others` lack; several that are alike count one by one. */
+function without(all: readonly Booking[], others: readonly Booking[]): Booking[] {
+  const left = new Map<string, number>();
+  for (const one of others) left.set(keyOf(one), (left.get(keyOf(one)) ?? 0) + 1);
+  return all.filter((one) => {
+    const count = left.get(keyOf(one)) ?? 0;
+    left.set(keyOf(one), count - 1);
+    return count <= 0;
+  });
+}
+
+function ofEvent({ log, event }: SeenEvent, ids: ReadonlyMap<Hex, number>): Booking[] {
+  const at = { blockNumber: log.blockNumber, txHash: log.txHash };
+  const market = (id: Hex): string => (ids.has(id) ? `market ${ids.get(id)}` : `market ${id}`);
+  switch (event.type) {
+    case 'deposited':
+    case 'requested':
+    case 'settled':
+    case 'executed': {
+      const what = `${event.amountUnits} units of ${event.token}, log ${log.logIndex}`;
+      return [{ ...at, kind: event.type, account: event.maker, what: `${event.maker} ${what}` }];
+    }
+    case 'swap': {
+      const { fillSeq, curveSeq, baseUnits, quoteUnits, taker } = event;
+      const what = `fill ${fillSeq} of ${market(event.marketId)} on curve ${curveSeq}: ${taker} ${event.isBuy ? 'bought' : 'sold'}`;
+      return [{ ...at, kind: 'fill', account: taker, what: `${what} ${baseUnits} base units for ${quoteUnits}` }];
+    }
+    case 'posted':
+    case 'touched':
+      return [{ ...at, kind: 'curve', account: null, what: `curve ${event.seq} of ${market(event.marketId)}` }];
+    case 'orderFilled': {
+      const { owner, nonce, amountInUnits, tokenIn, amountOutUnits, tokenOut } = event;
+      const what = `order ${nonce} of ${owner}: ${amountInUnits} units of ${tokenIn} for ${amountOutUnits} of ${tokenOut}`;
+      return [{ ...at, kind: 'order', account: owner, what }];
+    }
+    case 'listed':
+      return ids.has(event.marketId) ? [] : [{ ...at, kind: 'listing', account: null, what: `market ${event.index}` }];
+  }
+}
+
+interface StoredCustody {
+  kind: 'deposited' | 'requested' | 'settled' | 'executed';
+  maker: Address;
+  token: Address;
+  amount_units: string;
+  tx_hash: Hex;
+  log_index: number;
+  block_number: number;
+}
+
+interface StoredPost {
+  market: number;
+  seq: number;
+  block_number: number;
+  tx_hash: Hex;
+}
+
+interface StoredOrder {
+  owner: Address;
+  nonce: string;
+  token_in: Address;
+  token_out: Address;
+  amount_in_units: string;
+  amount_out_units: string;
+  block_number: number;
+  tx_hash: Hex;
+}
+
+async function readBooked(q: Queryable, from: number, to: number): Promise<Booking[]> {
+  const rows = async <T>(table: string): Promise<T[]> =>
+    (await q(table).whereBetween('block_number', [from, to]).select()) as T[];
+  const custody = (await rows<StoredCustody>('custody_events')).map((row): Booking => ({
+    ...{ kind: row.kind, blockNumber: row.block_number, txHash: row.tx_hash, account: row.maker },
+    what: `${row.maker} ${row.amount_units} units of ${row.token}, log ${row.log_index}`,
+  }));
+  const fills = (await rows<FillRow>('fills')).map(toChainFill).map((fill): Booking => {
+    const { fillSeq, curveSeq, baseUnits, quoteUnits, taker, market, blockNumber, txHash } = fill;
+    const done = fill.side === 'ask' ? 'bought' : 'sold';
+    const what = `fill ${fillSeq} of market ${market} on curve ${curveSeq}: ${taker} ${done} ${baseUnits} base units for ${quoteUnits}`;
+    return { kind: 'fill', blockNumber, txHash, account: taker, what };
+  });
+  const posts = (await rows<StoredPost>('posts_seen')).map((row): Booking => ({
+    ...{ kind: 'curve', blockNumber: row.block_number, txHash: row.tx_hash, account: null },
+    what: `curve ${row.seq} of market ${row.market}`,
+  }));
+  const orders = (await rows<StoredOrder>('settled_orders')).map((row): Booking => ({
+    ...{ kind: 'order', blockNumber: row.block_number, txHash: row.tx_hash, account: row.owner },
+    what:
+      `order ${row.nonce} of ${row.owner}: ${row.amount_in_units} units of ${row.token_in} for ` +
+      `${row.amount_out_units} of ${row.token_out}`,
+  }));
+  return [...custody, ...fills, ...posts, ...orders];
+}
+
+/** What the vault has of each token at the newest scanned block beyond the rows; tokens that do not say are left out. */
+export async function compareHoldings(
+  q: Queryable,
+  rpc: Rpc,
+  custodian: Address,
+  head: { toBlock: number; blockHash: Hex },
+): Promise<RepairPlan['differences']> {
+  const tokens = [...new Set((await readMarkets(q)).flatMap(({ base, quote }) => [base.address, quote.address]))];
+  const vault = new Map((await readBalances(q, { account: VAULT })).map((row) => [row.token, -row.balanceUnits]));
+  const held = await readBalancesAt(rpc, custodian, tokens, { number: head.toBlock, hash: head.blockHash });
+  return tokens.flatMap((token) => {
+    const said = held.get(token);
+    const units = typeof said === 'bigint' ? said - (vault.get(token) ?? 0n) : 0n;
+    return units === 0n ? [] : [{ token, units }];
+  });
+}
+
+/**
+ * Where all events are booked and tokens are lacking, something was booked to nobody that the vault never had: the block of the newest such
+ * bookings that come to as much. Null when none do.
+ */
+async function firstSurplus(q: Queryable, differences: RepairPlan['differences']): Promise<number | null> {
+  let first: number | null = null;
+  for (const { token, units } of differences) {
+    if (units > 0n) continue;
+    const rows = await q('entries as entry')
+      .join('generations as at', 'at.generation', 'entry.generation')
+      .where({ 'entry.account': UNATTRIBUTED, 'entry.token': token })
+      .orderBy('entry.generation', 'desc')
+      .select<{ amount_units: string; from_block: number; to_block: number }[]>(
+        'entry.amount_units',
+        'at.from_block',
+        'at.to_block',
+      );
+    let lackUnits = -units;
+    for (const row of rows) {
+      if (lackUnits <= 0n) break;
+      lackUnits -= BigInt(row.amount_units);
+      first = Math.min(first ?? row.from_block, row.from_block);
+    }
+  }
+  return first;
+}

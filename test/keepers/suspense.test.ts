@@ -1,0 +1,163 @@
+/** What the chain did and nothing stored explains: it is conserved, nobody's, and kept out of settlements until somebody decided. */
+import { expect } from 'chai';
+import type { Address } from '../../core/types.js';
+import { planReconcile } from '../../keepers/watcher/reconcile.js';
+import { readHalt } from '../../ledger/halts.js';
+import { appendOperatorRow } from '../../ledger/operator-log.js';
+import { readSuspense, readSuspenseFacts } from '../../ledger/suspense.js';
+import { SUSPENSE } from '../../ledger/types.js';
+import { forEachDatabase } from '../support/db.js';
+import { startDouble, type DoubleKeepers } from '../support/double-keepers.js';
+
+const ETHER = 10n ** 18n;
+const LOTS = 10_000n;
+
+describe('suspense', function () {
+  this.timeout(60_000);
+
+  forEachDatabase((_name, open) => {
+    let one: DoubleKeepers;
+    let maker: Address;
+
+    afterEach(() => one.stack.stop());
+
+    /** A maker with 10 WETH that sells them, and takers that bought 2 of them on two curves, in the chain's history. */
+    async function traded(): Promise<void> {
+      one = await startDouble(await open());
+      maker = one.chain.address('maker1');
+      await one.send('maker1', 'deposit', [one.token('WETH'), 10n * ETHER]);
+      await one.send('maker2', 'deposit', [one.token('DAI'), 10n * ETHER]);
+      await one.land();
+      await one.stack.order(maker, [{ side: 'ask', priceTicks: 300_000n, sizeLots: 5n * LOTS }]);
+      for (let round = 0; round < 2; round++) {
+        await one.stack.poster.round();
+        await one.land();
+        await one.buy('taker2', ETHER);
+        await one.land();
+      }
+      expect(await one.balance(maker, 'WETH')).to.equal(8n * ETHER);
+    }
+
+    const openItems = () => readSuspense(one.db.knex, { open: true });
+    const operator = (): Address => one.chain.address('owner');
+
+    async function assign(item: string, account: Address): Promise<void> {
+      await appendOperatorRow(one.db, { timeMs: 1, kind: 'assign', maker: account, note: 'seen in its log', item });
+      await one.land();
+    }
+
+    it('a new database on a live chain books nothing to anybody that it can not explain', async () => {
+      await traded();
+      const usdc = await one.balance(maker, 'USDC');
+      one = await one.restart(await open());
+      await one.catchUp();
+      expect(one.stack.watcher.status().nextBlock, 'the chain is followed').to.equal(
+        Number(await one.chain.rpc.call('eth_blockNumber')) + 1,
+      );
+      expect((await readHalt(one.db.knex))?.code).to.equal('unexplained_curve');
+      expect(await one.balance(operator(), 'USDC')).to.equal(0n);
+      expect(await one.balance(operator(), 'WETH')).to.equal(0n);
+      expect([await one.balance(SUSPENSE, 'WETH'), await one.balance(SUSPENSE, 'USDC')]).to.deep.equal([
+        -2n * ETHER,
+        usdc,
+      ]);
+      expect((await openItems()).map(({ kind, seq }) => [kind, seq])).to.deep.equal([
+        ['fill', 1],
+        ['fill', 2],
+      ]);
+      expect((await readSuspenseFacts(one.db.knex)).curves).to.equal(2);
+      await one.expectConserved();
+      expect(await one.verify()).to.include({ suspense: 4, openSuspense: 2, fills: 2 });
+    });
+
+    it('an item goes where the operator says, with the reason in the log, also after blocks were taken back', async () => {
+      await traded();
+      const usdc = await one.balance(maker, 'USDC');
+      one = await one.restart(await open());
+      await one.catchUp();
+      const [first, second] = await openItems();
+      const before = await one.snapshot();
+      await assign(first!.item, maker);
+      expect(await one.balance(maker, 'WETH')).to.equal(9n * ETHER);
+      await one.expectConserved();
+      await one.verify();
+      await assign(second!.item, operator());
+      expect(await one.balance(operator(), 'WETH')).to.equal(-ETHER);
+      expect(await one.balance(operator(), 'USDC')).to.equal(usdc / 2n);
+      expect(await openItems()).to.deep.equal([]);
+      expect((await readSuspenseFacts(one.db.knex)).units).to.deep.equal([]);
+      expect(await one.verify()).to.include({ suspense: 4, openSuspense: 0 });
+      await one.fork(before, 5);
+      await one.stack.watcher.scan();
+      expect((await readHalt(one.db.knex))?.code).to.equal('canonical_mismatch');
+      const { deploymentBlock } = one.chain.manifest;
+      await one.reconcile((await planReconcile(one.db, one.pool, { deploymentBlock }))!.reversal);
+      expect(await openItems()).to.deep.equal([]);
+      expect([await one.balance(maker, 'WETH'), await one.balance(operator(), 'WETH')]).to.deep.equal([
+        9n * ETHER,
+        -ETHER,
+      ]);
+      await one.expectConserved();
+      expect(await one.verify()).to.include({ suspense: 4, openSuspense: 0 });
+    });
+
+    it('an item is not put on a row that lacks the tokens', async () => {
+      await traded();
+      one = await one.restart(await open());
+      await one.catchUp();
+      const [first] = await openItems();
+      await assign(first!.item, one.chain.address('maker2'));
+      expect((await openItems())[0]).to.deep.equal(first);
+      expect(await one.balance(one.chain.address('maker2'), 'WETH')).to.equal(0n);
+      await one.verify();
+    });
+
+    it('no claim that it may concern is settled, where posting goes on, and every other one is', async () => {
+      await traded();
+      await one.send('maker1', 'requestWithdraw', [one.token('WETH'), 9n * ETHER]);
+      await one.send('maker2', 'requestWithdraw', [one.token('DAI'), ETHER]);
+      await one.mine();
+      one = await one.restart(await open(), { watcher: { haltOnSuspense: false } });
+      await one.catchUp();
+      expect(await readHalt(one.db.knex)).to.equal(null);
+      const { settlements } = await one.stack.settler.round();
+      expect(settlements.map(({ token, amountUnits }) => [token, amountUnits])).to.deep.equal([
+        [one.token('DAI'), ETHER],
+      ]);
+      await one.land();
+      await one.stack.settler.round();
+      for (const { item } of await openItems()) await assign(item, maker);
+      const later = await one.stack.settler.round();
+      expect(later.settlements.map(({ amountUnits }) => amountUnits)).to.deep.equal([8n * ETHER]);
+      await one.land();
+      expect(await readHalt(one.db.knex)).to.equal(null);
+      await one.expectConserved();
+      await one.verify();
+    });
+
+    it('a settlement that nobody here prepared, and a payout beyond what its maker had', async () => {
+      await traded();
+      const usdc = await one.balance(maker, 'USDC');
+      await one.settleAs(usdc, 'maker1', 'USDC');
+      await one.mine(5);
+      await one.send('maker1', 'executeWithdraw', [one.token('USDC')]);
+      await one.mine();
+      one = await one.restart(await open());
+      await one.catchUp();
+      expect(one.stack.watcher.status().nextBlock).to.equal(Number(await one.chain.rpc.call('eth_blockNumber')) + 1);
+      const items = await openItems();
+      expect(items.map(({ kind }) => kind)).to.deep.equal(['fill', 'fill', 'settlement', 'execution']);
+      expect(items[3]!.units).to.equal(-usdc);
+      expect(await one.balance(maker, 'USDC')).to.equal(0n);
+      expect(await one.balance(SUSPENSE, 'USDC')).to.equal(0n);
+      await one.expectConserved();
+      await one.verify();
+      for (const { item } of items.slice(0, 3)) await assign(item, maker);
+      await assign(items[3]!.item, maker);
+      expect([await one.balance(maker, 'USDC'), await one.balance(maker, 'WETH')]).to.deep.equal([0n, 8n * ETHER]);
+      expect(await openItems()).to.deep.equal([]);
+      await one.expectConserved();
+      await one.verify();
+    });
+  });
+});
