@@ -4,12 +4,14 @@ import type { Address } from '../../core/types.js';
 import { standingCauses } from '../../keepers/watcher/halt-causes.js';
 import { planReconcile, type ReconcileError } from '../../keepers/watcher/reconcile.js';
 import { planRepair } from '../../keepers/watcher/repair.js';
-import { readHalt } from '../../ledger/halts.js';
+import type { VerifyReport } from '../../keepers/verify/verify.js';
+import { lastGeneration } from '../../ledger/generations.js';
+import { insertHalt, readHalt } from '../../ledger/halts.js';
 import { appendOperatorRow } from '../../ledger/operator-log.js';
 import { readReversals } from '../../ledger/reversals.js';
-import { UNATTRIBUTED } from '../../ledger/types.js';
+import { UNATTRIBUTED, VAULT, type Account, type Db } from '../../ledger/types.js';
 import { forEachDatabase } from '../support/db.js';
-import { startDouble, type DoubleKeepers, type Spoil } from '../support/double-keepers.js';
+import { startDouble, type DoubleKeepers } from '../support/double-keepers.js';
 
 const ETHER = 10n ** 18n;
 const LOTS = 10_000n;
@@ -39,14 +41,32 @@ describe('repair', function () {
       return found.map(({ halt }) => halt.code);
     };
 
-    async function started(endpoints = 1): Promise<void> {
-      one = await startDouble(await open(), { endpoints });
+    async function started(): Promise<void> {
+      one = await startDouble(await open());
       maker = one.chain.address('maker1');
       await one.send('maker1', 'deposit', [one.token('WETH'), 10n * ETHER]);
       await one.land();
     }
 
-    /** Takes a row out of what was booked as if its log had been left out, postings and sums with it. */
+    const newest = async (): Promise<number> => (await lastGeneration(one.db.knex))!.generation;
+
+    /** A verification against the chain ends at this. */
+    async function expectFinding(message: RegExp): Promise<void> {
+      const found = await one.verify(one.pool).then(
+        () => null,
+        (error: unknown) => error as Error,
+      );
+      expect(found?.message).to.match(message);
+    }
+
+    /** Nothing is left to repair, and a verification against the chain finds nothing. */
+    async function expectRight(): Promise<VerifyReport> {
+      expect(await plan()).to.equal(null);
+      expect(await causes()).to.deep.equal([]);
+      await one.expectConserved();
+      return one.verify(one.pool);
+    }
+
     async function quoted(): Promise<void> {
       await one.stack.order(maker, [{ side: 'ask', priceTicks: 300_000n, sizeLots: 5n * LOTS }]);
       await one.stack.poster.round();
@@ -60,15 +80,16 @@ describe('repair', function () {
       expect(await causes()).to.deep.equal([]);
     });
 
-    it('an omitted deposit that was booked to nobody is credited', async () => {
+    it('a deposit that the ledger lost, and its units with it, is credited to its maker', async () => {
       await started();
-      one.spoil[0] = omit(one, 'all');
       await one.send('maker1', 'deposit', [one.token('WETH'), ETHER]);
       await one.land();
-      one.spoil[0] = null;
-      expect(await one.balance(UNATTRIBUTED, 'WETH')).to.equal(ETHER);
-      await one.mine(3);
-      await one.catchUp();
+      await lose(one.db, await newest());
+      one = await one.restart(one.db);
+      await one.land();
+      expect(await one.balance(maker, 'WETH')).to.equal(10n * ETHER);
+      expect(await one.balance(UNATTRIBUTED, 'WETH'), 'all that the vault tells').to.equal(ETHER);
+      await expectFinding(/deposits and withdrawals/);
       const found = (await plan())!;
       expect(found.excess).to.deep.equal([]);
       expect(found.missing.map(({ kind, account, what }) => [kind, account, what])).to.deep.equal([
@@ -80,22 +101,22 @@ describe('repair', function () {
       expect(await one.balance(UNATTRIBUTED, 'WETH')).to.equal(0n);
       expect(await one.balance(maker, 'WETH')).to.equal(11n * ETHER);
       expect((await readReversals(one.db.knex)).map(({ depth }) => depth)).to.deep.equal([0]);
-      expect(await plan()).to.equal(null);
-      await one.expectConserved();
-      await one.verify();
+      await expectRight();
     });
 
-    it('an omitted swap halts, can not be resumed away, and is attributed to its maker as are those after it', async () => {
+    it('a swap that the ledger lost halts it for good, until it and those after it are attributed to their maker', async () => {
       await started();
       await quoted();
-      one.spoil[0] = omit(one, 'all');
       await one.buy('taker2', ETHER);
       await one.land();
-      expect((await readHalt(one.db.knex))?.code).to.equal('shortfall');
-      one.spoil[0] = null;
+      await lose(one.db, await newest());
+      one = await one.restart(one.db);
+      expect(await one.balance(maker, 'WETH')).to.equal(10n * ETHER);
       await one.buy('taker2', ETHER / 2n);
-      await one.mine();
-      expect(await causes()).to.deep.equal(['shortfall']);
+      expect(((await one.land().catch((error: unknown) => error)) as { code?: string }).code).to.equal('fill_gap');
+      expect((await readHalt(one.db.knex))?.code).to.equal('fill_gap');
+      expect(await causes()).to.deep.equal(['fill_gap']);
+      await expectFinding(/fills of blocks/);
       const found = (await plan())!;
       expect(found.missing.map(({ kind, what }) => [kind, what.replace(/0x\w+/g, 'x')])).to.deep.equal([
         ['fill', 'fill 1 of market 0 on curve 1: x bought 1000000000000000000 base units for 3000000000'],
@@ -104,30 +125,39 @@ describe('repair', function () {
       expect(await readHalt(one.db.knex)).to.equal(null);
       expect(await one.balance(maker, 'WETH')).to.equal(10n * ETHER - (3n * ETHER) / 2n);
       expect(await one.balance(one.chain.address('owner'), 'USDC')).to.equal(0n);
-      await one.expectConserved();
-      expect(await one.verify()).to.include({ fills: 2, openSuspense: 0 });
+      expect(await expectRight()).to.include({ fills: 2, openSuspense: 0 });
     });
 
-    it('a balance that was answered too high is taken back, and the halt ends', async () => {
+    it('a deposit that never was is taken back, and the halt that it led to ends only then', async () => {
       await started();
-      let lie = 5n;
-      one.spoil[0] = (method, params, answer) => {
-        const call = params[0] as { data?: string; to?: string };
-        const isWeth =
-          method === 'eth_call' && call.data?.startsWith('0x70a08231') === true && call.to === one.token('WETH');
-        return isWeth ? `0x${(BigInt(String(answer)) + lie).toString(16).padStart(64, '0')}` : answer;
-      };
-      await one.land();
-      expect(await one.balance(UNATTRIBUTED, 'WETH')).to.equal(5n);
-      lie = 0n;
-      await one.land();
-      expect((await readHalt(one.db.knex))?.code).to.equal('shortfall');
+      await invent(one.db, { generation: await newest(), account: maker, token: one.token('WETH'), units: 5n });
+      await one.db.knex.transaction((tx) =>
+        insertHalt(tx, { code: 'shortfall', message: 'the vault lacks 5 units', timeMs: 1 }),
+      );
+      one = await one.restart(one.db);
+      expect(await one.balance(maker, 'WETH')).to.equal(10n * ETHER + 5n);
       expect(await causes()).to.deep.equal(['shortfall']);
-      await one.reconcile((await plan())!.reversal);
+      await expectFinding(/^deposit:0x77/);
+      const found = (await plan())!;
+      expect(found.missing).to.deep.equal([]);
+      expect(found.excess.map(({ kind, account }) => [kind, account])).to.deep.equal([['deposited', maker]]);
+      await one.reconcile(found.reversal);
       expect(await readHalt(one.db.knex)).to.equal(null);
+      expect(await one.balance(maker, 'WETH')).to.equal(10n * ETHER);
+      await expectRight();
+    });
+
+    it('units that were booked to nobody and never came are taken back', async () => {
+      await started();
+      await invent(one.db, { generation: await newest(), account: UNATTRIBUTED, token: one.token('WETH'), units: 5n });
+      one = await one.restart(one.db);
+      expect(await one.balance(UNATTRIBUTED, 'WETH')).to.equal(5n);
+      await expectFinding(/WETH|0x/);
+      const found = (await plan())!;
+      expect(found.differences).to.deep.equal([{ token: one.token('WETH'), units: -5n }]);
+      await one.reconcile(found.reversal);
       expect(await one.balance(UNATTRIBUTED, 'WETH')).to.equal(0n);
-      await one.expectConserved();
-      await one.verify();
+      await expectRight();
     });
 
     it('reads anew from a block that is named', async () => {
@@ -194,11 +224,76 @@ describe('repair', function () {
   });
 });
 
-/** Leaves every log of our contracts out, and the filters and receipts that would tell. */
-function omit(_one: DoubleKeepers, _which: 'all'): Spoil {
-  return (method, _params, answer) => {
-    if (method === 'eth_getLogs') return [];
-    if (method !== 'eth_getBlockByNumber' || answer === null) return answer;
-    return { ...(answer as object), logsBloom: `0x${'00'.repeat(256)}` };
-  };
+const UNITS = {
+  entries: { balance_units: 'amount_units' },
+  balance_changes: { reserved_units: 'reserved_delta_units', net_capital_units: 'net_capital_delta_units' },
+} as const;
+
+/** Adds what a generation's rows of these tables say to the balances, or takes it from them. */
+async function move(db: Db, generation: number, sign: 1n | -1n, refs?: readonly string[]): Promise<void> {
+  for (const [table, columns] of Object.entries(UNITS)) {
+    const rows = (await db.knex(table).where({ generation }).select()) as Record<string, string>[];
+    for (const row of rows.filter(({ ref }) => refs?.includes(ref ?? '') ?? true)) {
+      const at = { account: row['account']!, token: row['token']! };
+      const none = { balance_units: '0', reserved_units: '0', net_capital_units: '0' };
+      const before = (await db.knex('balances').where(at).first()) as Record<string, string> | undefined;
+      if (before === undefined) await db.knex('balances').insert({ ...at, generation, ...none });
+      for (const [column, delta] of Object.entries(columns)) {
+        const units = BigInt(before?.[column] ?? 0) + sign * BigInt(row[delta]!);
+        await db
+          .knex('balances')
+          .where(at)
+          .update({ [column]: `${units}` });
+      }
+    }
+  }
+}
+
+/** A damaged database: the blocks of a generation are there and nothing that was in them. No endpoint could bring that about. */
+async function lose(db: Db, generation: number): Promise<void> {
+  await move(db, generation, -1n);
+  for (const fill of (await db.knex('fills').where({ generation }).select()) as { market: number; fill_seq: number }[])
+    await db.knex('fill_legs').where({ market: fill.market, fill_seq: fill.fill_seq }).delete();
+  const tables = ['entries', 'balance_changes', 'custody_events', 'fills', 'order_fills', 'market_progress'];
+  let lost = 0;
+  for (const table of [...tables, 'pair_gains', 'taker_fees'])
+    lost += await db.knex(table).where({ generation }).delete();
+  const changed = (await db.knex('balances').where({ generation }).select('account', 'token')) as {
+    account: string;
+    token: string;
+  }[];
+  for (const row of changed) {
+    const last = async (table: string): Promise<number> => {
+      const found = (await db.knex(table).where(row).max({ last: 'generation' }).first()) as { last: number | null };
+      return found.last ?? 0;
+    };
+    const before = Math.max(await last('entries'), await last('balance_changes'));
+    if (before === 0) await db.knex('balances').where(row).delete();
+    else await db.knex('balances').where(row).update({ generation: before });
+  }
+  expect(lost, 'rows that were lost').to.be.greaterThan(0);
+}
+
+/** Units that never came, booked as they would have been by a ledger that believed it: a maker's as a deposit, nobody's as a surplus. */
+async function invent(
+  db: Db,
+  { generation, account, token, units }: { generation: number; account: Account; token: Address; units: bigint },
+): Promise<void> {
+  const block = (await db.knex('blocks').where({ generation }).orderBy('number', 'desc').first()) as { number: number };
+  const isMaker = account.startsWith('0x');
+  const [txHash, logIndex] = [`0x${'77'.repeat(32)}`, 7];
+  const [ref, kind] = isMaker
+    ? [`deposit:${txHash}:${logIndex}`, 'deposit']
+    : [`surplus:${token}:${block.number}`, 'surplus'];
+  if (isMaker)
+    await db.knex('custody_events').insert({
+      ...{ tx_hash: txHash, log_index: logIndex, kind: 'deposited', maker: account, token, generation },
+      ...{ amount_units: `${units}`, basis: null, ready_at_sec: null, block_number: block.number },
+    });
+  const line = { ref, kind, token, generation };
+  await db.knex('entries').insert([
+    { ...line, line: 0, account, amount_units: `${units}` },
+    { ...line, line: 1, account: VAULT, amount_units: `${-units}` },
+  ]);
+  await move(db, generation, 1n, [ref]);
 }

@@ -12,8 +12,11 @@ const doc = readFileSync(new URL('../../docs/orders.md', import.meta.url), 'utf8
 const documented = [...doc.slice(doc.indexOf('## Refusals')).matchAll(/^\| `(\w+)` \|/gm)].map(([, code]) => code);
 
 const source = readFileSync(new URL('../../server/orders/refusals.ts', import.meta.url), 'utf8');
-const coded = [...source.matchAll(/refusal\(\s*'(\w+)'|^ {4}readonly code: (.*),$/gm)].flatMap(([, code, union]) =>
-  code === undefined ? [...(union ?? '').matchAll(/'(\w+)'/g)].map(([, one]) => one) : [code],
+// Once each: signed and unsigned requests that are too many are told so in other words, with one code.
+const coded = new Set(
+  [...source.matchAll(/refusal\(\s*'(\w+)'|^ {4}readonly code: (.*),$/gm)].flatMap(([, code, union]) =>
+    code === undefined ? [...(union ?? '').matchAll(/'(\w+)'/g)].map(([, one]) => one) : [code],
+  ),
 );
 
 const APPROVE_TYPES = {
