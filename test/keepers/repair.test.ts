@@ -258,10 +258,10 @@ async function lose(db: Db, generation: number): Promise<void> {
   let lost = 0;
   for (const table of [...tables, 'pair_gains', 'taker_fees'])
     lost += await db.knex(table).where({ generation }).delete();
-  const changed = (await db.knex('balances').where({ generation }).select('account', 'token')) as {
-    account: string;
-    token: string;
-  }[];
+  const changed = await db
+    .knex('balances')
+    .where({ generation })
+    .select<{ account: string; token: string }[]>('account', 'token');
   for (const row of changed) {
     const last = async (table: string): Promise<number> => {
       const found = (await db.knex(table).where(row).max({ last: 'generation' }).first()) as { last: number | null };
