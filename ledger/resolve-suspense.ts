@@ -3,25 +3,22 @@ import { toSafeInt } from '../core/amounts.js';
 import type { Address, Hex } from '../core/types.js';
 import { fromColumn } from './columns.js';
 import { isPrepared, readPostSeen, readPublication } from './publication-log.js';
-import { requestReconcile } from './reconcile-requests.js';
-import { rereadFrom } from './reversals.js';
+import { rereadFrom, type ReversalRequest } from './reversals.js';
 import { explainSettlement } from './settlement-log.js';
 import { readSuspense, type SuspenseRow } from './suspense.js';
 import type { Db, Queryable } from './types.js';
 
 /**
- * Asks the watcher to read the chain anew from the first item on that what is stored now explains, so that its fills are attributed to their
- * books. Call it after publications or settlements were imported, in no transaction; carrying it out takes a running watcher. Returns the
- * number of the operator's act, null when nothing in suspense can be explained.
+ * What reads the chain anew from the first item in suspense on that what is stored now explains, so that its fills are attributed to their books;
+ * null when nothing in suspense can be explained. Call it after publications or settlements were imported, in no transaction.
  */
-export async function resolveSuspense(db: Db, timeMs: number): Promise<number | null> {
+export async function suspenseExplained(db: Db): Promise<ReversalRequest | null> {
   let first: number | null = null;
   for (const row of await readSuspense(db.knex, { open: false })) {
     if (first !== null && row.blockNumber >= first) continue;
     if (await isExplained(db.knex, row)) first = row.blockNumber;
   }
-  const reversal = first === null ? null : await rereadFrom(db.knex, first);
-  return reversal === null ? null : requestReconcile(db, { reversal, capitalOrigin: false }, timeMs);
+  return first === null ? null : rereadFrom(db.knex, first);
 }
 
 async function isExplained(q: Queryable, row: SuspenseRow): Promise<boolean> {

@@ -6,6 +6,7 @@ import { readSnapshot } from '../../ledger/ledger-log.js';
 import { readPublication } from '../../ledger/publication-log.js';
 import { checkBookWords, RecordFaultError } from '../../ledger/rebuild.js';
 import { requestReconcile } from '../../ledger/reconcile-requests.js';
+import { suspenseExplained } from '../../ledger/resolve-suspense.js';
 import {
   collectOrders,
   isBookOf,
@@ -222,6 +223,12 @@ function createBookReader(store: ArchiveStore, fileOf: ReadonlyMap<Hex, number>)
   };
 }
 
+/** What an import explains lies in its own blocks, and in those of one that was stopped before it had them read anew. */
+function earlier(one: ReversalRequest | null, other: ReversalRequest | null): ReversalRequest | null {
+  if (one === null || other === null) return one ?? other;
+  return other.block.number < one.block.number ? other : one;
+}
+
 /**
  * Carries a plan out: books first, then the order log, then what the watcher has to read anew. Stopped half-way it is done again from the
  * beginning. Rejects when a gateway or a poster holds its log.
@@ -243,9 +250,9 @@ export async function carryOutImport(deps: ImportDeps, plan: ImportPlan): Promis
         nowMs: nowMs(),
         closedOrders: CLOSED_ORDERS,
       });
-      const { rereading } = plan;
+      const reversal = earlier(plan.rereading, await suspenseExplained(db));
       const reconcileSeq =
-        rereading === null ? null : await requestReconcile(db, { reversal: rereading, capitalOrigin: false }, nowMs());
+        reversal === null ? null : await requestReconcile(db, { reversal, capitalOrigin: false }, nowMs());
       return {
         imported: plan.missing.length,
         books: plan.books.length,

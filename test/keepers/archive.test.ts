@@ -160,6 +160,32 @@ forEachDatabase((name, open) => {
       await goesOn(stack, copy);
     });
 
+    it('has it read anew, too, where an import was stopped after it had stored the curves', async () => {
+      await trade(stack, 3);
+      const copy = await backup();
+      await trade(stack, 4);
+      const lost = await balancesOf(db);
+      await stack.stop();
+      stack = await site.start(copy, { archive: null });
+      await scan(stack);
+      expect((await readHalt(copy.knex))?.code).to.equal('unexplained_curve');
+      await stack.stop();
+
+      const killed = (): never => {
+        throw new Error('killed');
+      };
+      const stopped = await site.restore(copy, { nowMs: killed }).catch((error: unknown) => error);
+      expect((stopped as Error).message).to.equal('killed');
+      const report = await site.restore(copy);
+      expect(report).to.include({ imported: 0 });
+      expect(report.reconcileSeq).not.to.equal(null);
+      stack = await site.start(copy);
+      await scan(stack);
+      expect((await readHalt(copy.knex))?.message).to.equal(undefined);
+      expect(await balancesOf(copy)).to.deep.equal(lost);
+      await goesOn(stack, copy);
+    });
+
     it('lets no claim exceed a balance after the promotion of a replica that lagged behind settlements', async () => {
       await trade(stack, 2);
       const replica = await backup();

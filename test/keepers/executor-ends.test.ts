@@ -76,7 +76,11 @@ describe('ends of orders', function () {
     const snapshot = async (): Promise<string> => (await chain.provider.send('evm_snapshot', [])) as string;
 
     /** Another branch from the snapshot on, longer than the ledger has seen, and the ledger reconciled with it. */
-    async function reorganise(to: string, firstTimestampSec: number | null): Promise<void> {
+    async function reorganise(
+      to: string,
+      firstTimestampSec: number | null,
+      whileHalted: () => Promise<void> = async () => undefined,
+    ): Promise<void> {
       const seen = await chain.provider.getBlockNumber();
       await chain.provider.send('evm_revert', [to]);
       if (firstTimestampSec === null) await chain.provider.send('evm_increaseTime', [1]);
@@ -84,6 +88,7 @@ describe('ends of orders', function () {
       while ((await chain.provider.getBlockNumber()) <= seen) await chain.mine();
       await stack.keepers.watcher.scan();
       expect((await readHalt(stack.db.knex))?.code).to.equal('canonical_mismatch');
+      await whileHalted();
       const rpc = createRpcPool([chain.rpcUrl], { nowMs: () => Date.now(), logger: pino({ level: 'silent' }) });
       const plan = await planReconcile(stack.db, rpc, { deploymentBlock: chain.manifest.deploymentBlock });
       expect(plan).not.to.equal(null);
@@ -236,7 +241,12 @@ describe('ends of orders', function () {
       await stack.land();
       const first = await stack.order(orderId);
       expect(first.status).to.equal('filled');
-      await reorganise(before, null);
+      await reorganise(before, null, async () => {
+        const lost = await stack.order(orderId);
+        expect(lost, 'before anybody reconciles').to.include({
+          ...{ status: 'pending', executedBuyAmount: '0', txHash: null },
+        });
+      });
       expect(await fillsOnChain()).to.equal(0);
       const dropped = await stack.order(orderId);
       expect(dropped).to.include({ status: 'pending', executedBuyAmount: '0', txHash: null });

@@ -70,6 +70,27 @@ describe('suspense', function () {
       expect(await one.verify()).to.include({ suspense: 4, openSuspense: 2, fills: 2 });
     });
 
+    it('no number of resumes books anything to the operator, or raises a claim', async () => {
+      await traded();
+      const usdc = await one.balance(maker, 'USDC');
+      await one.send('maker1', 'requestWithdraw', [one.token('WETH'), 9n * ETHER]);
+      await one.send('maker1', 'requestWithdraw', [one.token('USDC'), usdc]);
+      await one.mine();
+      one = await one.restart(await open());
+      await one.catchUp();
+      for (let resumed = 0; resumed < 8; resumed++) {
+        await appendOperatorRow(one.db, { timeMs: 1, kind: 'resume', maker: null, note: '' });
+        await one.land();
+        expect((await one.stack.settler.round()).settlements).to.deep.equal([]);
+        expect([await one.balance(operator(), 'USDC'), await one.balance(operator(), 'WETH')]).to.deep.equal([0n, 0n]);
+      }
+      expect(await one.db.knex('settlements').select()).to.deep.equal([]);
+      expect(await one.db.knex('custody_events').where({ kind: 'settled' }).select()).to.deep.equal([]);
+      expect(await openItems()).to.have.length(2);
+      await one.expectConserved();
+      await one.verify();
+    });
+
     it('an item goes where the operator says, with the reason in the log, also after blocks were taken back', async () => {
       await traded();
       const usdc = await one.balance(maker, 'USDC');

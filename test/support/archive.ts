@@ -41,7 +41,7 @@ export interface Site {
   headBlock(): Promise<number>;
   importDeps(db: Db): ImportDeps;
   /** What `curvebook archive import` does. */
-  restore(db: Db): Promise<ImportReport>;
+  restore(db: Db, change?: Partial<ImportDeps>): Promise<ImportReport>;
   /** What `curvebook verify --rpc` does. */
   verify(db: Db): Promise<VerifyReport>;
   close(): void;
@@ -110,8 +110,8 @@ export function createSite(change: Parameters<typeof doubleChain>[0] = {}): Site
     takeBack: async (mark) => void (await rpc.call('evm_revert', [mark])),
     headBlock: async () => Number.parseInt(String(await rpc.call('eth_blockNumber')), 16),
     importDeps,
-    async restore(db) {
-      const deps = importDeps(db);
+    async restore(db, change) {
+      const deps = { ...importDeps(db), ...change };
       return carryOutImport(deps, await planImport(deps));
     },
     verify: (db) =>
