@@ -217,6 +217,7 @@ forEachDatabaseUrl((name, open) => {
           lot_size: '0.0001',
           min_order_value: '10',
           delisted: false,
+          quarantine: null,
         },
       ]);
       const fills = await fillsNow(stack);

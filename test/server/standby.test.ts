@@ -130,9 +130,9 @@ describe('a process that waits for its logs', () => {
     const starting = await fetch(`${url}/ready`);
     expect([starting.status, await starting.json()]).to.deep.equal([503, { ready: false, reason: 'starting' }]);
     const router = new Router();
-    router.post('/info', (ctx) => void (ctx.body = { of: 'the roles' }));
+    router.post('/info', (ctx) => void (ctx.body = { universe: [], tokens: [] }));
     expect((await door.answer(createApp({ routers: [router], logger: silent }))).url).to.equal(url);
-    expect((await waiting).json).to.deep.equal({ of: 'the roles' });
+    expect((await waiting).json).to.deep.equal({ universe: [], tokens: [] });
   });
 
   it('starts again from the book checkpoint when rows were folded before it read them', async () => {
