@@ -10,8 +10,8 @@ export interface ReplicationStatus {
 }
 
 export interface ReplicationWatch {
-  /** Null on SQLite, and before the first look. */
-  status(): ReplicationStatus | null;
+  /** Nothing is attached and nothing unsafe on SQLite, and before the first look. */
+  status(): ReplicationStatus;
   /** Nothing may be promised now, because a synchronous replica is required and there is none. */
   refuses(): boolean;
   look(): Promise<void>;
@@ -30,7 +30,7 @@ export function createReplicationWatch(deps: {
   read?: typeof readReplication;
 }): ReplicationWatch {
   const { db, required, logger, read = readReplication } = deps;
-  let status: ReplicationStatus | null = null;
+  let status: ReplicationStatus = { counts: { sync: 0, async: 0, unknown: 0 }, isUnsafe: false };
   let isSynchronous = false;
   let said: string | null = null;
 

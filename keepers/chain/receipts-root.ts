@@ -18,14 +18,19 @@ export interface RpcReceipt {
 }
 
 const DEPOSIT_TYPE = '7e';
+/** EIP-2718: above it begin lists, and with them the receipts that have no type. */
+const MAX_TYPE = 0x7f;
 
 /**
  * A receipt as it stands in the block's trie, as hex without 0x (EIP-2718; for deposits the rollups' specification). A deposit's nonce
  * counts only together with a version: before it, nodes answer a nonce that the root leaves out. Types that nobody knows yet are taken to
- * be like all others; the root decides. Throws RangeError or TypeError for what is no receipt.
+ * be like all others; the root decides. No two receipts have the same encoding: a type is one byte, or it could stand for the beginning of
+ * another receipt, whose end is data that anybody may log. Throws RangeError or TypeError for what is no receipt.
  */
 export function encodeReceipt(receipt: RpcReceipt): string {
   const type = scalar(receipt.type ?? '0x0').slice(2);
+  if (type.length > 2 || parseInt(type, 16) > MAX_TYPE)
+    throw new RangeError(`no type of a receipt: 0x${type.slice(0, 40)}`);
   const outcome = given(receipt.status) ? scalar(receipt.status) : (receipt.root ?? '');
   const logs: RlpItem = receipt.logs.map(({ address, topics, data }) => [address, topics, data]);
   const fields: RlpItem[] = [outcome, scalar(receipt.cumulativeGasUsed), receipt.logsBloom, logs];

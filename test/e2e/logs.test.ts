@@ -1,5 +1,8 @@
 /** What a server that trades says of itself: its log, JSON, one line per event and no secret in any of them; and its metrics, as they move. */
 import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { HttpTransport, ExchangeClient } from '@nktkas/hyperliquid';
 import { expect } from 'chai';
 import { Contract, Wallet } from 'ethers';
@@ -31,17 +34,20 @@ forEachDatabaseUrl((database, open) => {
     let db: TestDatabase;
     let stack: Stack;
     let metricsPort: number;
+    let archive: string;
     const signatures: string[] = [];
 
     before(async () => {
       db = await open();
       metricsPort = await freePort('127.0.0.1');
+      archive = mkdtempSync(join(tmpdir(), 'curvebook-archive-'));
       stack = await startStack({
         databaseUrl: db.url,
         pools: true,
         env: (rpcUrl) => ({
           LOG_LEVEL: 'debug',
           METRICS_PORT: `${metricsPort}`,
+          ARCHIVE_DIR: archive,
           RPC_URL: `${rpcUrl}/v2/${RPC_KEY},http://127.0.0.1:9/v2/${OTHER_RPC_KEY}`,
         }),
       });
@@ -50,6 +56,7 @@ forEachDatabaseUrl((database, open) => {
     after(async () => {
       await stack?.close();
       await db?.drop();
+      rmSync(archive, { recursive: true, force: true });
     });
 
     /** A published client whose signatures are remembered. */

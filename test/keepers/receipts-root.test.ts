@@ -91,6 +91,19 @@ describe("root of a block's receipts", () => {
     );
   });
 
+  it('is of no receipt that begins as one and goes on in what somebody logged', () => {
+    const forged = receipt({ logs: [{ address: `0x${'cc'.repeat(20)}`, topics: [ZERO], data: '0x1234' }] });
+    const logged = `0x${encodeReceipt(forged).slice(2)}`;
+    const real = encodeReceipt(receipt({ logs: [{ address: `0x${'ab'.repeat(20)}`, topics: [], data: logged }] }));
+    expect(real.endsWith(logged.slice(2))).to.equal(true);
+    const beginning = `0x${real.slice(0, real.length - logged.length + 2)}`;
+    expect(() => receiptsRoot([{ ...forged, type: beginning }])).to.throw(RangeError, 'no type of a receipt');
+    for (const type of ['0x80', '0xff', '0x100', '0x02f9']) {
+      expect(() => encodeReceipt(receipt({ type })), type).to.throw(RangeError);
+    }
+    expect(encodeReceipt(receipt({ type: '0x7f' })).slice(0, 2)).to.equal('7f');
+  });
+
   it('takes type, outcome, gas, filter and logs of a receipt, and nothing else', () => {
     const log = { address: `0x${'ab'.repeat(20)}`, topics: [ZERO], data: '0x1234' };
     const encoded = encodeReceipt(receipt({ logs: [log] }));
