@@ -253,6 +253,7 @@ export async function startLedger(
     scanMaxBlocks: config.SCAN_MAX_BLOCKS,
     proveBlocks: config.PROVE_BLOCKS,
     nowMs: shared.nowMs,
+    monotonicMs: shared.monotonicMs,
     logger,
     onGeneration(write) {
       narrate(logger, markets, write);

@@ -3,12 +3,12 @@ import { judgeHoldings, type HoldingsVerdict, type Said } from '../../core/holdi
 import type { Address } from '../../core/types.js';
 import type { LedgerEntry, ScannedBlock, TokenFinding } from '../../ledger/types.js';
 import type { RpcPool } from '../chain/pool.js';
-import { RpcContradictionError, RpcUnavailableError, type Rpc } from '../chain/rpc.js';
+import { RpcContradictionError, type Rpc } from '../chain/rpc.js';
 import { MissingEventError, type ProveEvents } from './event-proof.js';
 import { surplusEntries, withdrawnSurplusEntries } from './postings.js';
 import { readBalancesAt } from './tokens.js';
 import type { Scan } from './scan.js';
-import { netTransfers } from './transfers.js';
+import { createTransferSums } from './transfers.js';
 
 /** How slowly the vault is held against the ledger where it does not agree. Seconds of chain time. */
 export interface HoldingsPace {
@@ -97,6 +97,7 @@ export function createHoldings(deps: HoldingsDeps): Holdings {
   const provenTo = new Map<Address, number>();
   /** Differences that were found to be a token's own doing, until they change. */
   const ownDoing = new Map<Address, bigint>();
+  const transfers = createTransferSums({ endpoints: () => rpc.ranked(), vault });
 
   const standing = (token: Address): TokenFinding | undefined => {
     const found = findings.get(token);
@@ -293,13 +294,20 @@ export function createHoldings(deps: HoldingsDeps): Holdings {
     into: HoldingsComparison,
   ): Promise<void> {
     const { block } = question;
-    if (!(await isProven(token, question))) {
+    const unconfirmed = (why: string): void => {
       into.differences.push({ token, differenceUnits: -units });
-      const message = `the vault lacks ${units} units, and the blocks since it did not are being proven`;
-      const found = { state: 'quarantined', code: 'shortfall_unconfirmed', message, differenceUnits: -units } as const;
-      return note(token, found, question, into);
-    }
+      const message = `the vault lacks ${units} units, and ${why}`;
+      note(
+        token,
+        { state: 'quarantined', code: 'shortfall_unconfirmed', message, differenceUnits: -units },
+        question,
+        into,
+      );
+    };
+    if (!(await isProven(token, question))) return unconfirmed('the blocks since it did not are being proven');
     const taken = await unexplainedTransfers(token, question);
+    // A stranger may send so many transfers that no endpoint names them: that must not keep anything else from being scanned.
+    if (taken === null) return unconfirmed('no endpoint has named all transfers of the token since it did not');
     if (taken > 0n) {
       into.held.push({ token, units: question.afterUnits(token) - units });
       into.differences.push({ token, differenceUnits: -units });
@@ -326,15 +334,11 @@ export function createHoldings(deps: HoldingsDeps): Holdings {
     return note(token, found, question, into);
   }
 
-  /** What left the vault by transfers beyond what the ledger explains since it was last agreed with; an endpoint that says so suffices. */
-  async function unexplainedTransfers(token: Address, question: HoldingsQuestion): Promise<bigint> {
+  /** What left the vault by transfers beyond what the ledger explains since it was last agreed with; null while no endpoint has told. */
+  async function unexplainedTransfers(token: Address, question: HoldingsQuestion): Promise<bigint | null> {
     const agreed = agreedAt(token, question);
-    const range = { token, vault, from: agreed.blockNumber + 1, to: question.block.number };
-    const answers = await Promise.all(rpc.ranked().map((endpoint) => netTransfers(endpoint, range).catch(() => null)));
-    const nets = answers.filter((net): net is bigint => net !== null);
-    if (nets.length === 0) throw new RpcUnavailableError(`no endpoint names the transfers of ${token}`);
-    const least = nets.reduce((a, b) => (a < b ? a : b));
-    return question.afterUnits(token) - agreed.units - least;
+    const net = await transfers.net({ token, from: agreed.blockNumber + 1, to: question.block.number });
+    return net === null ? null : question.afterUnits(token) - agreed.units - net;
   }
 
   /** Where the ledger and the vault were last agreed, as far as that is not of another history. */
@@ -408,6 +412,7 @@ export function createHoldings(deps: HoldingsDeps): Holdings {
     load(loaded) {
       findings = new Map(loaded.filter(({ cause }) => cause === 'holdings').map((one) => [one.token, one]));
       // Times, too: a reorganisation may have taken the blocks back that they are of.
+      transfers.clear();
       for (const map of [lasting, calmSinceSec, bookedSec, booking, askedSec, provenTo, ownDoing]) map.clear();
     },
     compare,

@@ -25,7 +25,10 @@ export interface TokenCheckDeps {
   /** Anybody who may receive a token. */
   recipient: Address;
   pace: TokenPace;
+  /** Of what is stored. */
   nowMs(): number;
+  /** Measures intervals; absent: `nowMs` does. */
+  monotonicMs?: (() => number) | undefined;
   logger: Logger;
 }
 
@@ -50,15 +53,20 @@ interface Problem {
   message: string;
 }
 
+const CAUSES = ['metadata', 'transfers'] as const;
+type Cause = (typeof CAUSES)[number];
+
 /** What one endpoint finds of one token, by cause; null for nothing wrong. */
-type Looked = Record<'metadata' | 'transfers', Problem | null>;
+type Looked = Record<Cause, Problem | null>;
+/** What all of them find; undefined where that is not enough to change anything. */
+type Agreed = Record<Cause, Problem | null | undefined>;
 
 /**
  * Looks now and then at what tokens say of themselves and whether the vault could pay them out. What is found counts when a second endpoint finds the
- * same, or where there is only one, when it finds it again at a later block.
+ * same, or where there is only one, when it finds it again at a later block; and it is over when two find nothing wrong, or the only one.
  */
 export function createTokenChecks(deps: TokenCheckDeps): TokenChecks {
-  const { rpc, logger } = deps;
+  const { rpc, logger, monotonicMs = deps.nowMs } = deps;
   let findings = new Map<string, TokenFinding>();
   const dueMs = new Map<Address, number>();
   const lookedAt = new Map<Address, number>();
@@ -67,10 +75,15 @@ export function createTokenChecks(deps: TokenCheckDeps): TokenChecks {
 
   const key = (token: Address, cause: TokenCause): string => `${token}:${cause}`;
 
+  const stands = (token: Address, cause: TokenCause): boolean =>
+    (findings.get(key(token, cause))?.state ?? 'clear') !== 'clear';
+
   async function look(question: TokenQuestion): Promise<TokenFinding[]> {
     const nowMs = deps.nowMs();
+    const atMs = monotonicMs();
     const due = question.tokens.filter(
-      ({ address }) => (dueMs.get(address) ?? 0) <= nowMs && (lookedAt.get(address) ?? -1) < question.block.number,
+      ({ address }) =>
+        (dueMs.get(address) ?? -Infinity) <= atMs && (lookedAt.get(address) ?? -1) < question.block.number,
     );
     const found = await Promise.all(due.map((token) => lookAt(token, question, nowMs)));
     return found.flat();
@@ -79,38 +92,42 @@ export function createTokenChecks(deps: TokenCheckDeps): TokenChecks {
   async function lookAt(token: Token, question: TokenQuestion, nowMs: number): Promise<TokenFinding[]> {
     const { address } = token;
     lookedAt.set(address, question.block.number);
-    dueMs.set(address, nowMs + deps.pace.againMs);
+    dueMs.set(address, monotonicMs() + deps.pace.againMs);
     const agreed = await agreedLook(token, question);
     if (agreed === null) return [];
-    const changed = (['metadata', 'transfers'] as const).flatMap((cause) =>
-      judge(address, cause, agreed.looked[cause], agreed.isCertain, question, nowMs),
-    );
-    const isQuiet = (['metadata', 'transfers'] as const).every((cause) => {
-      const standsAs = findings.get(key(address, cause))?.state ?? 'clear';
-      return agreed.looked[cause] === null && standsAs === 'clear';
+    const changed = CAUSES.flatMap((cause) => {
+      const problem = agreed.looked[cause];
+      return problem === undefined ? [] : judge(address, cause, problem, agreed.isCertain, question, nowMs);
     });
-    if (isQuiet) dueMs.set(address, nowMs + deps.pace.intervalMs);
+    const isQuiet = CAUSES.every((cause) => agreed.looked[cause] === null && !stands(address, cause));
+    if (isQuiet) dueMs.set(address, monotonicMs() + deps.pace.intervalMs);
     return changed;
   }
 
-  /** What an endpoint finds; when something is wrong, what two of them find. Null when they say nothing, or differ. */
+  /**
+   * What an endpoint finds; when something is wrong or was, what all of them find. Null when too few say anything.
+   */
   async function agreedLook(
     token: Token,
     question: TokenQuestion,
-  ): Promise<{ looked: Looked; isCertain: boolean } | null> {
-    const first = await lookThrough(rpc, token, question);
-    if (first === null) return null;
-    if (first.metadata === null && first.transfers === null) return { looked: first, isCertain: false };
-    if (rpc.endpoints.length === 1) return { looked: first, isCertain: false };
+  ): Promise<{ looked: Agreed; isCertain: boolean } | null> {
+    const isAlone = rpc.endpoints.length === 1;
+    if (isAlone || !CAUSES.some((cause) => stands(token.address, cause))) {
+      const first = await lookThrough(rpc, token, question);
+      if (first === null) return null;
+      if (isAlone || CAUSES.every((cause) => first[cause] === null)) return { looked: first, isCertain: false };
+    }
     const looks = (await Promise.all(rpc.ranked().map((endpoint) => lookThrough(endpoint, token, question)))).filter(
       (one): one is Looked => one !== null,
     );
-    // One that finds nothing wrong is enough: what fails elsewhere is the endpoint.
-    const both = (cause: 'metadata' | 'transfers'): Problem | null => {
-      const problems = looks.map((one) => one[cause]);
-      return problems.length > 1 && problems.every((one) => one !== null) ? (problems[0] ?? null) : null;
+    if (looks.length < 2) return null;
+    const agreed = (cause: Cause): Problem | null | undefined => {
+      const problems = looks.map((one) => one[cause]).filter((one) => one !== null);
+      if (problems.length === looks.length) return problems[0]!;
+      // One that finds nothing wrong keeps a token out of quarantine: what fails elsewhere is the endpoint. Two take it out.
+      return stands(token.address, cause) && looks.length - problems.length < 2 ? undefined : null;
     };
-    return { looked: { metadata: both('metadata'), transfers: both('transfers') }, isCertain: true };
+    return { looked: { metadata: agreed('metadata'), transfers: agreed('transfers') }, isCertain: true };
   }
 
   async function lookThrough(endpoint: Rpc, token: Token, question: TokenQuestion): Promise<Looked | null> {
@@ -150,20 +167,20 @@ export function createTokenChecks(deps: TokenCheckDeps): TokenChecks {
 
   function judge(
     token: Address,
-    cause: 'metadata' | 'transfers',
+    cause: Cause,
     problem: Problem | null,
     isCertain: boolean,
     question: TokenQuestion,
     nowMs: number,
   ): TokenFinding[] {
     const before = findings.get(key(token, cause));
-    const stands = before !== undefined && before.state !== 'clear' ? before.code : '';
+    const standing = before !== undefined && before.state !== 'clear' ? before.code : '';
     const code = problem?.code ?? '';
     const row = inARow.get(key(token, cause));
     const looks = row?.code === code ? row.looks + 1 : 1;
     inARow.set(key(token, cause), { code, looks });
-    if (code === stands || looks < (isCertain && problem !== null ? 1 : LOOKS)) return [];
-    if (problem === null) logger.info({ token, was: stands }, 'a token is as it was again');
+    if (code === standing || looks < (isCertain && problem !== null ? 1 : LOOKS)) return [];
+    if (problem === null) logger.info({ token, was: standing }, 'a token is as it was again');
     else logger.error({ token, code }, `a token is in quarantine: ${problem.message}`);
     return [
       {

@@ -33,6 +33,8 @@ export interface TokenWatchDeps {
   holdingsPace?: HoldingsPace | undefined;
   tokenPace?: TokenPace | undefined;
   nowMs(): number;
+  /** Measures intervals; absent: `nowMs` does. */
+  monotonicMs?: (() => number) | undefined;
   logger: Logger;
 }
 
@@ -66,7 +68,7 @@ export interface TokenWatch {
 
 /** One watcher's view of its tokens. Nothing in it is durable by itself. */
 export function createTokenWatch(deps: TokenWatchDeps): TokenWatch {
-  const { db, rpc, vault, addresses, nowMs, logger } = deps;
+  const { db, rpc, vault, addresses, nowMs, monotonicMs, logger } = deps;
   const holdings = createHoldings({
     rpc,
     vault,
@@ -76,7 +78,7 @@ export function createTokenWatch(deps: TokenWatchDeps): TokenWatch {
     logger,
   });
   const pace = deps.tokenPace ?? TOKEN_PACE;
-  const checks = createTokenChecks({ rpc, vault, recipient: deps.operator, pace, nowMs, logger });
+  const checks = createTokenChecks({ rpc, vault, recipient: deps.operator, pace, nowMs, monotonicMs, logger });
   let listings = new Map<Address, TokenListing>();
   let findings = new Map<string, TokenFinding>();
 

@@ -63,6 +63,8 @@ export interface WatcherDeps {
   holdingsPace?: TokenWatchDeps['holdingsPace'];
   tokenPace?: TokenWatchDeps['tokenPace'];
   nowMs(): number;
+  /** Measures intervals; absent: `nowMs` does. */
+  monotonicMs?: () => number;
   logger: Logger;
   /** Called after each commit, so that followers need not wait for their next poll. */
   onGeneration(generation: GenerationWrite): void;

@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { appendOperatorRow } from '../../ledger/operator-log.js';
 import { readMarkets } from '../../ledger/markets.js';
-import { RpcUnavailableError } from '../../keepers/chain/rpc.js';
+import { RpcResponseError, RpcUnavailableError } from '../../keepers/chain/rpc.js';
 import { verifyLedger } from '../../keepers/verify/verify.js';
 import { forEachDatabase, type OpenTestDb } from '../support/db.js';
 import { lieOn, more } from '../support/lying-tokens.js';
@@ -231,6 +231,39 @@ forEachDatabase((name, open: OpenTestDb) =>
       expect(
         world.stack.watcher.status().solvency.find(({ token }) => token === world.token('USDC'))?.differenceUnits,
       ).to.equal(-3n);
+    });
+
+    it('transfers that no endpoint names keep nothing from being scanned, and the token waits in quarantine', async () => {
+      await start({ endpoints: 2 });
+      const { rpc } = world.chain;
+      const { call } = rpc;
+      let refused = 0;
+      let refuses = true;
+      (rpc as { call: typeof call }).call = async (method, params) => {
+        const isAsked =
+          method === 'eth_getLogs' && (params?.[0] as { address?: unknown }).address === world.token('USDC');
+        if (!isAsked || !refuses) return call(method, params);
+        refused += 1;
+        throw new RpcResponseError(method, -32_005, 'query returned more than 10000 results', undefined);
+      };
+      const scanned = world.stack.watcher.status().nextBlock;
+      for (let i = 1; i <= 5; i += 1) {
+        // Another balance at each look, so that nothing of the look before holds.
+        for (const one of world.lies.keys()) lie(one, -BigInt(i));
+        refused = 0;
+        await world.custody('maker1', 'deposit', world.token('DAI'), 1n);
+        await world.step();
+        expect(refused, 'eight requests to each endpoint').to.be.within(1, 16);
+      }
+      expect(world.stack.watcher.status().nextBlock).to.be.at.least(scanned + 5);
+      expect(await world.stack.db.knex('custody_events').where({ token: world.token('DAI') })).to.have.length(5);
+      expect([await world.haltCode(), await world.findingsOf('USDC')]).to.deep.equal([
+        undefined,
+        ['quarantined shortfall_unconfirmed'],
+      ]);
+      refuses = false;
+      await world.step(3);
+      expect(await world.findingsOf('USDC')).to.deep.equal(['quarantined balance_decreased']);
     });
 
     it('a balance that falls by itself stops its own markets; a surplus of before pays for it first', async () => {

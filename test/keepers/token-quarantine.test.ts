@@ -4,7 +4,7 @@ import type { Address, Hex } from '../../core/types.js';
 import { BELOW_FLOOR, TOKEN_QUARANTINED } from '../../keepers/poster/prepare.js';
 import { createRemoteStatus } from '../../keepers/watcher/remote-status.js';
 import { verifyLedger } from '../../keepers/verify/verify.js';
-import { RpcResponseError } from '../../keepers/chain/rpc.js';
+import { RpcResponseError, RpcUnavailableError } from '../../keepers/chain/rpc.js';
 import { readClaim } from '../../ledger/claims.js';
 import { insertAll } from '../../ledger/columns.js';
 import { readTokenListings } from '../../ledger/markets.js';
@@ -185,6 +185,49 @@ forEachDatabase((name, open: OpenTestDb) =>
       await world.step();
       expect(await codes('DAI')).to.deep.equal([]);
       await world.step();
+      expect(await codes('DAI')).to.deep.equal(['quarantined transfers_fail']);
+    });
+
+    it('no quarantine ends by what one endpoint of two says', async () => {
+      await start();
+      liesEverywhere('DAI', { asked: 'transfer', lie: () => null });
+      await world.step(2);
+      expect(await codes('DAI')).to.deep.equal(['quarantined transfers_fail']);
+      const all = () => world.pool.endpoints.slice() as ReturnType<typeof world.pool.ranked>;
+      const isSilent = () => Promise.reject(new RpcUnavailableError('no answer'));
+      const [first, second] = all();
+      const ranked = world.pool.ranked.bind(world.pool);
+      world.pool.ranked = () => [first!, { ...second!, call: isSilent, batch: isSilent }];
+      await world.step(3);
+      expect(await codes('DAI'), 'one sees it, the other one is silent').to.deep.equal(['quarantined transfers_fail']);
+      world.lies[0]!.clear();
+      await world.step(3);
+      expect(await codes('DAI'), 'one sees nothing, the other one is silent').to.deep.equal([
+        'quarantined transfers_fail',
+      ]);
+      world.pool.ranked = ranked;
+      await world.step(3);
+      expect(await codes('DAI'), 'one sees nothing, the other one still does').to.deep.equal([
+        'quarantined transfers_fail',
+      ]);
+      truth();
+      await world.step(2);
+      expect(await codes('DAI')).to.deep.equal([]);
+    });
+
+    it('a wall clock that is put back keeps no token from being looked at', async () => {
+      let monotonicMs = 0;
+      let wallMs = Date.now();
+      await start({
+        watcher: {
+          tokenPace: { intervalMs: 1, againMs: 1 },
+          nowMs: () => wallMs,
+          monotonicMs: () => (monotonicMs += 10),
+        },
+      });
+      wallMs -= 3_600_000;
+      liesEverywhere('DAI', { asked: 'transfer', lie: () => null });
+      await world.step(2);
       expect(await codes('DAI')).to.deep.equal(['quarantined transfers_fail']);
     });
 
