@@ -101,14 +101,16 @@ export async function explainSettlement(
 }
 
 /**
- * Whether the requests that a settlement looks at may be gone: it was computed from a generation that a reorganisation took back. What the
- * operator wants lowered does not depend on requests. Holds for good of a settlement whose event is in the ledger.
+ * Whether the requests that a settlement looks at may be gone: it was computed from a generation that a reorganisation took back. Blocks
+ * of the same chain that were only read anew have their requests still. What the operator wants lowered does not depend on requests. Holds
+ * for good of a settlement whose event is in the ledger.
  */
 export function isLost(
   { preparedBy, cutGeneration }: Pick<Settlement, 'preparedBy' | 'cutGeneration'>,
-  reversals: readonly Reversal[],
+  reversals: readonly (Reversal & { depth: number })[],
 ): boolean {
-  return preparedBy === 'settler' && isTakenBack(reversals, cutGeneration);
+  const lost = reversals.filter(({ depth }) => depth > 0);
+  return preparedBy === 'settler' && isTakenBack(lost, cutGeneration);
 }
 
 /**
@@ -121,6 +123,7 @@ export async function reversedSettlementKeys(q: Queryable): Promise<Set<string>>
       on.on('one.cut_generation', '>', 'back.kept_generation').on('one.cut_generation', '<', 'back.generation');
     })
     .where({ 'one.prepared_by': 'settler' })
+    .where('back.depth', '>', 0)
     .distinct<{ tx_key: string }[]>('one.tx_key');
   return new Set(rows.map((row) => row.tx_key));
 }

@@ -115,12 +115,15 @@ async function ofChain(deps: CauseDeps, halt: Halt): Promise<Judgement> {
   }
   const from = Math.max(deps.deploymentBlock, head.toBlock - LOOK_BACK_BLOCKS);
   const differing = await planRepair(db, rpc, { ...deps, deploymentBlock: from });
-  if (differing !== null) {
+  const lack = await lacking(deps, rpc, head);
+  // What nobody's row says is too much, and nothing else, is a guess: what is there again was no invention.
+  const isBooked = differing !== null && differing.missing.length + differing.excess.length > 0;
+  if (differing !== null && (isBooked || lack !== null)) {
     const bookings = differing.missing.length + differing.excess.length;
     const message = `the ledger differs from the chain from block ${differing.fromBlock} on (${bookings} bookings)`;
     return { message, remedy: RECONCILE };
   }
-  return lacking(deps, rpc, head);
+  return lack;
 }
 
 /** What the vault lacks at the newest scanned block and at the chain's newest one. What was made up for since is there again. */

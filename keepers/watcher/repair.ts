@@ -2,11 +2,19 @@
 import type { Address, Hex } from '../../core/types.js';
 import { readBalances } from '../../ledger/balances.js';
 import { toChainFill, type FillRow } from '../../ledger/fills.js';
+import { liveRanges } from '../../ledger/branches.js';
 import { lastGeneration } from '../../ledger/generations.js';
 import { readMarkets } from '../../ledger/markets.js';
-import { balancesReversed, rereadFrom, type BalanceDelta, type ReversalRequest } from '../../ledger/reversals.js';
+import {
+  balancesReversed,
+  readReversals,
+  rereadFrom,
+  type BalanceDelta,
+  type ReversalRequest,
+} from '../../ledger/reversals.js';
 import { UNATTRIBUTED, VAULT, type Db, type Queryable } from '../../ledger/types.js';
 import type { Rpc } from '../chain/rpc.js';
+import { NO_CLAIMS, custodyEvent } from './claims.js';
 import { ReconcileError } from './reconcile.js';
 import { scanRange, type Scan, type SeenEvent } from './scan.js';
 import { readBalancesAt } from './tokens.js';
@@ -117,7 +125,8 @@ function ofEvent({ log, event }: SeenEvent, ids: ReadonlyMap<Hex, number>): Book
     case 'requested':
     case 'settled':
     case 'executed': {
-      const what = `${event.amountUnits} units of ${event.token}, log ${log.logIndex}`;
+      const { amountUnits } = custodyEvent(log, event, NO_CLAIMS);
+      const what = `${amountUnits} units of ${event.token}, log ${log.logIndex}`;
       return [{ ...at, kind: event.type, account: event.maker, what: `${event.maker} ${what}` }];
     }
     case 'swap': {
@@ -211,27 +220,37 @@ export async function compareHoldings(
 
 /**
  * Where all events are booked and tokens are lacking, something was booked to nobody that the vault never had: the block of the newest such
- * bookings that come to as much. Null when none do.
+ * bookings that come to as much. Null when they do not, so that what is lacking went otherwise.
  */
 async function firstSurplus(q: Queryable, differences: RepairPlan['differences']): Promise<number | null> {
   let first: number | null = null;
+  const reversals = await readReversals(q);
+  // A reversal's own generation takes back what is not live any more.
+  const empty = new Set(reversals.map(({ generation }) => generation));
+  const head = await lastGeneration(q);
+  const live = liveRanges(reversals, head?.generation ?? 0);
   for (const { token, units } of differences) {
     if (units > 0n) continue;
     const rows = await q('entries as entry')
       .join('generations as at', 'at.generation', 'entry.generation')
       .where({ 'entry.account': UNATTRIBUTED, 'entry.token': token })
       .orderBy('entry.generation', 'desc')
-      .select<{ amount_units: string; from_block: number; to_block: number }[]>(
+      .select<{ generation: number; amount_units: string; from_block: number }[]>(
+        'entry.generation',
         'entry.amount_units',
         'at.from_block',
-        'at.to_block',
       );
     let lackUnits = -units;
-    for (const row of rows) {
+    let oldest: number | null = null;
+    for (const row of rows.filter(
+      ({ generation }) => !empty.has(generation) && live.some(({ from, to }) => from <= generation && generation <= to),
+    )) {
       if (lackUnits <= 0n) break;
       lackUnits -= BigInt(row.amount_units);
-      first = Math.min(first ?? row.from_block, row.from_block);
+      oldest = Math.min(oldest ?? row.from_block, row.from_block);
     }
+    if (lackUnits > 0n || oldest === null) continue;
+    first = Math.min(first ?? oldest, oldest);
   }
   return first;
 }

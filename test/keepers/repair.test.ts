@@ -1,20 +1,24 @@
 /** A ledger that booked otherwise than the chain has it: what puts it right, and that nothing else ends its halt. */
 import { expect } from 'chai';
+import { Interface, MaxUint256 } from 'ethers';
 import type { Address } from '../../core/types.js';
 import { standingCauses } from '../../keepers/watcher/halt-causes.js';
 import { planReconcile, type ReconcileError } from '../../keepers/watcher/reconcile.js';
 import { planRepair } from '../../keepers/watcher/repair.js';
 import type { VerifyReport } from '../../keepers/verify/verify.js';
+import { readBalances } from '../../ledger/balances.js';
 import { lastGeneration } from '../../ledger/generations.js';
 import { insertHalt, readHalt } from '../../ledger/halts.js';
 import { appendOperatorRow } from '../../ledger/operator-log.js';
 import { readReversals } from '../../ledger/reversals.js';
+import { reversedSettlementKeys } from '../../ledger/settlement-log.js';
 import { UNATTRIBUTED, VAULT, type Account, type Db } from '../../ledger/types.js';
 import { forEachDatabase } from '../support/db.js';
 import { startDouble, type DoubleKeepers } from '../support/double-keepers.js';
 
 const ETHER = 10n ** 18n;
 const LOTS = 10_000n;
+const TOKEN = new Interface(['function transfer(address,uint256) returns (bool)']);
 
 describe('repair', function () {
   this.timeout(60_000);
@@ -174,6 +178,67 @@ describe('repair', function () {
       await one.expectConserved();
       await one.verify();
     });
+
+    it('what was asked for, settled and paid once is not asked for again when its blocks are read anew', async () => {
+      await started();
+      await one.send('maker1', 'requestWithdraw', [one.token('WETH'), MaxUint256]);
+      await one.land();
+      expect((await one.stack.settler.round()).settlements).to.have.length(1);
+      await one.mine(5);
+      await one.catchUp();
+      await one.send('maker1', 'executeWithdraw', [one.token('WETH')]);
+      await one.land();
+      await one.send('maker1', 'deposit', [one.token('WETH'), ETHER]);
+      await one.land();
+      await one.stack.settler.round();
+      const of = async () => {
+        const rows = (await readBalances(one.db.knex, { account: maker })).filter(
+          (row) => row.token === one.token('WETH'),
+        );
+        return rows.map(({ balanceUnits, reservedUnits }) => [balanceUnits, reservedUnits]);
+      };
+      expect(await of()).to.deep.equal([[ETHER, 0n]]);
+      await one.reconcile((await plan(2))!.reversal);
+      expect(await of()).to.deep.equal([[ETHER, 0n]]);
+      expect(await reversedSettlementKeys(one.db.knex)).to.deep.equal(new Set());
+      expect((await one.stack.settler.round()).settlements).to.deep.equal([]);
+      await expectRight();
+    });
+
+    it('what once came from nobody is not blamed for what went later, and that made up for ends the halt', async () => {
+      await started();
+      const custodian = deps().contracts.custodian;
+      const move = async (from: Address, to: Address, units: bigint) => {
+        const data = TOKEN.encodeFunctionData('transfer', [to, units]);
+        await one.chain.rpc.call('eth_sendTransaction', [{ from, to: one.token('WETH'), data, gas: '0x4c4b40' }]);
+      };
+      await move(maker, custodian, 1n);
+      await one.land();
+      expect(await one.balance(UNATTRIBUTED, 'WETH')).to.equal(1n);
+      await move(custodian, maker, 5n);
+      for (let scans = 0; scans < 3 && (await readHalt(one.db.knex)) === null; scans++)
+        await one.land().catch(() => undefined);
+      expect((await readHalt(one.db.knex))?.code).to.equal('shortfall');
+      expect(await plan()).to.equal(null);
+      expect(await causes()).to.deep.equal(['shortfall']);
+      await move(maker, custodian, 5n);
+      await one.mine();
+      expect(await causes()).to.deep.equal([]);
+    });
+
+    for (const [name, units] of [
+      ['2^128', 2n ** 128n],
+      ['2^256 - 1', MaxUint256],
+    ] as const) {
+      it(`a stranger's request of ${name} units is booked as it can be, and no difference`, async () => {
+        await started();
+        await one.send('taker2', 'requestWithdraw', [one.token('WETH'), units]);
+        await one.land();
+        expect(await plan()).to.equal(null);
+        expect(await causes()).to.deep.equal([]);
+        await expectRight();
+      });
+    }
 
     for (const depth of [65, 200]) {
       it(`a reorganisation of ${depth} blocks is taken back where it is asked for`, async () => {
