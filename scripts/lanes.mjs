@@ -37,7 +37,10 @@ export async function inLanes(jobs, lanes) {
   return results;
 }
 
-/** Folders of test/ by how long their files take, the longest first, and how many files go into one process: starting one takes seconds. */
+/**
+ * Folders of test/ by how long their files take, the longest first, and how many files go into one process: starting one takes seconds.
+ * Other folders come before them, a process for each file.
+ */
 const FOLDERS = [
   ['e2e', 1],
   ['economic', 2],
