@@ -56,7 +56,9 @@ const FOLDERS = [
  * @returns {string[][]}
  */
 export function testGroups() {
-  return FOLDERS.flatMap(([folder, size]) => {
+  const known = new Set(FOLDERS.map(([folder]) => folder));
+  const others = readdirSync(join(projectRoot, 'test')).filter((name) => !known.has(name));
+  return [...others.map((folder) => [folder, 1]), ...FOLDERS].flatMap(([folder, size]) => {
     const files = readdirSync(join(projectRoot, 'test', folder), { recursive: true })
       .filter((name) => name.endsWith('.test.ts'))
       .map((name) =>
