@@ -12,7 +12,7 @@ import { createTransferSums } from './transfers.js';
 
 /** How slowly the vault is held against the ledger where it does not agree. Seconds of chain time. */
 export interface HoldingsPace {
-  /** A surplus of a token is booked at most so often, so that a stranger who gives a unit per block costs next to nothing. */
+  /** A surplus of a token is booked at most so often: a stranger who gives a unit per block costs a booking per interval, and the proof of each block. */
   surplusIntervalSec: number;
   /** With a single endpoint, or one of two that answers alone, a difference is believed when it has lasted as long, look after look. */
   laterLookSec: number;
@@ -25,8 +25,12 @@ export const HOLDINGS_PACE: HoldingsPace = { surplusIntervalSec: 60, laterLookSe
 /** A token that does not answer, or whose balance falls by itself, is asked at most so often. */
 const RESTING_INTERVAL_SEC = 10;
 const RESTING: readonly string[] = ['no_answer', 'bad_answer', 'balance_decreased'];
-/** Blocks that are proven in one scan. */
+/** Blocks that are proven in one scan, for all tokens together. */
 const PROVE_SPAN = 256;
+/** Ranges of proven blocks that are remembered. */
+const PROVEN_RANGES = 64;
+/** Tokens that transfers took out of the vault, so that the ledger halts: what happens to one may be its issuer's doing. */
+const HALTING_TOKENS = 2;
 
 export interface HoldingsDeps {
   rpc: RpcPool;
@@ -50,6 +54,8 @@ export interface HoldingsQuestion {
   afterUnits(token: Address): bigint;
   /** What belongs to nobody. */
   unattributedUnits(token: Address): bigint;
+  /** Tokens that no market trades any more. */
+  delisted(): Promise<ReadonlySet<Address>>;
 }
 
 export interface HoldingsComparison {
@@ -78,11 +84,16 @@ interface Lasting {
   differenceUnits: bigint;
 }
 
+interface BlockRange {
+  from: number;
+  to: number;
+}
+
 type Found = Pick<TokenFinding, 'state' | 'code' | 'message' | 'differenceUnits'>;
 
 /**
- * Compares what the vault holds with what the ledger explains, and decides what to do about a difference: book it, halt, wait and see, or put the token
- * into quarantine. No endpoint's word suffices: a second one must say the same of the same block, or, where there is only one, it must go on saying so;
+ * Compares what the vault holds with what the ledger explains, and decides what to do about a difference: book it, wait and see, put the token
+ * into quarantine, or, where transfers took several tokens, halt. No endpoint's word suffices: a second one must say the same of the same block, or, where there is only one, it must go on saying so;
  * and the blocks since the ledger was last agreed with must be proven to hold no event that the ledger lacks.
  */
 export function createHoldings(deps: HoldingsDeps): Holdings {
@@ -94,7 +105,11 @@ export function createHoldings(deps: HoldingsDeps): Holdings {
   /** Of the newest comparison, which may never become durable. */
   const booking = new Map<Address, number>();
   const askedSec = new Map<Address, number>();
-  const provenTo = new Map<Address, number>();
+  /** Blocks that hold no event that the ledger lacks, whichever token they were proven for. */
+  let proven: BlockRange[] = [];
+  let blocksToProve = PROVE_SPAN;
+  /** What transfers took out of the vault, as of the newest comparison. */
+  const taken = new Map<Address, bigint>();
   /** Differences that were found to be a token's own doing, until they change. */
   const ownDoing = new Map<Address, bigint>();
   const transfers = createTransferSums({ endpoints: () => rpc.ranked(), vault });
@@ -107,6 +122,8 @@ export function createHoldings(deps: HoldingsDeps): Holdings {
   async function compare(question: HoldingsQuestion): Promise<HoldingsComparison> {
     const { block } = question;
     booking.clear();
+    taken.clear();
+    blocksToProve = PROVE_SPAN;
     // Those that may rest may spoil a common request, too.
     const silent = new Set(question.tokens.filter((token) => RESTING.includes(standing(token)?.code ?? '')));
     const asked = question.tokens.filter(
@@ -136,7 +153,22 @@ export function createHoldings(deps: HoldingsDeps): Holdings {
       const isAlone = rpc.endpoints.length <= 2 && said.length === 1;
       await judge(token, judgeHoldings(said, question.afterUnits(token)), question, comparison, isAlone);
     }
+    await haltIfRobbed(question, comparison);
     return comparison;
+  }
+
+  /**
+   * Halts everything when transfers took several traded tokens out of the vault. Whoever controls one token can make it say anything, and stops its own
+   * markets by that; several that are missing speak against our own contracts.
+   */
+  async function haltIfRobbed(question: HoldingsQuestion, into: HoldingsComparison): Promise<void> {
+    if (taken.size < HALTING_TOKENS) return;
+    const delisted = await question.delisted();
+    const robbed = [...taken].filter(([token]) => !delisted.has(token));
+    if (robbed.length < HALTING_TOKENS) return;
+    const list = robbed.map(([token, units]) => `${units} units of ${token}`).join(', ');
+    into.halt ??= { code: 'shortfall', message: `the vault lacks ${list} at block ${question.block.number}` };
+    for (const [token, units] of robbed) into.held.push({ token, units: question.afterUnits(token) - units });
   }
 
   /** What each endpoint says of these tokens, one vote each; the only endpoint has voted already. */
@@ -296,6 +328,8 @@ export function createHoldings(deps: HoldingsDeps): Holdings {
     const { block } = question;
     const unconfirmed = (why: string): void => {
       into.differences.push({ token, differenceUnits: -units });
+      // What was found stands until something else is.
+      if (standing(token)?.code === 'shortfall') return void taken.set(token, units);
       const message = `the vault lacks ${units} units, and ${why}`;
       note(
         token,
@@ -305,15 +339,14 @@ export function createHoldings(deps: HoldingsDeps): Holdings {
       );
     };
     if (!(await isProven(token, question))) return unconfirmed('the blocks since it did not are being proven');
-    const taken = await unexplainedTransfers(token, question);
+    const takenUnits = await unexplainedTransfers(token, question);
     // A stranger may send so many transfers that no endpoint names them: that must not keep anything else from being scanned.
-    if (taken === null) return unconfirmed('no endpoint has named all transfers of the token since it did not');
-    if (taken > 0n) {
-      into.held.push({ token, units: question.afterUnits(token) - units });
+    if (takenUnits === null) return unconfirmed('no endpoint has named all transfers of the token since it did not');
+    if (takenUnits > 0n) {
+      taken.set(token, units);
       into.differences.push({ token, differenceUnits: -units });
-      const message = `the vault lacks ${units} units of ${token} at block ${block.number}`;
-      into.halt ??= { code: 'shortfall', message };
-      // It outlives the halt, so that a scan after `resume` still knows since when something is missing.
+      const message = `the vault lacks ${units} units, which transfers took out of it`;
+      // It outlives a halt, so that a scan after `resume` still knows since when something is missing.
       const found = { state: 'quarantined', code: 'shortfall', message, differenceUnits: -units } as const;
       return note(token, found, question, into);
     }
@@ -348,26 +381,43 @@ export function createHoldings(deps: HoldingsDeps): Holdings {
     return { blockNumber: question.lastBlock, units: question.beforeUnits(token) };
   }
 
-  /** Proves a part of the blocks since the last agreement; true once all are. */
+  /** The first block from `from` on that is not proven. */
+  function firstUnproven(from: number): number {
+    let first = from;
+    for (;;) {
+      const known = proven.find((range) => range.from <= first && first <= range.to);
+      if (known === undefined) return first;
+      first = known.to + 1;
+    }
+  }
+
+  /** Proves a part of the blocks since the last agreement, each once for all tokens; true once all are. */
   async function isProven(token: Address, question: HoldingsQuestion): Promise<boolean> {
-    const from = Math.max(agreedAt(token, question).blockNumber, provenTo.get(token) ?? 0) + 1;
-    const to = Math.min(question.block.number, from + PROVE_SPAN - 1);
+    const head = question.block.number;
+    const from = firstUnproven(agreedAt(token, question).blockNumber + 1);
+    if (from > head) return true;
+    if (blocksToProve <= 0) return false;
+    const next = Math.min(head + 1, ...proven.filter((range) => range.from > from).map((range) => range.from));
+    const to = Math.min(next - 1, from + blocksToProve - 1);
     try {
-      if (to >= from) await deps.prove({ from, to }, question.scan, question.rpc);
+      await deps.prove({ from, to }, question.scan, question.rpc);
     } catch (error) {
-      // That nothing can be proven at the moment must not keep anything else from being scanned.
+      // That nothing can be proven at the moment must not keep anything else from being scanned, nor be tried for each token.
       if (error instanceof MissingEventError || error instanceof RpcContradictionError) throw error;
       logger.warn({ token, from, to, err: error }, 'blocks could not be proven; a difference waits');
+      blocksToProve = 0;
       return false;
     }
-    provenTo.set(token, to);
-    return to >= question.block.number;
+    blocksToProve -= to - from + 1;
+    const before = proven.find((range) => range.to === from - 1);
+    if (before === undefined) proven = [...proven, { from, to }].slice(-PROVEN_RANGES);
+    else before.to = to;
+    return firstUnproven(from) > head;
   }
 
   /** The difference is booked: from here on ledger and vault are agreed. */
   function settled(token: Address, question: HoldingsQuestion, into: HoldingsComparison): void {
     lasting.delete(token);
-    provenTo.delete(token);
     if (standing(token) !== undefined) clear(token, question, into);
   }
 
@@ -377,7 +427,6 @@ export function createHoldings(deps: HoldingsDeps): Holdings {
     const since = calmSinceSec.get(token) ?? timestampSec;
     calmSinceSec.set(token, since);
     if (timestampSec - since < pace.calmSec) return;
-    provenTo.delete(token);
     clear(token, question, into);
   }
 
@@ -413,7 +462,8 @@ export function createHoldings(deps: HoldingsDeps): Holdings {
       findings = new Map(loaded.filter(({ cause }) => cause === 'holdings').map((one) => [one.token, one]));
       // Times, too: a reorganisation may have taken the blocks back that they are of.
       transfers.clear();
-      for (const map of [lasting, calmSinceSec, bookedSec, booking, askedSec, provenTo, ownDoing]) map.clear();
+      for (const map of [lasting, calmSinceSec, bookedSec, booking, askedSec, ownDoing, taken]) map.clear();
+      proven = [];
     },
     compare,
     committed(stored) {

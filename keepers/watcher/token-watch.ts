@@ -108,6 +108,13 @@ export function createTokenWatch(deps: TokenWatchDeps): TokenWatch {
         beforeUnits: (token) => held([], token),
         afterUnits: (token) => held(entries, token),
         unattributedUnits: (token) => balanceAfter(entries, UNATTRIBUTED, token),
+        async delisted() {
+          const { delisted } = await readOperatorState(db.knex);
+          const traded = servedTokens(markets.filter(({ index }) => !delisted.has(index))).map(
+            ({ address }) => address,
+          );
+          return new Set(tokens.map(({ address }) => address).filter((token) => !traded.includes(token)));
+        },
       });
       if (!isNearHead || read.length > 0) return compared;
       const { reread } = await readOperatorState(db.knex);

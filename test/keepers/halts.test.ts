@@ -37,7 +37,7 @@ describe('halts', function () {
     const differences = (): bigint[] => stack.watcher.status().solvency.map(({ differenceUnits }) => differenceUnits);
     const haltCode = async (): Promise<string | undefined> => (await readHalt(stack.db.knex))?.code;
 
-    it('a shortfall of one unit in the vault, and not a surplus', async () => {
+    it('a shortfall of one unit of two tokens in the vault, and not a surplus', async () => {
       await start();
       const custodian = chain.manifest.contracts['custodian'];
       await custody.mined(() => chain.tokenAs('USDC', 'taker1').getFunction('transfer')(custodian, 9n, GAS));
@@ -49,15 +49,17 @@ describe('halts', function () {
       expect(await surplus(), 'booked once').to.deep.equal([9n]);
       expect(new Set(differences()), 'what is booked to nobody is explained').to.deep.equal(new Set([0n]));
 
-      // Only a broken token or custodian could do this.
+      // Only a broken custodian could do this to two tokens.
       await chain.provider.send('hardhat_impersonateAccount', [custodian]);
       await chain.provider.send('hardhat_setBalance', [custodian, '0xde0b6b3a7640000']);
-      const usdc = chain.tokenAs('USDC', 'taker1');
-      const data = usdc.interface.encodeFunctionData('transfer', [chain.address('taker1'), 1n]);
-      await chain.provider.send('eth_sendTransaction', [{ from: custodian, to: usdc.target, data, gas: '0x30d40' }]);
+      for (const symbol of ['USDC', 'WETH']) {
+        const token = chain.tokenAs(symbol, 'taker1');
+        const data = token.interface.encodeFunctionData('transfer', [chain.address('taker1'), 1n]);
+        await chain.provider.send('eth_sendTransaction', [{ from: custodian, to: token.target, data, gas: '0x30d40' }]);
+      }
       await custody.mined();
       expect(await haltCode()).to.equal('shortfall');
-      expect(differences().sort()).to.deep.equal([-1n, ...differences().slice(1).fill(0n)]);
+      expect(differences().sort()).to.deep.equal([-1n, -1n, ...differences().slice(2).fill(0n)]);
       const scanned = stack.watcher.status().nextBlock;
       await custody.mined();
       expect(stack.watcher.status().nextBlock, 'nothing is scanned any more').to.equal(scanned);
@@ -69,9 +71,11 @@ describe('halts', function () {
       const custodian = chain.manifest.contracts['custodian'];
       await chain.provider.send('hardhat_impersonateAccount', [custodian]);
       await chain.provider.send('hardhat_setBalance', [custodian, '0xde0b6b3a7640000']);
-      const usdc = chain.tokenAs('USDC', 'taker1');
-      const data = usdc.interface.encodeFunctionData('transfer', [chain.address('taker1'), 1n]);
-      await chain.provider.send('eth_sendTransaction', [{ from: custodian, to: usdc.target, data, gas: '0x30d40' }]);
+      for (const symbol of ['USDC', 'WETH']) {
+        const token = chain.tokenAs(symbol, 'taker1');
+        const data = token.interface.encodeFunctionData('transfer', [chain.address('taker1'), 1n]);
+        await chain.provider.send('eth_sendTransaction', [{ from: custodian, to: token.target, data, gas: '0x30d40' }]);
+      }
       const before = stack.watcher.status().nextBlock;
       await custody.mined(() =>
         custody.as('settler').settleWithdraw(chain.address('maker1'), custody.token('WETH'), 1n, 0n, GAS),

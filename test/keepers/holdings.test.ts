@@ -218,9 +218,13 @@ forEachDatabase((name, open: OpenTestDb) =>
       ]);
     });
 
-    it('what a transfer took out of the vault halts, and halts again after a resume', async () => {
+    it('what transfers took of two tokens halts, and halts again after a resume', async () => {
       await start({ endpoints: 2 });
+      await world.custody('maker1', 'deposit', world.token('DAI'), DEPOSIT);
+      await world.step();
       await world.rob('USDC', 3n);
+      await world.step();
+      await world.rob('DAI', 2n);
       await world.step();
       expect(await world.haltCode()).to.equal('shortfall');
       await appendOperatorRow(world.stack.db, { timeMs: 1, kind: 'resume', maker: null, note: '' });
@@ -228,9 +232,72 @@ forEachDatabase((name, open: OpenTestDb) =>
       await world.step();
       expect(await world.haltCode(), 'what is missing still is').to.equal('shortfall');
       expect(await world.findingsOf('USDC')).to.deep.equal(['quarantined shortfall']);
+      const differences = ['USDC', 'DAI'].map(
+        (symbol) =>
+          world.stack.watcher.status().solvency.find(({ token }) => token === world.token(symbol))?.differenceUnits,
+      );
+      expect(differences).to.deep.equal([-3n, -2n]);
+    });
+
+    it('an issuer that takes its token back stops its own markets and nothing else, until it is paid in', async () => {
+      await start({ endpoints: 2 });
+      await world.rob('USDC', 3n);
+      await world.step();
+      expect([await world.haltCode(), await world.findingsOf('USDC')]).to.deep.equal([
+        undefined,
+        ['quarantined shortfall'],
+      ]);
+      const scanned = world.stack.watcher.status().nextBlock;
+      await world.custody('maker1', 'deposit', world.token('DAI'), DEPOSIT);
+      await world.step(3);
+      expect(world.stack.watcher.status().nextBlock).to.equal(scanned + 3);
+      expect(await world.stack.db.knex('token_findings').select()).to.have.length(1);
       expect(
         world.stack.watcher.status().solvency.find(({ token }) => token === world.token('USDC'))?.differenceUnits,
       ).to.equal(-3n);
+      await verify();
+      await world.give('USDC', 3n);
+      await pass();
+      await pass();
+      expect([await world.haltCode(), await world.findingsOf('USDC')]).to.deep.equal([undefined, []]);
+    });
+
+    it('a token that no market trades any more is no part of what halts', async () => {
+      await start({ endpoints: 2 });
+      await world.custody('maker1', 'deposit', world.token('DAI'), DEPOSIT);
+      await world.step();
+      const dai = world.stack.markets.find(({ quote }) => quote.address === world.token('DAI'))!.index;
+      await appendOperatorRow(world.stack.db, { timeMs: 1, kind: 'delist', maker: null, note: '', market: dai });
+      await world.rob('USDC', 3n);
+      await world.rob('DAI', 2n);
+      await world.step(2);
+      expect([await world.haltCode(), await world.findingsOf('USDC'), await world.findingsOf('DAI')]).to.deep.equal([
+        undefined,
+        ['quarantined shortfall'],
+        ['quarantined shortfall'],
+      ]);
+      await appendOperatorRow(world.stack.db, { timeMs: 2, kind: 'relist', maker: null, note: '', market: dai });
+      await world.step();
+      expect(await world.haltCode(), 'traded again').to.equal('shortfall');
+    });
+
+    it('units of several tokens in every block: each block is proven once, for all of them', async () => {
+      const proven: number[] = [];
+      await start({
+        endpoints: 2,
+        watcher: {
+          async proveEvents({ from, to }) {
+            for (let n = from; n <= to; n += 1) proven.push(n);
+          },
+        },
+      });
+      for (let i = 0; i < 70; i += 1) {
+        for (const symbol of ['USDC', 'DAI', 'WETH']) await world.give(symbol, 1n);
+        await world.step();
+      }
+      expect(proven.length).to.be.greaterThan(20);
+      expect(new Set(proven).size, 'no block twice').to.equal(proven.length);
+      for (const symbol of ['USDC', 'DAI', 'WETH']) expect(await world.unattributed(symbol)).to.be.greaterThan(30n);
     });
 
     it('transfers that no endpoint names keep nothing from being scanned, and the token waits in quarantine', async () => {
