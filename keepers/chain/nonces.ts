@@ -21,8 +21,11 @@ export interface UsedNonces {
 
 /** How many nonces of a signer the chain has used: believed only within what the signer knows of itself, else asked of all endpoints. */
 export interface NonceWatch {
-  /** At the newest block. Throws RpcContradictionError while it can't be told. */
-  used(signed: SignedNonces): Promise<UsedNonces>;
+  /**
+   * At the newest block. With `isDoubtful` all endpoints are asked even if the one in use says what was known before, and those that are
+   * behind the most are penalised. Throws RpcContradictionError while it can't be told.
+   */
+  used(signed: SignedNonces, isDoubtful?: boolean): Promise<UsedNonces>;
   /** Up to the end of a block, as the most of the endpoints that know the block have it. */
   usedAt(block: number): Promise<number>;
   /** Answers since the start that were not believed. */
@@ -72,6 +75,17 @@ export function createNonceWatch(deps: {
     }
   }
 
+  /** An endpoint that repeats an old number would have the same nonce signed for ever. Of two, nobody knows which one is behind. */
+  function convictBehind(votes: readonly Vote<number>[], agreed: number): void {
+    if (2 * votes.filter(({ answer }) => answer >= agreed).length <= votes.length) return;
+    for (const { endpoint, answer, convict } of votes) {
+      if (answer >= agreed) continue;
+      doubts += 1;
+      logger.warn({ signer, rpc: endpoint.name, nonce: answer, agreed }, 'a nonce behind what most endpoints say');
+      convict(`it says that ${signer} has used ${answer} nonces, and most say ${agreed}`);
+    }
+  }
+
   /** While endpoints differ, nothing is known of the nonces between what they say; not for ever, for one of them may lie. */
   function claimedOf(first: number, agreed: number, ceiling: number): number {
     if (first <= agreed || first > ceiling) {
@@ -83,10 +97,10 @@ export function createNonceWatch(deps: {
   }
 
   return {
-    async used({ last, lastFinished }) {
+    async used({ last, lastFinished }, isDoubtful = false) {
       const before = known ?? (lastFinished === null ? null : lastFinished + 1);
       const first = await countOf(rpc, 'latest');
-      if (first === before) {
+      if (first === before && !isDoubtful) {
         [known, claim, splitSinceMs] = [first, null, null];
         return { agreed: first, claimed: first };
       }
@@ -103,6 +117,7 @@ export function createNonceWatch(deps: {
         claim = null;
         if (votes.length > 1) doubt(votes, ceiling);
       }
+      if (isDoubtful) convictBehind(votes, agreed);
       known = agreed;
       return { agreed, claimed: claimedOf(first, agreed, Math.max(ceiling, agreed)) };
     },

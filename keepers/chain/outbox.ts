@@ -136,6 +136,8 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   const baseFees = createBaseFees(rpc);
   /** When unmined transactions were seen first, by hash: what was signed before a restart, or by another clock, is timed from then on. */
   let seenMs = new Map<Hex, number>();
+  /** A node refused a transaction for its nonce: what is known of nonces may be wrong. */
+  let nonceRefused = false;
   /** When gaps were filled lately. */
   let gapsFilledMs: number[] = [];
   let balanceReadMs = Number.NEGATIVE_INFINITY;
@@ -150,7 +152,11 @@ export function createOutbox(deps: OutboxDeps): Outbox {
 
   async function usedNonces(): Promise<UsedNonces & { last: number | null }> {
     const last = await lastNonce(db.knex, signer);
-    return { last, ...(await nonces.used({ last, lastFinished: await lastFinishedNonce(db.knex, signer) })) };
+    const signed = { last, lastFinished: await lastFinishedNonce(db.knex, signer) };
+    const isStuck = [...seenMs.values()].some((sinceMs) => monotonicMs() - sinceMs >= stuckMs);
+    const used = await nonces.used(signed, isStuck || nonceRefused);
+    nonceRefused = false;
+    return { last, ...used };
   }
 
   async function broadcast(row: OutboxRow): Promise<void> {
@@ -162,6 +168,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       if (!(error instanceof RpcResponseError)) throw error;
       if (KNOWN_ALREADY.test(error.message)) return;
       status.lastRefusal = error.message;
+      if (/nonce/i.test(error.message)) nonceRefused = true;
       logger.warn({ txKey: row.txKey, hash: row.hash, err: error.message }, 'the node refused a transaction');
     }
   }

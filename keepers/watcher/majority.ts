@@ -83,7 +83,8 @@ export async function confirmBlock(
 
 /**
  * The answers of the endpoints, no more than are needed for `enough` of them to agree. Silent ones are asked when the others don't decide it:
- * they may be back, and without them nothing is read. The only other endpoint is not, for it is not waited for each time.
+ * they may be back, and without them nothing is read. The only other endpoint is always asked, for nobody else confirms anything; after it was
+ * silent it is not waited for as long.
  */
 async function collect(
   witnesses: readonly Rpc[],
@@ -93,9 +94,14 @@ async function collect(
 ): Promise<Vote[]> {
   const votes: Vote[] = [];
   let agree = 0;
-  const askAll = (asked: readonly Rpc[]): Promise<void> =>
-    new Promise<void>((resolve) => {
+  const askAll = (asked: readonly Rpc[], patienceMs?: number): Promise<void> =>
+    new Promise<void>((done) => {
       let left = asked.length;
+      const timer = patienceMs === undefined ? undefined : setTimeout(done, patienceMs);
+      const resolve = (): void => {
+        clearTimeout(timer);
+        done();
+      };
       if (left === 0) resolve();
       for (const rpc of asked) {
         void ask(rpc, block.number).then((vote) => {
@@ -109,7 +115,7 @@ async function collect(
     });
   const silent = witnesses.filter((rpc) => silence.isSilent(rpc));
   await askAll(witnesses.filter((rpc) => !silent.includes(rpc)));
-  if (agree < enough && witnesses.length > 1) await askAll(silent);
+  if (agree < enough) await askAll(silent, witnesses.length > 1 ? undefined : SHORT_PATIENCE_MS);
   // What comes later must not change what was decided.
   return [...votes];
 }
@@ -125,10 +131,12 @@ async function ask(rpc: Rpc, number: number): Promise<Vote | null> {
   }
 }
 
+/** For the only other endpoint after it was silent: a round trip, not a timeout. */
+const SHORT_PATIENCE_MS = 500;
 const FIRST_SILENCE_MS = 2_000;
 const LONGEST_SILENCE_MS = 60_000;
 
-/** Remembers which endpoints did not answer, for longer each time. */
+/** Remembers which endpoints did not answer, for longer each time. `nowMs` is monotonic: a step of the wall clock must not keep one unasked. */
 export function createSilence(nowMs: () => number): Silence {
   const silent = new Map<Rpc, { count: number; untilMs: number }>();
   return {

@@ -61,6 +61,7 @@ const WARNINGS = {
 export function createProofs(deps: {
   rpc: Pick<RpcPool, 'ranked' | 'endpoints' | 'penalize'>;
   prove: ProveBlocks;
+  /** For intervals only; monotonic. */
   nowMs(): number;
   logger?: Pick<Logger, 'warn'> | undefined;
 }): { context(rpc: Rpc, prove?: ProveBlocks): ScanContext; counts(): Readonly<ProofCounts> } {

@@ -26,7 +26,7 @@ export async function proveRange(
     addresses,
     prove = 'all',
   }: { from: number; to: number; addresses: readonly Address[]; prove?: ProveBlocks },
-  { nowMs = () => Date.now(), logger }: { nowMs?: () => number; logger?: Pick<Logger, 'warn'> } = {},
+  { nowMs = () => performance.now(), logger }: { nowMs?: () => number; logger?: Pick<Logger, 'warn'> } = {},
 ): Promise<Scan> {
   const proofs = createProofs({ rpc: pool, prove, nowMs, logger });
   const whole: Scan = { blocks: [], events: [] };

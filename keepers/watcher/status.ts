@@ -30,6 +30,7 @@ export interface WatcherStatus {
   nextBlock: number;
   scannedBlockHash: string | null;
   observedHead: number;
+  /** Of the newest block that was proven, so that no endpoint makes a chain that stands still look alive. */
   observedHeadTimestampMs: number;
   /** When the chain was last scanned with success, also when that found no new block. Elsewhere than in the watcher's process: as noted, about each second. */
   lastSuccessfulScanMs: number;

@@ -32,7 +32,8 @@ import { createProgress } from './progress.js';
 import { createProofs, type ProofCounts } from './proof.js';
 import { lostSince } from './reconcile.js';
 import { draftSettledOrders } from './settled-orders.js';
-import { CanonicalMismatchError, readBlock, readHead, scanRange, type Scan } from './scan.js';
+import { CanonicalMismatchError, readBlock, scanRange, type Scan } from './scan.js';
+import { OlderHeadError, createHeads, type Observed } from './observed-head.js';
 import { readStandingHalt, stopsScans } from './standing-halt.js';
 import { CATCH_UP_BLOCKS, beforeFirstScan, type WatcherStatus } from './status.js';
 import { assign, firstFault, suspend, unexplainedCustody } from './suspense.js';
@@ -101,9 +102,6 @@ interface Drafted {
   attributed(): void;
 }
 
-/** The endpoint is behind what was scanned; another one may not be. */
-class OlderHeadError extends RpcUnavailableError {}
-
 /**
  * Reads the chain into the ledger log, one generation per scan: custody events, posts, fills with their attribution, postings, and
  * the comparison of the ledger with the vault's holdings, committed together with the cursor.
@@ -116,11 +114,13 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
   let attributor: Attributor = createAttributor(deps.deploymentId, deps.snapshots);
   let balances = new Map<string, BalanceRow>();
   let generation = 0;
-  let last: KnownBlock | null = null;
+  let last: (KnownBlock & { timestampSec?: number }) | null = null;
   /** Blocks per scan; less than the setting while the node refuses as many. */
   let span = deps.scanMaxBlocks;
   const progress = createProgress(deps.nowMs);
-  const proofs = createProofs({ rpc, prove: deps.proveBlocks ?? 'events', nowMs: deps.nowMs, logger });
+  const { monotonicMs = deps.nowMs } = deps;
+  const proofs = createProofs({ rpc, prove: deps.proveBlocks ?? 'events', nowMs: monotonicMs, logger });
+  const heads = createHeads({ rpc, nowMs: deps.nowMs, monotonicMs });
   /** The newest scan that is durable. */
   let notedMs = 0;
   /** A commit failed or its outcome is unknown: what is durable must be read again before the next scan. */
@@ -220,7 +220,7 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
     }
     const { observed, drafted } = found;
     status.observedHead = observed.number;
-    status.observedHeadTimestampMs = observed.timestampSec * 1_000;
+    if (observed.timestampSec !== null) status.observedHeadTimestampMs = observed.timestampSec * 1_000;
     if (drafted !== null) await commit(drafted);
     const scannedMs = deps.nowMs();
     // Either way: after the clock was set back, an old note must not stand for as long as it was wrong.
@@ -233,22 +233,25 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
   }
 
   /** What one endpoint says of the next blocks, and the generation that follows from it; null when there is no new block. Reads only. */
-  async function look(one: Rpc): Promise<{ observed: ScannedBlock; drafted: Drafted | null }> {
-    const observed = await readHead(one);
-    if (last !== null && observed.number < last.number) {
-      throw new OlderHeadError(`its head is ${observed.number}, and block ${last.number} is scanned already`);
-    }
-    await checkCanonical(one);
+  async function look(one: Rpc): Promise<{ observed: Observed; drafted: Drafted | null }> {
+    const head = await heads.read(one, last);
+    await checkCanonical(one, head);
     const from = status.nextBlock;
-    const to = Math.min(observed.number, from + span - 1);
-    if (to < from) return { observed, drafted: null };
-    return { observed, drafted: await draft(await readRange(one, from, to), observed, one) };
+    const to = Math.min(head.number, from + span - 1);
+    if (to < from) {
+      const timestampSec = await heads.confirm(one, head, { last, context: proofs.context(one) });
+      if (last?.hash === head.hash) last = { ...last, timestampSec };
+      return { observed: { number: head.number, timestampSec }, drafted: null };
+    }
+    const drafted = await draft(await readRange(one, from, to), head, one);
+    // Of a head that is not scanned yet, only one endpoint says how old it is.
+    return { observed: { number: head.number, timestampSec: drafted?.lastBlock.timestampSec ?? null }, drafted };
   }
 
   /** A missing block is a fault of the node; another hash at our height is one, too, unless a majority of the nodes has it. */
-  async function checkCanonical(one: Rpc): Promise<void> {
+  async function checkCanonical(one: Rpc, head: ScannedBlock): Promise<void> {
     if (last === null) return;
-    const block = await readBlock(one, last.number);
+    const block = head.number === last.number ? head : await readBlock(one, last.number);
     if (block !== null && block.hash !== last.hash) await judgeMismatch(one, last);
   }
 
@@ -335,7 +338,7 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
       blocks: scan.blocks,
       scannedMs: deps.nowMs(),
       observedHead: observed.number,
-      observedHeadTimestampMs: observed.timestampSec * 1_000,
+      observedHeadTimestampMs: lastBlock.timestampSec * 1_000,
       listed,
       listings,
       custody: drafted.custody,

@@ -175,6 +175,10 @@ forEachDatabase((_name, open) => {
             logger: pino({ level: 'silent' }),
             connect: (url) => {
               const call = async (method: string, params: unknown[] = []) => {
+                if (method === 'eth_sendRawTransaction') {
+                  const said = lies[Number(url)]?.(method, undefined);
+                  if (said !== undefined) return said;
+                }
                 const truth = await node.rpc.call(method, params);
                 return lies[Number(url)]?.(method, truth) ?? truth;
               };
@@ -241,6 +245,35 @@ forEachDatabase((_name, open) => {
         nowMs += 30_000;
         expect((await outbox.send(request('c'))).nonce).to.equal(7);
       });
+
+      for (const [what, swallows] of [
+        ['refuses what follows', false],
+        ['takes what follows and does nothing with it', true],
+      ] as const) {
+        it(`passes over an endpoint that repeats an old nonce and ${what}`, async () => {
+          const lies: (Lie | null)[] = [null, null, null];
+          const rpc = poolOf(lies);
+          const outbox = await start({ rpc, order: 'replace' });
+          await outbox.send(request('a'));
+          node.mine();
+          await outbox.resume(HEAD_SEC);
+          await outbox.send(request('b'));
+          node.mine();
+          lies[0] = (method, truth) =>
+            method === 'eth_getTransactionCount'
+              ? '0x1'
+              : swallows && method === 'eth_sendRawTransaction'
+                ? `0x${'0'.repeat(64)}`
+                : truth;
+          await outbox.send(request('c'));
+          if (swallows) nowMs += 4_000;
+          await outbox.resume(HEAD_SEC);
+          expect(rpc.health()[0]).to.include({ healthy: false });
+          expect((await outbox.send(request('d'))).nonce).to.equal(2);
+          node.mine();
+          expect(node.mined.map(dataOf)).to.deep.equal(['a', 'b', 'd']);
+        });
+      }
 
       it('is not done with a transaction that only one of two endpoints says was mined', async () => {
         const lies: (Lie | null)[] = [adds(1), null];

@@ -25,14 +25,24 @@ describe('an endpoint that was silent', () => {
     expect(silence.isSilent(back)).to.equal(false);
   });
 
-  it('is not waited for when it is the only other one', async () => {
+  it('is asked each time when it is the only other one, and not waited for as long', async () => {
     const header = (await rpc.call('eth_getBlockByNumber', ['0x1', false])) as { hash: `0x${string}` };
-    let asked = 0;
-    const counted: Rpc = { ...dead, batch: () => Promise.reject(new RpcUnavailableError(`asked ${(asked += 1)}`)) };
+    const known = { number: HEAD, hash: header.hash };
+    const mute: Rpc = { ...dead, name: 'mute', batch: () => new Promise(() => undefined) };
+    const back: Rpc = { ...rpc, name: 'back' };
+    const other: Rpc = {
+      ...rpc,
+      name: 'other',
+      batch: async (requests) =>
+        [await rpc.call('eth_getBlockByNumber', ['0x0', false]), ...(await rpc.batch(requests)).slice(1)].map(
+          (one, i) => (i === 0 ? { ...(one as object), number: '0x1' } : one),
+        ),
+    };
     const silence = createSilence(() => 0);
-    silence.note(counted, false);
-    const confirmation = await confirmBlock(rpc, { number: HEAD, hash: header.hash }, [counted], silence);
-    expect(confirmation).to.deep.equal({ kind: 'alone' });
-    expect(asked).to.equal(0);
+    for (const one of [mute, back, other]) silence.note(one, false);
+    expect(await confirmBlock(rpc, known, [mute], silence)).to.deep.equal({ kind: 'alone' });
+    expect(await confirmBlock(rpc, known, [back], silence)).to.deep.equal({ kind: 'confirmed', by: [back] });
+    const contradicted = await confirmBlock(rpc, known, [other], silence).catch((error: Error) => error.name);
+    expect(contradicted).to.equal('NoMajorityError');
   });
 });
