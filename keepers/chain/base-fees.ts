@@ -4,13 +4,16 @@ import type { Rpc } from './rpc.js';
 
 /** The base fee of the newest block, in wei per gas. */
 export interface BaseFees {
-  /** One that differs by more than a factor of two from the one before is asked of all endpoints. */
+  /** All endpoints are asked at least every half minute, and for one that differs by more than a factor of two from what they said then. */
   read(): Promise<bigint>;
 }
 
-/** Follows the base fee. */
-export function createBaseFees(rpc: Rpc): BaseFees {
-  let lastWei: bigint | null = null;
+const SURVEY_INTERVAL_MS = 30_000;
+
+/** Follows the base fee. `monotonicMs` measures intervals. */
+export function createBaseFees(rpc: Rpc, monotonicMs: () => number): BaseFees {
+  /** Never one endpoint's word, which could walk away from it step by step. */
+  let agreed: { wei: bigint; atMs: number } | null = null;
 
   async function ask(one: Rpc): Promise<bigint> {
     const block = (await one.call('eth_getBlockByNumber', ['latest', false])) as { baseFeePerGas?: Hex };
@@ -20,9 +23,15 @@ export function createBaseFees(rpc: Rpc): BaseFees {
   return {
     async read() {
       const saidWei = await ask(rpc);
-      const isLikely = lastWei !== null && saidWei <= 2n * lastWei && lastWei <= 2n * saidWei;
-      lastWei = isLikely ? saidWei : median((await surveyOf(rpc, ask, saidWei)).map(({ answer }) => answer));
-      return lastWei;
+      const isLikely =
+        agreed !== null &&
+        monotonicMs() - agreed.atMs < SURVEY_INTERVAL_MS &&
+        saidWei <= 2n * agreed.wei &&
+        agreed.wei <= 2n * saidWei;
+      if (isLikely) return saidWei;
+      const wei = median((await surveyOf(rpc, ask, saidWei)).map(({ answer }) => answer));
+      agreed = { wei, atMs: monotonicMs() };
+      return wei;
     },
   };
 }

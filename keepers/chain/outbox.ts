@@ -133,7 +133,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     nonceDoubts: 0,
   };
   const nonces = createNonceWatch({ rpc, signer, monotonicMs, logger });
-  const baseFees = createBaseFees(rpc);
+  const baseFees = createBaseFees(rpc, monotonicMs);
   /** When unmined transactions were seen first, by hash: what was signed before a restart, or by another clock, is timed from then on. */
   let seenMs = new Map<Hex, number>();
   /** A node refused a transaction for its nonce: what is known of nonces may be wrong. */

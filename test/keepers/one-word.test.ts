@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import { pino } from 'pino';
 import type { Address, Hex } from '../../core/types.js';
+import { createBaseFees } from '../../keepers/chain/base-fees.js';
 import { createRpcPool } from '../../keepers/chain/pool.js';
 import { readReceipts } from '../../keepers/chain/receipts.js';
 import { RpcContradictionError, RpcResponseError, RpcUnavailableError, type Rpc } from '../../keepers/chain/rpc.js';
@@ -49,6 +50,16 @@ describe('the word of one endpoint', () => {
       expect(receipt?.status ?? null).to.equal(expected);
     });
   }
+
+  it('does not walk the base fee away step by step', async () => {
+    const liar = { baseFeePerGas: '0x64' };
+    const honest = { baseFeePerGas: '0x64' };
+    const fees = createBaseFees(poolOf([liar, honest, honest]), () => 0);
+    for (let wei = 100; wei < 10_000; wei = Math.floor(wei * 1.9)) {
+      liar.baseFeePerGas = `0x${wei.toString(16)}`;
+      expect(Number(await fees.read())).to.be.at.most(200);
+    }
+  });
 
   it('ends no order that others would execute', async () => {
     const run = (words: unknown[]) => simulate(poolOf(words), SETTLER, SETTLER, '0x').catch((error: unknown) => error);
