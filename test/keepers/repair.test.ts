@@ -208,20 +208,22 @@ describe('repair', function () {
     it('what once came from nobody is not blamed for what went later, and that made up for ends the halt', async () => {
       await started();
       const custodian = deps().contracts.custodian;
-      const move = async (from: Address, to: Address, units: bigint) => {
+      const move = async (from: Address, to: Address, units: bigint, symbol = 'WETH') => {
         const data = TOKEN.encodeFunctionData('transfer', [to, units]);
-        await one.chain.rpc.call('eth_sendTransaction', [{ from, to: one.token('WETH'), data, gas: '0x4c4b40' }]);
+        await one.chain.rpc.call('eth_sendTransaction', [{ from, to: one.token(symbol), data, gas: '0x4c4b40' }]);
       };
       await move(maker, custodian, 1n);
       await one.land();
       expect(await one.balance(UNATTRIBUTED, 'WETH')).to.equal(1n);
       await move(custodian, maker, 5n);
+      await move(custodian, maker, 5n, 'USDC');
       for (let scans = 0; scans < 3 && (await readHalt(one.db.knex)) === null; scans++)
         await one.land().catch(() => undefined);
       expect((await readHalt(one.db.knex))?.code).to.equal('shortfall');
       expect(await plan()).to.equal(null);
       expect(await causes()).to.deep.equal(['shortfall']);
       await move(maker, custodian, 5n);
+      await move(maker, custodian, 5n, 'USDC');
       await one.mine();
       expect(await causes()).to.deep.equal([]);
     });
