@@ -212,6 +212,7 @@ describe('repair', function () {
         const data = TOKEN.encodeFunctionData('transfer', [to, units]);
         await one.chain.rpc.call('eth_sendTransaction', [{ from, to: one.token(symbol), data, gas: '0x4c4b40' }]);
       };
+      await one.send('maker1', 'deposit', [one.token('USDC'), 5n]);
       await move(maker, custodian, 1n);
       await one.land();
       expect(await one.balance(UNATTRIBUTED, 'WETH')).to.equal(1n);
