@@ -42,7 +42,7 @@ withGateway('Queries and messages that nobody signs', (suite) => {
 
   it('cost more when the answer is long', async () => {
     const { url } = await start();
-    for (let i = 0; i < 30; i++) await post(`${url}/exchange`, order(`${2400 - i}`));
+    for (let i = 0; i < 40; i++) await post(`${url}/exchange`, order(`${2400 - i}`));
     const orders = { type: 'frontendOpenOrders', user: addressOf(1) };
     const first = await post(`${url}/info`, orders);
     expect(first.text.length).to.be.within(8 * 1024, 16 * 1024);
