@@ -1,5 +1,8 @@
 import { formatUnits } from '../../core/amounts.js';
 import type { Address, Token } from '../../core/types.js';
+import { assignmentEntries } from '../../keepers/watcher/postings.js';
+import { readBalances } from '../../ledger/balances.js';
+import { readClaimsOf } from '../../ledger/claims.js';
 import { readMarkets } from '../../ledger/markets.js';
 import { appendOperatorRow } from '../../ledger/operator-log.js';
 import { readSuspense, type SuspenseRow } from '../../ledger/suspense.js';
@@ -63,6 +66,7 @@ async function assign(
   const rows = name === 'all' ? open : open.filter(({ item }) => item === name);
   if (rows.length === 0) throw new UsageError(name === 'all' ? 'nothing is in suspense' : `no open item is ${name}`);
   const tokens = await readTokens(db);
+  if (account !== config.operator) await requireBacked(db, account, rows);
   if (!line.json) io.output.write(rows.map((row) => `${describe(row, tokens)}\n`).join(''));
   if (!(await confirm(io, line, `Assign to ${account}?`))) {
     print(io, line, { ok: false, code: 'NOT_CONFIRMED', message: 'nothing was done' }, []);
@@ -74,6 +78,22 @@ async function assign(
   }
   print(io, line, acts, [`${acts.length} assigned to ${account}; the next scan books it`]);
   return 0;
+}
+
+/** Throws UsageError where what is assigned would leave the account with less than it may withdraw: nobody could take that back in time. */
+async function requireBacked(db: Db, account: Address, rows: readonly SuspenseRow[]): Promise<void> {
+  const balances = await readBalances(db.knex, { account });
+  for (const { token, claimUnits } of await readClaimsOf(db.knex, [account])) {
+    const deltaUnits = rows
+      .flatMap((row) => assignmentEntries(row, account))
+      .filter((one) => one.account === account && one.token === token)
+      .reduce((sum, { amountUnits }) => sum + amountUnits, 0n);
+    const leftUnits = (balances.find((row) => row.token === token)?.balanceUnits ?? 0n) + deltaUnits;
+    if (deltaUnits >= 0n || leftUnits >= claimUnits) continue;
+    throw new UsageError(
+      `${account} may withdraw ${claimUnits} units of ${token} and would have ${leftUnits}: lower the claim first (curvebook claim lower)`,
+    );
+  }
 }
 
 async function readTokens(db: Db): Promise<ReadonlyMap<Address, Token>> {

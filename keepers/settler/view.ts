@@ -6,17 +6,19 @@ import { readTx } from '../../ledger/db.js';
 import { readExecutable } from '../../ledger/executable.js';
 import { lastGeneration, readMarkets } from '../../ledger/ledger-log.js';
 import { readOperatorState, type OperatorState } from '../../ledger/operator-log.js';
-import { landedSeq, lastPublicationSeq } from '../../ledger/publication-log.js';
+import { landedSeq, lastPublicationSeq, readPostSeen } from '../../ledger/publication-log.js';
 import { fillSeqs } from '../../ledger/reads.js';
 import { claimKey, lastSettlements } from '../../ledger/settlement-log.js';
 import type { SnapshotStore } from '../../ledger/snapshots.js';
 import { readQuarantined } from '../../ledger/token-findings.js';
-import { concerns, readSuspense } from '../../ledger/suspense.js';
+import { concerns, isSuspendedCurve, readSuspense } from '../../ledger/suspense.js';
 import type { CheckpointRow, Db, GenerationRow, Queryable } from '../../ledger/types.js';
 import type { PlannedSettlement } from './plan.js';
 
 /** Most withdrawals of a kind that one round looks at. */
 export const CANDIDATES_MAX = 1_000;
+/** How long a curve without a book still counts after its deadline, for blocks that are mined anew. */
+const DEADLINE_MARGIN_SEC = 12;
 
 /** The withdrawals that wait, and what stands against settling them. Those in a token in quarantine go on waiting and are left out. */
 export interface PendingView {
@@ -73,7 +75,8 @@ export async function readSettlerView(deps: ViewDeps, options: ViewOptions): Pro
     const lastSettledMs = await lastSettlements(q, options.settledSinceMs);
     const waiting = await readPending(q, deps, head, operator, options.settledSinceMs);
     const open = await readSuspense(q, { open: true });
-    const isClear = (claim: PendingClaim): boolean => !concerns(open, claim);
+    const unknown = await readUnknownTokens(q, deps.markets, head);
+    const isClear = (claim: PendingClaim): boolean => !concerns(open, claim) && !unknown.has(claim.token);
     const planned = options.plan({
       ...waiting,
       funded: waiting.funded.filter(isClear),
@@ -116,6 +119,24 @@ async function readPending(
     unfunded: await readPendingClaims(q, { ...asked, funded: false }),
     worstUnits: ({ maker, token }) => worst?.get(maker)?.get(token) ?? 0n,
   };
+}
+
+/**
+ * Tokens of markets whose live curve is one without a stored book: takers can execute it, and nobody knows which makers would pay. By the
+ * ledger's own time, so that every fill of it is known once it is over.
+ */
+async function readUnknownTokens(
+  q: Queryable,
+  markets: readonly Market[],
+  { blockTimestampMs }: GenerationRow,
+): Promise<ReadonlySet<Address>> {
+  const tokens = new Set<Address>();
+  for (const { index, base, quote } of markets) {
+    const live = await readPostSeen(q, index);
+    if (live === null || (live.deadlineSec + DEADLINE_MARGIN_SEC) * 1_000 < blockTimestampMs) continue;
+    if (await isSuspendedCurve(q, index, live.seq)) tokens.add(base.address).add(quote.address);
+  }
+  return tokens;
 }
 
 /** Newest prepared publication of each market, by index. */

@@ -14,7 +14,7 @@ import { unexplainedFill } from './attributor.js';
 import { isConfirmed } from './canonical.js';
 import { readHead } from './headers.js';
 import { fillEntries } from './postings.js';
-import { compareHoldings, planRepair, type RepairDeps } from './repair.js';
+import { holdingsIfKnown, planRepair, type RepairDeps } from './repair.js';
 import { scanRange, type SeenEvent } from './scan.js';
 import { readBalancesAt } from './tokens.js';
 
@@ -129,9 +129,13 @@ async function ofChain(deps: CauseDeps, halt: Halt): Promise<Judgement> {
 /** What the vault lacks at the newest scanned block and at the chain's newest one. What was made up for since is there again. */
 async function lacking({ db, contracts }: CauseDeps, rpc: RpcPool, head: GenerationRow): Promise<Judgement> {
   const q = db.knex;
-  const lacks = (await compareHoldings(q, rpc, contracts.custodian, head)).filter(({ units }) => units < 0n);
-  const [first] = lacks;
-  if (first === undefined) return null;
+  const known = await holdingsIfKnown(q, rpc, contracts.custodian, head);
+  // Of a block without state nobody knows, so every token is looked at.
+  const tokens =
+    known === null
+      ? [...new Set((await readMarkets(q)).flatMap(({ base, quote }) => [base.address, quote.address]))]
+      : known.filter(({ units }) => units < 0n).map(({ token }) => token);
+  if (tokens.length === 0) return null;
   const top = await readHead(rpc);
   const addresses = [contracts.custodian, contracts.curveBook, contracts.entrypoint];
   if (contracts.orderSettler !== undefined) addresses.push(contracts.orderSettler);
@@ -142,7 +146,6 @@ async function lacking({ db, contracts }: CauseDeps, rpc: RpcPool, head: Generat
       : { events: [] };
   const moved = await vaultMoves(q, events);
   const vault = new Map((await readBalances(q, { account: VAULT })).map((row) => [row.token, -row.balanceUnits]));
-  const tokens = lacks.map(({ token }) => token);
   const held = await readBalancesAt(rpc, contracts.custodian, tokens, top);
   for (const token of tokens) {
     const said = held.get(token);

@@ -17,7 +17,7 @@ import type { Rpc } from '../chain/rpc.js';
 import { NO_CLAIMS, custodyEvent } from './claims.js';
 import { ReconcileError } from './reconcile.js';
 import { scanRange, type Scan, type SeenEvent } from './scan.js';
-import { readBalancesAt } from './tokens.js';
+import { StateMissingError, readBalancesAt } from './tokens.js';
 
 /** One event as it is booked, or should be. */
 export interface Booking {
@@ -40,7 +40,7 @@ export interface RepairPlan {
   missing: Booking[];
   /** In the ledger and not on the chain. */
   excess: Booking[];
-  /** What the vault has beyond what all rows say together at the newest scanned block. */
+  /** What the vault has beyond what all rows say together at the newest scanned block; only where all events are booked. */
   differences: { token: Address; units: bigint }[];
   /** What balances change by before the chain is read anew. */
   balances: BalanceDelta[];
@@ -83,7 +83,9 @@ export async function planRepair(db: Db, rpc: Rpc, deps: RepairDeps): Promise<Re
     excess.push(...without(booked, seen));
     deps.onProgress?.(to - start + 1, head.toBlock - start + 1);
   }
-  const differences = await compareHoldings(q, rpc, contracts.custodian, head);
+  const isFound = deps.from !== undefined || missing.length + excess.length > 0;
+  // Only looked at where it decides; most endpoints have no state of a block that is a few minutes old.
+  const differences = isFound ? [] : ((await holdingsIfKnown(q, rpc, contracts.custodian, head)) ?? []);
   const first = Math.min(...[...missing, ...excess].map(({ blockNumber }) => blockNumber));
   const fromBlock = deps.from ?? (Number.isFinite(first) ? first : await firstSurplus(q, differences));
   if (fromBlock === null) return null;
@@ -199,6 +201,16 @@ async function readBooked(q: Queryable, from: number, to: number): Promise<Booki
       `${row.amount_out_units} of ${row.token_out}`,
   }));
   return [...custody, ...fills, ...posts, ...orders];
+}
+
+/** The same, or null where the endpoints have no state of that block any more. */
+export async function holdingsIfKnown(
+  ...of: Parameters<typeof compareHoldings>
+): Promise<RepairPlan['differences'] | null> {
+  return compareHoldings(...of).catch((error: unknown) => {
+    if (error instanceof StateMissingError) return null;
+    throw error;
+  });
 }
 
 /** What the vault has of each token at the newest scanned block beyond the rows; tokens that do not say are left out. */

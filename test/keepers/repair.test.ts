@@ -3,6 +3,8 @@ import { expect } from 'chai';
 import { Interface, MaxUint256 } from 'ethers';
 import type { Address } from '../../core/types.js';
 import { standingCauses } from '../../keepers/watcher/halt-causes.js';
+import type { RpcPool } from '../../keepers/chain/pool.js';
+import { RpcResponseError } from '../../keepers/chain/rpc.js';
 import { planReconcile, type ReconcileError } from '../../keepers/watcher/reconcile.js';
 import { planRepair } from '../../keepers/watcher/repair.js';
 import type { VerifyReport } from '../../keepers/verify/verify.js';
@@ -37,10 +39,30 @@ describe('repair', function () {
         contracts: { custodian: lower('custodian'), curveBook: lower('curveBook'), entrypoint: lower('entrypoint') },
       };
     };
-    const plan = (from?: number) => planRepair(one.db, one.pool, { ...deps(), from });
+    let forgetState = false;
+    /** An endpoint that may have the state of the newest block only. */
+    const endpoint = (): RpcPool => {
+      const check = async (method: string, params: readonly unknown[]): Promise<void> => {
+        if (!forgetState || method !== 'eth_call') return;
+        const newest = await one.chain.rpc.call('eth_blockNumber');
+        if (params[1] !== newest) throw new RpcResponseError(method, -32_000, 'missing trie node', null);
+      };
+      return {
+        ...one.pool,
+        async call(method, params = []) {
+          await check(method, params);
+          return one.pool.call(method, params);
+        },
+        async batch(requests) {
+          for (const { method, params } of requests) await check(method, params);
+          return one.pool.batch(requests);
+        },
+      };
+    };
+    const plan = (from?: number) => planRepair(one.db, endpoint(), { ...deps(), from });
     const causes = async (): Promise<string[]> => {
       const found = await standingCauses({
-        ...{ ...deps(), db: one.db, rpc: one.pool, operator: one.chain.address('owner'), nowMs: Date.now() },
+        ...{ ...deps(), db: one.db, rpc: endpoint(), operator: one.chain.address('owner'), nowMs: Date.now() },
       });
       return found.map(({ halt }) => halt.code);
     };
@@ -223,9 +245,15 @@ describe('repair', function () {
       expect((await readHalt(one.db.knex))?.code).to.equal('shortfall');
       expect(await plan()).to.equal(null);
       expect(await causes()).to.deep.equal(['shortfall']);
+      await one.mine();
+      forgetState = true;
+      expect(await plan()).to.equal(null);
+      expect(await causes(), 'without the state of the halted block').to.deep.equal(['shortfall']);
       await move(maker, custodian, 5n);
       await move(maker, custodian, 5n, 'USDC');
       await one.mine();
+      expect(await causes()).to.deep.equal([]);
+      forgetState = false;
       expect(await causes()).to.deep.equal([]);
     });
 

@@ -148,12 +148,34 @@ describe('suspense', function () {
       await one.land();
       await one.stack.settler.round();
       for (const { item } of await openItems()) await assign(item, maker);
+      expect((await one.stack.settler.round()).settlements, 'the last curve is live').to.deep.equal([]);
+      await one.chain.rpc.call('evm_increaseTime', [3_600]);
+      await one.land();
       const later = await one.stack.settler.round();
       expect(later.settlements.map(({ amountUnits }) => amountUnits)).to.deep.equal([8n * ETHER]);
       await one.land();
       expect(await readHalt(one.db.knex)).to.equal(null);
       await one.expectConserved();
       await one.verify();
+    });
+
+    it('nothing in the tokens of a curve that nobody here prepared is settled as long as takers can execute it', async () => {
+      one = await startDouble(await open());
+      await one.send('maker1', 'deposit', [one.token('WETH'), 10n * ETHER]);
+      await one.land();
+      await one.stack.order(one.chain.address('maker1'), [{ side: 'ask', priceTicks: 300_000n, sizeLots: 5n * LOTS }]);
+      await one.stack.poster.round();
+      await one.land();
+      await one.send('maker1', 'requestWithdraw', [one.token('WETH'), 9n * ETHER]);
+      await one.mine();
+      one = await one.restart(await open(), { watcher: { haltOnSuspense: false } });
+      await one.catchUp();
+      expect(await openItems(), 'no fill yet').to.deep.equal([]);
+      expect((await readSuspenseFacts(one.db.knex)).curves).to.equal(1);
+      expect((await one.stack.settler.round()).settlements).to.deep.equal([]);
+      await one.chain.rpc.call('evm_increaseTime', [3_600]);
+      await one.land();
+      expect((await one.stack.settler.round()).settlements).to.have.length(1);
     });
 
     it('a settlement that nobody here prepared, and a payout beyond what its maker had', async () => {
