@@ -42,12 +42,24 @@ withGateway('Queries and messages that nobody signs', (suite) => {
 
   it('cost more when the answer is long', async () => {
     const { url } = await start();
-    for (let i = 0; i < 40; i++) await post(`${url}/exchange`, order(`${2400 - i}`));
-    const orders = { type: 'frontendOpenOrders', user: addressOf(1) };
-    const first = await post(`${url}/info`, orders);
-    expect(first.text.length).to.be.within(8 * 1024, 16 * 1024);
+    for (let i = 0; i < 33; i++) await post(`${url}/exchange`, order(`${2400 - i}`));
+    // Each over a connection of its own: what a maker has signed over is not counted.
+    const ask = async (): Promise<{ status: number; length: number }> => {
+      const asked = request(`${url}/info`, {
+        agent: false,
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+      });
+      asked.end(JSON.stringify({ type: 'frontendOpenOrders', user: addressOf(1) }));
+      const [response] = (await once(asked, 'response')) as [AsyncIterable<Buffer> & { statusCode: number }];
+      let length = 0;
+      for await (const chunk of response) length += chunk.length;
+      return { status: response.statusCode, length };
+    };
+    const first = await ask();
+    expect(first.length).to.be.within(8 * 1024, 16 * 1024);
     let answered = 1;
-    while ((await post(`${url}/info`, orders)).status === 200) answered += 1;
+    while (answered < PER_MINUTE && (await ask()).status === 200) answered += 1;
     expect(answered).to.equal(PER_MINUTE / 2);
   });
 
