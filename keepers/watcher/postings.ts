@@ -1,6 +1,7 @@
 import type { Address, ChainFill, Decomposition, Market } from '../../core/types.js';
 import { assignmentRef } from '../../ledger/invariants.js';
-import { SUSPENSE, UNATTRIBUTED, VAULT, type LedgerEntry, type SuspenseItem } from '../../ledger/types.js';
+import { SUSPENSE, UNATTRIBUTED, VAULT } from '../../ledger/types.js';
+import type { BalanceRow, GenerationWrite, LedgerEntry, SuspenseItem } from '../../ledger/types.js';
 
 /**
  * The double-entry postings of each event. Every ref sums to zero per token; `vault` carries the custodian's holdings with a
@@ -108,4 +109,19 @@ export function fillEntries(
   add('fill', VAULT, base, -baseIntoVault);
   add('fill', VAULT, quote, -quoteIntoVault);
   return entries;
+}
+
+/** Adds what a generation books and reserves to balances by `account:token`. */
+export function applyToBalances(
+  balances: Map<string, BalanceRow>,
+  write: Pick<GenerationWrite, 'entries' | 'reservations'>,
+): void {
+  const row = (account: BalanceRow['account'], token: Address): BalanceRow => {
+    const key = `${account}:${token}`;
+    const known = balances.get(key) ?? { account, token, balanceUnits: 0n, reservedUnits: 0n, netCapitalUnits: 0n };
+    balances.set(key, known);
+    return known;
+  };
+  for (const { account, token, amountUnits } of write.entries) row(account, token).balanceUnits += amountUnits;
+  for (const { account, token, deltaUnits } of write.reservations) row(account, token).reservedUnits += deltaUnits;
 }

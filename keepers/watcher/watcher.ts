@@ -28,6 +28,7 @@ import { readClaimContext, unbackedClaim } from './claims.js';
 import { draftGeneration, fillPostings } from './derive.js';
 import { MissingEventError } from './event-proof.js';
 import { hasGap } from './gaps.js';
+import { applyToBalances } from './postings.js';
 import { createProgress } from './progress.js';
 import { createProofs, type ProofCounts } from './proof.js';
 import { lostSince } from './reconcile.js';
@@ -405,7 +406,7 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
     notedMs = write.scannedMs;
     last = lastBlock;
     for (const market of listed) markets.push(market);
-    applyToBalances(write);
+    applyToBalances(balances, write);
     status.inventoryRevision = generation;
     status.durableInventoryRevision = generation;
     status.nextBlock = lastBlock.number + 1;
@@ -416,17 +417,6 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
     if (write.halt !== null) status.halt = { ...write.halt, byOperator: false };
     for (const post of write.posts) deps.snapshots.forget(post.market, post.seq);
     deps.onGeneration(write);
-  }
-
-  function applyToBalances(write: GenerationWrite): void {
-    const row = (account: BalanceRow['account'], token: Address): BalanceRow => {
-      const key = `${account}:${token}`;
-      const known = balances.get(key) ?? { account, token, balanceUnits: 0n, reservedUnits: 0n, netCapitalUnits: 0n };
-      balances.set(key, known);
-      return known;
-    };
-    for (const { account, token, amountUnits } of write.entries) row(account, token).balanceUnits += amountUnits;
-    for (const { account, token, deltaUnits } of write.reservations) row(account, token).reservedUnits += deltaUnits;
   }
 
   function balanceUnits(account: BalanceRow['account'], token: Address): bigint {

@@ -93,7 +93,7 @@ forEachDatabase((name, open) => {
           { ...last, timestamp: now },
           { ...made, hash: headerHash(made) },
         ]) {
-          newest = lie as Header;
+          newest = lie;
           await stack.watcher.scan().catch(() => undefined);
           expect(ready()).to.equal(false);
           expect(stack.watcher.status().observedHeadTimestampMs).to.equal(Number(last.timestamp) * 1_000);

@@ -250,6 +250,7 @@ describe('ledger log', () => {
       expect(await readHalt(db.knex)).to.deep.equal({
         haltNo: 1,
         code: 'shortfall',
+        fromBlock: null,
         message: 'the vault lacks 1 unit',
         generation: 2,
         timeMs: write.scannedMs,

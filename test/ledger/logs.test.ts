@@ -251,6 +251,7 @@ describe('operator log', () => {
       expect(await readHalt(db.knex)).to.deep.equal({
         haltNo: 3,
         code: 'shortfall',
+        fromBlock: null,
         message: 'shortfall!',
         generation: null,
         timeMs: 5,

@@ -103,6 +103,7 @@ forEachDatabase((name, open) =>
         block_number: null,
         block_hash: null,
         scan_age_ms: null,
+        suspense: { fills: 0, settlements: 0, executions: 0 },
         head_age_ms: null,
         holdings: [],
       });
