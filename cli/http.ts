@@ -17,7 +17,7 @@ import { readRoutes } from '../server/read/routes.js';
 import { createReadStore } from '../server/read/store.js';
 import { serveStream } from '../server/stream/server.js';
 import { createSessions, type Sessions } from '../server/stream/sessions.js';
-import { quarantinedTokens } from '../ledger/token-findings.js';
+import { quarantinedTokens } from '../ledger/chain/token-findings.js';
 import type { Writer } from '../ledger/types.js';
 import { settlePace } from './config.js';
 import type { Shared } from './shared.js';

@@ -7,7 +7,7 @@ import { createFolder } from '../keepers/folder.js';
 import type { Loop } from '../keepers/loop.js';
 import { createPoster, type PosterDeps } from '../keepers/poster/poster.js';
 import { createSettler } from '../keepers/settler/settler.js';
-import { createSnapshotStore } from '../ledger/snapshots.js';
+import { createSnapshotStore } from '../ledger/orders/snapshots.js';
 import type { Writer } from '../ledger/types.js';
 import { MAX_CLOSED_ORDERS } from '../server/orders/limits.js';
 import { ConfigError, settlePace } from './config.js';

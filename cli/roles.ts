@@ -7,10 +7,10 @@ import { judgeReadiness, type WatcherStatus } from '../keepers/watcher/status.js
 import { createTransferWatch } from '../keepers/watcher/transfer-watch.js';
 import { createReplicationWatch } from '../keepers/replication.js';
 import { createWatcher } from '../keepers/watcher/watcher.js';
-import { openDb, prepareDb } from '../ledger/db.js';
-import { createSnapshotStore } from '../ledger/snapshots.js';
+import { openDb, prepareDb } from '../ledger/db/db.js';
+import { createSnapshotStore } from '../ledger/orders/snapshots.js';
 import type { GenerationWrite, LogName, Writer } from '../ledger/types.js';
-import { acquireWriter } from '../ledger/writers.js';
+import { acquireWriter } from '../ledger/db/writers.js';
 import { ConfigError, type Config, type Role } from './config.js';
 import { fillLine } from './fill-line.js';
 import { startHttp, type HttpHandle } from './http.js';

@@ -1,6 +1,6 @@
 import type Router from '@koa/router';
 import { DEFAULT_GAS, withExtraGas } from '../core/swap/pricing.js';
-import { quarantinedTokens } from '../ledger/token-findings.js';
+import { quarantinedTokens } from '../ledger/chain/token-findings.js';
 import type { RpcPool } from '../keepers/chain/pool.js';
 import { createExecutor } from '../keepers/executor/executor.js';
 import type { Loop } from '../keepers/loop.js';

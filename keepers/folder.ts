@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { foldBounds, foldStep, type FoldStep } from '../ledger/fold-log.js';
+import { foldBounds, foldStep, type FoldStep } from '../ledger/orders/fold-log.js';
 import type { Writer } from '../ledger/types.js';
 import { startLoop, type Loop } from './loop.js';
 import { MAX_REORG_BLOCKS } from './watcher/reconcile.js';

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { judgeReplication, readReplication, type ReplicaCounts } from '../ledger/replication.js';
+import { judgeReplication, readReplication, type ReplicaCounts } from '../ledger/db/replication.js';
 import type { Db } from '../ledger/types.js';
 import { startLoop, type Loop } from './loop.js';
 

@@ -8,7 +8,7 @@ import type { Part, SplitKind } from '../../core/swap/split.js';
 import type { Address } from '../../core/types.js';
 import { PERMIT2_ADDRESS } from '../../deploy/canonical.js';
 import { orderCalldata } from '../../keepers/executor/transaction.js';
-import type { SwapQuote } from '../../ledger/swap-log.js';
+import type { SwapQuote } from '../../ledger/swaps/swap-log.js';
 import { createUniswapV3 } from '../../liquidity/uniswap-v3.js';
 import type { Measured } from './chain.js';
 import { path, post, DEADLINE_SEC, DIRECTIONS, ONE_BASE, type Direction, type Venue } from './curvebook.js';

@@ -1,6 +1,5 @@
 /** The measured server, in a process of its own: `process.argv[2]` says which. It reports its CPU time and rows when asked. */
-import { createServer } from 'node:http';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,11 +8,11 @@ import Router from '@koa/router';
 import Koa from 'koa';
 import { createMarket } from '../../core/market.js';
 import { signatureBackend } from '../../core/wire/recover.js';
-import { migrate, openDb } from '../../ledger/db.js';
-import { commitGeneration } from '../../ledger/ledger-log.js';
-import { appendOperatorRow } from '../../ledger/operator-log.js';
+import { migrate, openDb } from '../../ledger/db/db.js';
+import { commitGeneration } from '../../ledger/chain/ledger-log.js';
+import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
 import type { Writer } from '../../ledger/types.js';
-import { acquireWriter } from '../../ledger/writers.js';
+import { acquireWriter } from '../../ledger/db/writers.js';
 import { fixedRoutes } from '../../server/fixed-routes.js';
 import { answer } from '../../server/orders/answer.js';
 import { createGateway } from '../../server/orders/engine.js';

@@ -2,12 +2,11 @@ import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeSync } fr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { OrderLogRow } from '../../core/types.js';
-import { migrate, openDb } from '../../ledger/db.js';
-import { appendOrderRows } from '../../ledger/order-log.js';
-import { acquireWriter } from '../../ledger/writers.js';
+import { migrate, openDb } from '../../ledger/db/db.js';
+import { appendOrderRows } from '../../ledger/orders/order-log.js';
+import { acquireWriter } from '../../ledger/db/writers.js';
 import { createGroupCommit } from '../../server/orders/group-commit.js';
-import { interleaved, median } from './measure.js';
-import type { Row } from './measure.js';
+import { interleaved, median, type Row } from './measure.js';
 
 const PAYLOAD = `${'x'.repeat(390)}\n`;
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };

@@ -2,7 +2,7 @@
 import { createRequire } from 'node:module';
 import type SqliteDatabase from 'better-sqlite3';
 import pg from 'pg';
-import { pgConnectionOf, schemaOf, PG_SESSION_SQL } from '../../ledger/db.js';
+import { pgConnectionOf, schemaOf, PG_SESSION_SQL } from '../../ledger/db/db.js';
 import type { Db } from '../../ledger/types.js';
 
 /** One statement as Knex sent it. */

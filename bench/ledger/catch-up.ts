@@ -4,11 +4,10 @@ import type { Address } from '../../core/types.js';
 import { createRpcPool } from '../../keepers/chain/pool.js';
 import type { Rpc } from '../../keepers/chain/rpc.js';
 import { createWatcher } from '../../keepers/watcher/watcher.js';
-import { createSnapshotStore } from '../../ledger/snapshots.js';
-import { acquireWriter } from '../../ledger/writers.js';
+import { createSnapshotStore } from '../../ledger/orders/snapshots.js';
+import { acquireWriter } from '../../ledger/db/writers.js';
 import { doubleChain } from '../../test/support/ledger-world.js';
-import { median, ROUNDS } from '../gateway/measure.js';
-import type { Row } from '../gateway/measure.js';
+import { median, ROUNDS, type Row } from '../gateway/measure.js';
 import type { Database } from './databases.js';
 
 const BLOCKS = 2_000;

@@ -3,12 +3,11 @@ import { StandardMerkleTree } from '@openzeppelin/merkle-tree';
 import { LEAF_ENCODING } from '../../core/merkle.js';
 import type { Address } from '../../core/types.js';
 import { createCheckpointer, type Checkpointer } from '../../keepers/settler/checkpointer.js';
-import { readBalancesSince } from '../../ledger/checkpoint-log.js';
-import { insertAll, upsertAll } from '../../ledger/columns.js';
+import { readBalancesSince } from '../../ledger/settlements/checkpoint-log.js';
+import { insertAll, upsertAll } from '../../ledger/db/columns.js';
 import type { CheckpointHead, Db, GenerationRow } from '../../ledger/types.js';
 import { createCheckpointView, type CheckpointView } from '../../server/read/checkpoint-view.js';
-import { cpuUs, interleaved, median, ROUNDS } from '../gateway/measure.js';
-import type { Row } from '../gateway/measure.js';
+import { cpuUs, interleaved, median, ROUNDS, type Row } from '../gateway/measure.js';
 import type { Database } from './databases.js';
 import { market } from './feed.js';
 

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { migrate, openDb } from '../../ledger/db.js';
+import { migrate, openDb } from '../../ledger/db/db.js';
 import type { Db } from '../../ledger/types.js';
 
 /** One database with all tables; `drop` leaves nothing of it. */

@@ -5,11 +5,11 @@ import type { Address, ChainFill, Hex, Market, MarketSnapshot } from '../../core
 import { depositEntries } from '../../keepers/watcher/postings.js';
 import { createAttributor, type Attributor } from '../../keepers/watcher/attributor.js';
 import { fillPostings } from '../../keepers/watcher/derive.js';
-import { commitGeneration } from '../../ledger/ledger-log.js';
-import { insertPublications } from '../../ledger/publication-log.js';
-import { createSnapshotStore, type SnapshotStore } from '../../ledger/snapshots.js';
+import { commitGeneration } from '../../ledger/chain/ledger-log.js';
+import { insertPublications } from '../../ledger/publications/publication-log.js';
+import { createSnapshotStore, type SnapshotStore } from '../../ledger/orders/snapshots.js';
 import { VAULT, type Db, type GenerationWrite, type LedgerEntry, type Writer } from '../../ledger/types.js';
-import { acquireWriter } from '../../ledger/writers.js';
+import { acquireWriter } from '../../ledger/db/writers.js';
 
 const OPERATOR: Address = `0x${'9'.repeat(40)}`;
 const TAKER: Address = `0x${'8'.repeat(40)}`;

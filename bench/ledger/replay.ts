@@ -1,8 +1,7 @@
 import { attributeFill, openSide, orderFillsOf } from '../../core/attribution.js';
 import type { ChainFill } from '../../core/types.js';
-import { checkFills } from '../../ledger/invariants.js';
-import { cpuUs, interleaved } from '../gateway/measure.js';
-import type { Row } from '../gateway/measure.js';
+import { checkFills } from '../../ledger/chain/invariants.js';
+import { cpuUs, interleaved, type Row } from '../gateway/measure.js';
 import { market, snapshotOf } from './feed.js';
 
 const LEGS = 50;

@@ -1,14 +1,13 @@
 import type { Address } from '../../core/types.js';
 import { readPosterView } from '../../keepers/poster/view.js';
-import { insertAll } from '../../ledger/columns.js';
-import { createFollower } from '../../ledger/follower.js';
-import { appendOrderRows } from '../../ledger/order-log.js';
-import { createSnapshotStore } from '../../ledger/snapshots.js';
+import { insertAll } from '../../ledger/db/columns.js';
+import { createFollower } from '../../ledger/orders/follower.js';
+import { appendOrderRows } from '../../ledger/orders/order-log.js';
+import { createSnapshotStore } from '../../ledger/orders/snapshots.js';
 import type { Db } from '../../ledger/types.js';
-import { acquireWriter } from '../../ledger/writers.js';
+import { acquireWriter } from '../../ledger/db/writers.js';
 import { loadState } from '../../server/orders/state.js';
-import { inRounds, median, medianRatio, ROUNDS } from '../gateway/measure.js';
-import type { Row } from '../gateway/measure.js';
+import { inRounds, median, medianRatio, ROUNDS, type Row } from '../gateway/measure.js';
 import type { Database } from './databases.js';
 import { createFeed, makerOf, market } from './feed.js';
 

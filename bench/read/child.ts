@@ -5,8 +5,8 @@
  */
 import Router from '@koa/router';
 import Koa from 'koa';
-import { migrate, openDb } from '../../ledger/db.js';
-import { acquireWriter } from '../../ledger/writers.js';
+import { migrate, openDb } from '../../ledger/db/db.js';
+import { acquireWriter } from '../../ledger/db/writers.js';
 import { createApp } from '../../server/app.js';
 import { ENDPOINTS } from '../../server/endpoints.js';
 import { listen } from '../../server/listen.js';

@@ -4,13 +4,12 @@
  * DATABASE_URL names a server. Fails when a goal is missed and on any unexpected status. `--json` prints JSON; `--fills <multiple of 100>`
  * is for a quick look.
  */
-import { fork } from 'node:child_process';
-import type { ChildProcess } from 'node:child_process';
+import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openDb } from '../../ledger/db.js';
+import { openDb } from '../../ledger/db/db.js';
 import { inRounds } from '../gateway/measure.js';
 import { connectClient, type Client } from './client.js';
 import { judge, type Judged, type Slice } from './judge.js';

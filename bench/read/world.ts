@@ -3,12 +3,12 @@ import { createMarket, quoteUnitsFloor } from '../../core/market.js';
 import type { Address, Hex, Market, OrderLogRow, Side } from '../../core/types.js';
 import { depositEntries, fillEntries } from '../../keepers/watcher/postings.js';
 import { createCheckpointer } from '../../keepers/settler/checkpointer.js';
-import { insertCheckpoint, readBalancesSince } from '../../ledger/checkpoint-log.js';
-import { commitGeneration, lastGeneration } from '../../ledger/ledger-log.js';
-import { appendOrderRows } from '../../ledger/order-log.js';
-import { insertPublications } from '../../ledger/publication-log.js';
+import { insertCheckpoint, readBalancesSince } from '../../ledger/settlements/checkpoint-log.js';
+import { commitGeneration, lastGeneration } from '../../ledger/chain/ledger-log.js';
+import { appendOrderRows } from '../../ledger/orders/order-log.js';
+import { insertPublications } from '../../ledger/publications/publication-log.js';
 import type { AttributedFill, Db, GenerationWrite, PostSeen, Publication } from '../../ledger/types.js';
-import { acquireWriter } from '../../ledger/writers.js';
+import { acquireWriter } from '../../ledger/db/writers.js';
 import { nothingWritten } from '../../test/support/generations.js';
 
 export const MAKERS = 1_000;

@@ -7,7 +7,7 @@ import { createServer } from 'node:http';
 import Router from '@koa/router';
 import Koa from 'koa';
 import { stringify } from '../../core/json.js';
-import { openDb } from '../../ledger/db.js';
+import { openDb } from '../../ledger/db/db.js';
 import { readJsonBody } from '../../server/orders/body.js';
 
 const [url = ''] = process.argv.slice(2);

@@ -3,7 +3,7 @@ import { exportPublications } from '../../keepers/archive/export.js';
 import type { ArchiveHighs } from '../../keepers/archive/format.js';
 import { carryOutImport, planImport, type ImportDeps, type ImportPlan } from '../../keepers/archive/import.js';
 import { createFolderStore, FILES_PER_FOLDER, readArchive, type ArchiveStore } from '../../keepers/archive/store.js';
-import { openDb, prepareDb } from '../../ledger/db.js';
+import { openDb, prepareDb } from '../../ledger/db/db.js';
 import type { Db } from '../../ledger/types.js';
 import type { CommandLine } from '../arguments.js';
 import { ConfigError, NO_OPERATOR, UsageError, type CommandConfig } from '../config.js';

@@ -1,5 +1,5 @@
-import { readTx } from '../../ledger/db.js';
-import { lastCheckpoint, readCheckpointState } from '../../ledger/checkpoint-log.js';
+import { readTx } from '../../ledger/db/db.js';
+import { lastCheckpoint, readCheckpointState } from '../../ledger/settlements/checkpoint-log.js';
 import { COMMON_OPTIONS, commandConfig, print, withDatabase, type Command } from './command.js';
 
 /** Shows the latest checkpoint. */

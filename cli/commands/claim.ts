@@ -1,8 +1,8 @@
 import { parseUnits } from '../../core/amounts.js';
 import type { Token } from '../../core/types.js';
-import { readClaim } from '../../ledger/claims.js';
-import { readMarkets } from '../../ledger/markets.js';
-import { appendOperatorRow } from '../../ledger/operator-log.js';
+import { readClaim } from '../../ledger/chain/claims.js';
+import { readMarkets } from '../../ledger/chain/markets.js';
+import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
 import type { Db } from '../../ledger/types.js';
 import { UsageError } from '../config.js';
 import { COMMON_OPTIONS, commandConfig, print, readAddress, withDatabase, type Command } from './command.js';

@@ -6,7 +6,7 @@ import { getAddress } from 'ethers';
 import type { Address } from '../../core/types.js';
 import { stringify } from '../../core/json.js';
 import { createRpcPool, type RpcPool } from '../../keepers/chain/pool.js';
-import { boundDeployment, openDb, prepareDb, withoutPassword } from '../../ledger/db.js';
+import { boundDeployment, openDb, prepareDb, withoutPassword } from '../../ledger/db/db.js';
 import { DatabaseError } from '../../ledger/errors.js';
 import type { Db } from '../../ledger/types.js';
 import type { CommandLine } from '../arguments.js';

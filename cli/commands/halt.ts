@@ -1,4 +1,4 @@
-import { appendOperatorRow } from '../../ledger/operator-log.js';
+import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
 import { standingCauses } from '../../keepers/watcher/halt-causes.js';
 import { readStandingHalt } from '../../keepers/watcher/standing-halt.js';
 import { COMMON_OPTIONS, commandConfig, commandRpc, print, withDatabase, type Command } from './command.js';

@@ -1,4 +1,4 @@
-import { appendOperatorRow, readOperatorState } from '../../ledger/operator-log.js';
+import { appendOperatorRow, readOperatorState } from '../../ledger/operator/operator-log.js';
 import { UsageError } from '../config.js';
 import { COMMON_OPTIONS, commandConfig, print, readAddress, withDatabase, type Command } from './command.js';
 

@@ -1,5 +1,5 @@
-import { readMarkets } from '../../ledger/markets.js';
-import { appendOperatorRow, readOperatorState } from '../../ledger/operator-log.js';
+import { readMarkets } from '../../ledger/chain/markets.js';
+import { appendOperatorRow, readOperatorState } from '../../ledger/operator/operator-log.js';
 import { UsageError } from '../config.js';
 import { COMMON_OPTIONS, commandConfig, print, withDatabase, type Command } from './command.js';
 

@@ -1,5 +1,5 @@
 import { Transaction } from 'ethers';
-import { listOutbox } from '../../ledger/outbox.js';
+import { listOutbox } from '../../ledger/transactions/outbox.js';
 import { COMMON_OPTIONS, commandConfig, print, readAddress, withDatabase, type Command } from './command.js';
 
 const LIMIT = 200;

@@ -1,11 +1,11 @@
 import { formatUnits } from '../../core/amounts.js';
 import type { Address, Token } from '../../core/types.js';
 import { assignmentEntries } from '../../keepers/watcher/postings.js';
-import { readBalances } from '../../ledger/balances.js';
-import { readClaimsOf } from '../../ledger/claims.js';
-import { readMarkets } from '../../ledger/markets.js';
-import { appendOperatorRow } from '../../ledger/operator-log.js';
-import { readSuspense, type SuspenseRow } from '../../ledger/suspense.js';
+import { readBalances } from '../../ledger/chain/balances.js';
+import { readClaimsOf } from '../../ledger/chain/claims.js';
+import { readMarkets } from '../../ledger/chain/markets.js';
+import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
+import { readSuspense, type SuspenseRow } from '../../ledger/chain/suspense.js';
 import type { Db } from '../../ledger/types.js';
 import type { CommandLine } from '../arguments.js';
 import { ConfigError, NO_OPERATOR, UsageError, type CommandConfig } from '../config.js';

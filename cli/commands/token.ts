@@ -1,9 +1,9 @@
 import { servedTokens } from '../../core/operator-row.js';
 import type { Address, Token } from '../../core/types.js';
 import { readSaid } from '../../keepers/watcher/tokens.js';
-import { readMarkets, readTokenListings } from '../../ledger/markets.js';
-import { appendOperatorRow, readOperatorState } from '../../ledger/operator-log.js';
-import { standingFindings } from '../../ledger/token-findings.js';
+import { readMarkets, readTokenListings } from '../../ledger/chain/markets.js';
+import { appendOperatorRow, readOperatorState } from '../../ledger/operator/operator-log.js';
+import { standingFindings } from '../../ledger/chain/token-findings.js';
 import type { Db, Queryable, SaidOfToken } from '../../ledger/types.js';
 import { UsageError } from '../config.js';
 import { COMMON_OPTIONS, commandConfig, commandRpc, confirm, print, withDatabase, type Command } from './command.js';

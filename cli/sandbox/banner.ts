@@ -1,6 +1,6 @@
 /** What one can do with a sandbox that is up. */
 import type { SandboxManifest } from '../../deploy/manifest.js';
-import { withoutPassword } from '../../ledger/db.js';
+import { withoutPassword } from '../../ledger/db/db.js';
 
 export interface BannerOptions {
   manifest: SandboxManifest;

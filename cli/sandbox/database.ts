@@ -2,8 +2,8 @@
 import { appendFileSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Address } from '../../core/types.js';
-import { boundDeployment, openDb, prepareDb, schemaOf, withoutPassword } from '../../ledger/db.js';
-import { appendOperatorRow } from '../../ledger/operator-log.js';
+import { boundDeployment, openDb, prepareDb, schemaOf, withoutPassword } from '../../ledger/db/db.js';
+import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
 import type { Db } from '../../ledger/types.js';
 
 /** A database that the sandbox won't clear, because it does not know what it holds. */

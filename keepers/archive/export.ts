@@ -1,8 +1,8 @@
 /** Writes to an archive what a database published before it had one, or while it could not be written. */
 import { LogFoldedError } from '../../ledger/errors.js';
-import { readMarkets } from '../../ledger/markets.js';
-import { readPublications } from '../../ledger/publication-log.js';
-import { createSnapshotStore } from '../../ledger/snapshots.js';
+import { readMarkets } from '../../ledger/chain/markets.js';
+import { readPublications } from '../../ledger/publications/publication-log.js';
+import { createSnapshotStore } from '../../ledger/orders/snapshots.js';
 import type { Db } from '../../ledger/types.js';
 import type { Archive, Archived } from './archive.js';
 import { curveKey } from './chain-record.js';

@@ -7,7 +7,7 @@ import { keccakText } from '../../core/hash.js';
 import { decodeSnapshot, encodeSnapshot, PayloadError } from '../../core/json.js';
 import { snapshotHash } from '../../core/snapshot.js';
 import type { Address, Hex, MarketSnapshot } from '../../core/types.js';
-import { publicationOf, publicationRow, type PublicationRow } from '../../ledger/publication-log.js';
+import { publicationOf, publicationRow, type PublicationRow } from '../../ledger/publications/publication-log.js';
 import type { Publication } from '../../ledger/types.js';
 
 /** Highest numbers that were given away by the time of a batch; whoever goes on after a loss begins above them. */

@@ -1,12 +1,12 @@
 /** Takes from an archive what a database lacks, after holding it against the chain. */
 import type { Address, Hex, Market, MarketSnapshot } from '../../core/types.js';
-import { readMarkets } from '../../ledger/markets.js';
-import { lastGeneration } from '../../ledger/generations.js';
-import { readSnapshot } from '../../ledger/ledger-log.js';
-import { readPublication } from '../../ledger/publication-log.js';
-import { checkBookWords, RecordFaultError } from '../../ledger/rebuild.js';
-import { requestReconcile } from '../../ledger/reconcile-requests.js';
-import { suspenseExplained } from '../../ledger/resolve-suspense.js';
+import { readMarkets } from '../../ledger/chain/markets.js';
+import { lastGeneration } from '../../ledger/chain/generations.js';
+import { readSnapshot } from '../../ledger/chain/ledger-log.js';
+import { readPublication } from '../../ledger/publications/publication-log.js';
+import { checkBookWords, RecordFaultError } from '../../ledger/publications/rebuild.js';
+import { requestReconcile } from '../../ledger/operator/reconcile-requests.js';
+import { suspenseExplained } from '../../ledger/operator/resolve-suspense.js';
 import {
   collectOrders,
   isBookOf,
@@ -17,11 +17,11 @@ import {
   storeArchived,
   type ArchivedOrders,
   type BookOf,
-} from '../../ledger/restore.js';
-import type { ReversalRequest } from '../../ledger/reversals.js';
-import { createSnapshotStore } from '../../ledger/snapshots.js';
+} from '../../ledger/orders/restore.js';
+import type { ReversalRequest } from '../../ledger/chain/reversals.js';
+import { createSnapshotStore } from '../../ledger/orders/snapshots.js';
 import type { Db, Publication } from '../../ledger/types.js';
-import { acquireWriter } from '../../ledger/writers.js';
+import { acquireWriter } from '../../ledger/db/writers.js';
 import { CurveBook__factory } from '../../typechain-types/factories/CurveBook__factory.js';
 import type { Rpc } from '../chain/rpc.js';
 import { MAX_REORG_BLOCKS } from '../watcher/reconcile.js';

@@ -10,7 +10,7 @@ import {
   readOutboxFrom,
   reopenOutbox,
   type ListedOutboxRow,
-} from '../../ledger/outbox.js';
+} from '../../ledger/transactions/outbox.js';
 import type { Db, OutboxRow, Writer } from '../../ledger/types.js';
 import { createBaseFees } from './base-fees.js';
 import { FeeCeilingError, chooseFees, feesOf, isAffordable } from './fees.js';

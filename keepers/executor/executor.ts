@@ -4,7 +4,7 @@ import { gasOf, isNoRoute, type GasModel } from '../../core/swap/pricing.js';
 import { mayRisk } from '../../core/swap/trust.js';
 import { minBig, toSafeInt } from '../../core/amounts.js';
 import type { Address, Hex } from '../../core/types.js';
-import { lastGeneration } from '../../ledger/ledger-log.js';
+import { lastGeneration } from '../../ledger/chain/ledger-log.js';
 import {
   closeOrders,
   insertAttempt,
@@ -20,8 +20,8 @@ import {
   type SwapOrder,
   type SwapOutcome,
   type SwapQuote,
-} from '../../ledger/swap-log.js';
-import { insertRevert, readReverts, readUnminedSales } from '../../ledger/swap-wallets.js';
+} from '../../ledger/swaps/swap-log.js';
+import { insertRevert, readReverts, readUnminedSales } from '../../ledger/swaps/swap-wallets.js';
 import type { Db, GenerationRow, Writer } from '../../ledger/types.js';
 import type { Head } from '../../liquidity/eth.js';
 import type { MarketData } from '../../liquidity/market-data.js';

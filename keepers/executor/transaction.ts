@@ -1,7 +1,7 @@
 import { OWN } from '../../core/swap/source.js';
 import type { Part } from '../../core/swap/split.js';
 import type { Address, Hex } from '../../core/types.js';
-import type { PendingOrder } from '../../ledger/swap-log.js';
+import type { PendingOrder } from '../../ledger/swaps/swap-log.js';
 import type { MarketData } from '../../liquidity/market-data.js';
 import { OrderSettler__factory } from '../../typechain-types/factories/OrderSettler__factory.js';
 

@@ -1,7 +1,7 @@
 /** What posting costs, from receipts, and the hourly budget that it must keep to. */
 import type { Address, Hex } from '../../core/types.js';
 import { toSafeInt } from '../../core/amounts.js';
-import { insertPostCosts, readPostCosts, readUncosted, type PostCost } from '../../ledger/post-costs.js';
+import { insertPostCosts, readPostCosts, readUncosted, type PostCost } from '../../ledger/publications/post-costs.js';
 import type { Db, Writer } from '../../ledger/types.js';
 import { readReceipts, type TxReceipt } from '../chain/receipts.js';
 import type { Rpc } from '../chain/rpc.js';

@@ -2,7 +2,7 @@
 import { toSafeInt } from '../../core/amounts.js';
 import { keccakText } from '../../core/hash.js';
 import type { Address, Hex, Market } from '../../core/types.js';
-import { chunks } from '../../ledger/columns.js';
+import { chunks } from '../../ledger/db/columns.js';
 import { CurveBook__factory } from '../../typechain-types/factories/CurveBook__factory.js';
 import { parseRpcLog } from '../chain/logs.js';
 import { mayPost } from '../chain/poster-key.js';

@@ -5,7 +5,7 @@ import { cutDeadlineSec } from '../../core/cut.js';
 import { trimToInventory } from '../../core/exposure.js';
 import { candidateOf, snapshotHash, uncrossSnapshot } from '../../core/snapshot.js';
 import type { Address, Market, MarketSnapshot, Side, Trim } from '../../core/types.js';
-import type { Follower } from '../../ledger/follower.js';
+import type { Follower } from '../../ledger/orders/follower.js';
 import type { Publication } from '../../ledger/types.js';
 import { cheaperPost } from './gas.js';
 import { planStep, type Step } from './plan.js';

@@ -1,7 +1,7 @@
 /** Why posts revert, in the words of the contract, and which records would. */
 import type { PostRecord } from '../../core/curve/post.js';
 import type { Address, Hex } from '../../core/types.js';
-import { chunks } from '../../ledger/columns.js';
+import { chunks } from '../../ledger/db/columns.js';
 import { CurveBook__factory } from '../../typechain-types/factories/CurveBook__factory.js';
 
 import { RpcResponseError, revertData, toQuantity, type Rpc } from '../chain/rpc.js';

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
-import { insertCheckpoint, lastCheckpoint, readCheckpointState } from '../../ledger/checkpoint-log.js';
-import { createCheckpointState, type CheckpointState } from '../../ledger/checkpoint-state.js';
-import { readTx } from '../../ledger/db.js';
+import { insertCheckpoint, lastCheckpoint, readCheckpointState } from '../../ledger/settlements/checkpoint-log.js';
+import { createCheckpointState, type CheckpointState } from '../../ledger/settlements/checkpoint-state.js';
+import { readTx } from '../../ledger/db/db.js';
 import type { CheckpointHead, CheckpointRow, Db } from '../../ledger/types.js';
 import type { SettlerView } from './view.js';
 

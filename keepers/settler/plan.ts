@@ -1,5 +1,5 @@
 import { maySettle, settlementUnits } from '../../core/claims.js';
-import type { PendingClaim } from '../../ledger/claims.js';
+import type { PendingClaim } from '../../ledger/chain/claims.js';
 import type { ClaimRow, OperatorRow, Settlement } from '../../ledger/types.js';
 
 /** What a settlement will say, before it is numbered and stored. */

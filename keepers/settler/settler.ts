@@ -2,11 +2,11 @@ import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { longestWaitMs, settlesFromMs, type SettlePace } from '../../core/claims.js';
 import type { Address, Hex, Market } from '../../core/types.js';
-import { countPendingClaims, readClaim, type PendingClaim } from '../../ledger/claims.js';
-import { readTx } from '../../ledger/db.js';
-import { lastGeneration } from '../../ledger/ledger-log.js';
-import { nextLowering, readOperatorState, type OperatorState } from '../../ledger/operator-log.js';
-import { readPublications } from '../../ledger/publication-log.js';
+import { countPendingClaims, readClaim, type PendingClaim } from '../../ledger/chain/claims.js';
+import { readTx } from '../../ledger/db/db.js';
+import { lastGeneration } from '../../ledger/chain/ledger-log.js';
+import { nextLowering, readOperatorState, type OperatorState } from '../../ledger/operator/operator-log.js';
+import { readPublications } from '../../ledger/publications/publication-log.js';
 import {
   claimKey,
   countEmptySettlements,
@@ -17,12 +17,12 @@ import {
   noncesOf,
   openSettlements,
   reversedSettlementKeys,
-} from '../../ledger/settlement-log.js';
-import type { SnapshotStore } from '../../ledger/snapshots.js';
-import { concerns, readSuspense } from '../../ledger/suspense.js';
+} from '../../ledger/settlements/settlement-log.js';
+import type { SnapshotStore } from '../../ledger/orders/snapshots.js';
+import { concerns, readSuspense } from '../../ledger/chain/suspense.js';
 import type { Db, GenerationRow, Settlement, SettlementOutcome, Writer } from '../../ledger/types.js';
-import { groupBy } from '../../ledger/group.js';
-import { readQuarantined } from '../../ledger/token-findings.js';
+import { groupBy } from '../../ledger/db/lists.js';
+import { readQuarantined } from '../../ledger/chain/token-findings.js';
 import type { Outbox } from '../chain/outbox.js';
 import { mayPost } from '../chain/poster-key.js';
 import type { Rpc } from '../chain/rpc.js';

@@ -1,6 +1,6 @@
 import { createMarket } from '../../core/market.js';
-import { liveRanges } from '../../ledger/branches.js';
-import type { StoredGeneration } from '../../ledger/generations.js';
+import { liveRanges } from '../../ledger/chain/branches.js';
+import type { StoredGeneration } from '../../ledger/chain/generations.js';
 import { verifyListings } from './listings.js';
 import { VerifyError, same, type Verification } from './verify.js';
 

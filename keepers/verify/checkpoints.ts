@@ -1,12 +1,12 @@
 import { minBig } from '../../core/amounts.js';
 import { settlementUnits } from '../../core/claims.js';
 import type { Address } from '../../core/types.js';
-import { isTakenBack } from '../../ledger/branches.js';
-import { readChangedRows, readCheckpoints, rowKey } from '../../ledger/checkpoint-log.js';
-import { createCheckpointState } from '../../ledger/checkpoint-state.js';
-import { fromColumn } from '../../ledger/columns.js';
-import { readGeneration } from '../../ledger/generations.js';
-import { isReversedRef, reversedRef } from '../../ledger/refs.js';
+import { isTakenBack } from '../../ledger/chain/branches.js';
+import { readChangedRows, readCheckpoints, rowKey } from '../../ledger/settlements/checkpoint-log.js';
+import { createCheckpointState } from '../../ledger/settlements/checkpoint-state.js';
+import { fromColumn } from '../../ledger/db/columns.js';
+import { readGeneration } from '../../ledger/chain/generations.js';
+import { isReversedRef, reversedRef } from '../../ledger/chain/refs.js';
 import { VAULT, type Account, type CheckpointHead, type CheckpointRow } from '../../ledger/types.js';
 import { VerifyError, same, type Verification } from './verify.js';
 

@@ -9,11 +9,11 @@ import {
 } from '../../core/claims.js';
 import { maxBig, toSafeInt } from '../../core/amounts.js';
 import type { Address } from '../../core/types.js';
-import { readBalances } from '../../ledger/balances.js';
-import { liveRanges } from '../../ledger/branches.js';
-import { readClaim } from '../../ledger/claims.js';
-import { fromColumn } from '../../ledger/columns.js';
-import { isLost } from '../../ledger/settlement-log.js';
+import { readBalances } from '../../ledger/chain/balances.js';
+import { liveRanges } from '../../ledger/chain/branches.js';
+import { readClaim } from '../../ledger/chain/claims.js';
+import { fromColumn } from '../../ledger/db/columns.js';
+import { isLost } from '../../ledger/settlements/settlement-log.js';
 import type { CustodyKind, Settlement } from '../../ledger/types.js';
 import { servedFrom } from './served.js';
 import { VerifyError, same, type Verification } from './verify.js';

@@ -2,14 +2,14 @@ import { leastGainUnits, NO_GAINS, orderFillsOf, replayCurve, type SideGains } f
 import { snapshotCloids } from '../../core/snapshot.js';
 import { tradeId } from '../../core/trade-id.js';
 import type { Market, MarketSnapshot, OrderFill, Side, Decomposition } from '../../core/types.js';
-import { readAttributedFill, type FillRow } from '../../ledger/fills.js';
-import { readSnapshot } from '../../ledger/ledger-log.js';
-import { readPublication } from '../../ledger/publication-log.js';
-import { dueRaise, isDueVolume, namedVolume, raisedBy } from '../../ledger/raises.js';
-import { checkFoldedPublication, RecordFaultError, rebuildPublication } from '../../ledger/rebuild.js';
-import { createSnapshotStore } from '../../ledger/snapshots.js';
+import { readAttributedFill, type FillRow } from '../../ledger/chain/fills.js';
+import { readSnapshot } from '../../ledger/chain/ledger-log.js';
+import { readPublication } from '../../ledger/publications/publication-log.js';
+import { dueRaise, isDueVolume, namedVolume, raisedBy } from '../../ledger/publications/raises.js';
+import { checkFoldedPublication, RecordFaultError, rebuildPublication } from '../../ledger/publications/rebuild.js';
+import { createSnapshotStore } from '../../ledger/orders/snapshots.js';
 import type { Publication, Queryable } from '../../ledger/types.js';
-import { isSuspendedCurve } from '../../ledger/suspense.js';
+import { isSuspendedCurve } from '../../ledger/chain/suspense.js';
 import { unexplainedFill } from '../watcher/attributor.js';
 import { VerifyError, same, type Verification } from './verify.js';
 

@@ -1,8 +1,8 @@
 import type { Address, Side } from '../../core/types.js';
 import { remainingLots } from '../../core/book/side-book.js';
-import { fromColumn } from '../../ledger/columns.js';
-import { toFoldedOrder, type StoredOrder } from '../../ledger/fold.js';
-import { groupBy } from '../../ledger/group.js';
+import { fromColumn } from '../../ledger/db/columns.js';
+import { toFoldedOrder, type StoredOrder } from '../../ledger/orders/fold.js';
+import { groupBy } from '../../ledger/db/lists.js';
 import { VerifyError, same, type Verification } from './verify.js';
 
 const CHECK = 'folded orders';

@@ -1,4 +1,4 @@
-import { readPairGains, sumPairGains } from '../../ledger/pair-gains.js';
+import { readPairGains, sumPairGains } from '../../ledger/chain/pair-gains.js';
 import { same, type Verification } from './verify.js';
 
 const CHECK = 'gains';

@@ -1,9 +1,9 @@
 /** What makers had before each of their parts of a fill, as they are told. */
 import type { Address, Hex, Side } from '../../core/types.js';
-import { fromColumn } from '../../ledger/columns.js';
-import { groupBy } from '../../ledger/group.js';
-import { accountKey, fillRef } from '../../ledger/invariants.js';
-import { baseRef } from '../../ledger/refs.js';
+import { fromColumn } from '../../ledger/db/columns.js';
+import { groupBy } from '../../ledger/db/lists.js';
+import { accountKey, fillRef } from '../../ledger/chain/invariants.js';
+import { baseRef } from '../../ledger/chain/refs.js';
 import type { Queryable } from '../../ledger/types.js';
 import { same } from './verify.js';
 

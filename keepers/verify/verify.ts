@@ -1,13 +1,12 @@
 import { BookError } from '../../core/book/create-book.js';
 import { PayloadError } from '../../core/json.js';
 import { MarketError } from '../../core/market.js';
-import type { Market } from '../../core/types.js';
-import type { Address } from '../../core/types.js';
-import { readTx } from '../../ledger/db.js';
-import { readFoldPosition, type FoldPosition } from '../../ledger/fold.js';
-import { lastGeneration } from '../../ledger/generations.js';
-import { readMarkets } from '../../ledger/markets.js';
-import { readReversals, type ReversalRow } from '../../ledger/reversals.js';
+import type { Market, Address } from '../../core/types.js';
+import { readTx } from '../../ledger/db/db.js';
+import { readFoldPosition, type FoldPosition } from '../../ledger/orders/fold.js';
+import { lastGeneration } from '../../ledger/chain/generations.js';
+import { readMarkets } from '../../ledger/chain/markets.js';
+import { readReversals, type ReversalRow } from '../../ledger/chain/reversals.js';
 import type { Db, GenerationRow, Queryable } from '../../ledger/types.js';
 import type { RpcPool } from '../chain/pool.js';
 import { verifyBlocks } from './blocks.js';
@@ -19,7 +18,7 @@ import { verifyEntries } from './entries.js';
 import { verifyFold } from './fold.js';
 import { verifyGains } from './gains.js';
 import { verifySuspense } from './suspense.js';
-import { readSuspense } from '../../ledger/suspense.js';
+import { readSuspense } from '../../ledger/chain/suspense.js';
 
 /** Something that is stored is not what it should be. The first one ends a verification. */
 export class VerifyError extends Error {

@@ -12,12 +12,12 @@ import {
 import { tradeId } from '../../core/trade-id.js';
 import { snapshotCloids } from '../../core/snapshot.js';
 import type { ChainFill, Decomposition, Market, MarketSnapshot, Side } from '../../core/types.js';
-import { readMarketProgress } from '../../ledger/ledger-log.js';
-import { readFillsAfter, type PastFill } from '../../ledger/past-fills.js';
-import { isPrepared, readPostSeen, readPublication } from '../../ledger/publication-log.js';
-import { dueRaise, isDueVolume, raisedBy } from '../../ledger/raises.js';
+import { readMarketProgress } from '../../ledger/chain/ledger-log.js';
+import { readFillsAfter, type PastFill } from '../../ledger/chain/past-fills.js';
+import { isPrepared, readPostSeen, readPublication } from '../../ledger/publications/publication-log.js';
+import { dueRaise, isDueVolume, raisedBy } from '../../ledger/publications/raises.js';
 import { LogFoldedError } from '../../ledger/errors.js';
-import { SnapshotMismatchError, type SnapshotStore } from '../../ledger/snapshots.js';
+import { SnapshotMismatchError, type SnapshotStore } from '../../ledger/orders/snapshots.js';
 import type { AttributedFill, PostSeen, Publication, Queryable } from '../../ledger/types.js';
 import type { DraftedPost } from './derive.js';
 

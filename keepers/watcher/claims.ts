@@ -1,11 +1,17 @@
 /** What the ledger already knows about the withdrawals that a scan's events concern. */
-import { NO_CLAIM, addSaturating, afterExecution, afterRequest, afterSettlement } from '../../core/claims.js';
-import type { LaterRequests } from '../../core/claims.js';
+import {
+  NO_CLAIM,
+  addSaturating,
+  afterExecution,
+  afterRequest,
+  afterSettlement,
+  type LaterRequests,
+} from '../../core/claims.js';
 import { maxBig, minBig, toSafeInt, MAX_U128 } from '../../core/amounts.js';
 import type { Address } from '../../core/types.js';
-import { readClaimsOf, requestsAfter } from '../../ledger/claims.js';
-import { readReversals } from '../../ledger/reversals.js';
-import { explainSettlement, isLost } from '../../ledger/settlement-log.js';
+import { readClaimsOf, requestsAfter } from '../../ledger/chain/claims.js';
+import { readReversals } from '../../ledger/chain/reversals.js';
+import { explainSettlement, isLost } from '../../ledger/settlements/settlement-log.js';
 import type { BalanceRow, ClaimRow, CustodyEvent, GenerationWrite, Queryable, Settlement } from '../../ledger/types.js';
 import type { ChainEvent, RawLog } from '../chain/logs.js';
 import type { SeenEvent } from './scan.js';

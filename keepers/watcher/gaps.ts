@@ -1,6 +1,6 @@
 import type { Hex, Market } from '../../core/types.js';
-import { readMarketProgress } from '../../ledger/ledger-log.js';
-import { readPosted } from '../../ledger/raises.js';
+import { readMarketProgress } from '../../ledger/chain/ledger-log.js';
+import { readPosted } from '../../ledger/publications/raises.js';
 import type { Queryable } from '../../ledger/types.js';
 import type { SeenEvent } from './scan.js';
 

@@ -1,14 +1,13 @@
 /** Whether what a halt found is still so, and which command puts it right. */
 import type { Address } from '../../core/types.js';
-import { readBalances } from '../../ledger/balances.js';
-import { readUnbackedClaim } from '../../ledger/claims.js';
-import { lastGeneration } from '../../ledger/generations.js';
-import { readHalts, type Halt } from '../../ledger/halts.js';
-import { readMarkets } from '../../ledger/markets.js';
-import { readPostSeen } from '../../ledger/publication-log.js';
-import { isSuspendedCurve, readSuspense } from '../../ledger/suspense.js';
-import { VAULT, type GenerationRow, type Queryable } from '../../ledger/types.js';
-import type { Db } from '../../ledger/types.js';
+import { readBalances } from '../../ledger/chain/balances.js';
+import { readUnbackedClaim } from '../../ledger/chain/claims.js';
+import { lastGeneration } from '../../ledger/chain/generations.js';
+import { readHalts, type Halt } from '../../ledger/chain/halts.js';
+import { readMarkets } from '../../ledger/chain/markets.js';
+import { readPostSeen } from '../../ledger/publications/publication-log.js';
+import { isSuspendedCurve, readSuspense } from '../../ledger/chain/suspense.js';
+import { VAULT, type GenerationRow, type Queryable, type Db } from '../../ledger/types.js';
 import type { RpcPool } from '../chain/pool.js';
 import { unexplainedFill } from './attributor.js';
 import { isConfirmed } from './canonical.js';

@@ -1,7 +1,14 @@
 import type { Address, ChainFill, Decomposition, Market } from '../../core/types.js';
-import { assignmentRef } from '../../ledger/invariants.js';
-import { SUSPENSE, UNATTRIBUTED, VAULT } from '../../ledger/types.js';
-import type { BalanceRow, GenerationWrite, LedgerEntry, SuspenseItem } from '../../ledger/types.js';
+import { assignmentRef } from '../../ledger/chain/invariants.js';
+import {
+  SUSPENSE,
+  UNATTRIBUTED,
+  VAULT,
+  type BalanceRow,
+  type GenerationWrite,
+  type LedgerEntry,
+  type SuspenseItem,
+} from '../../ledger/types.js';
 
 /**
  * The double-entry postings of each event. Every ref sums to zero per token; `vault` carries the custodian's holdings with a

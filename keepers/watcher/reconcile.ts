@@ -1,9 +1,14 @@
 import type { Logger } from 'pino';
 import type { Hex } from '../../core/types.js';
-import { readTx } from '../../ledger/db.js';
-import { lastGeneration } from '../../ledger/generations.js';
-import { balancesReversed, newestWithin, type BalanceDelta, type ReversalRequest } from '../../ledger/reversals.js';
-import { listOrphans, type Orphans } from '../../ledger/orphans.js';
+import { readTx } from '../../ledger/db/db.js';
+import { lastGeneration } from '../../ledger/chain/generations.js';
+import {
+  balancesReversed,
+  newestWithin,
+  type BalanceDelta,
+  type ReversalRequest,
+} from '../../ledger/chain/reversals.js';
+import { listOrphans, type Orphans } from '../../ledger/chain/orphans.js';
 import type { Db, GenerationRow, Queryable } from '../../ledger/types.js';
 import type { RpcPool } from '../chain/pool.js';
 import type { Rpc } from '../chain/rpc.js';

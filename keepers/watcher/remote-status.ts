@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
 import type { Market } from '../../core/types.js';
-import { loadLedgerHead, readMarkets } from '../../ledger/ledger-log.js';
-import { lastReversal } from '../../ledger/reversals.js';
-import { standingFindings } from '../../ledger/token-findings.js';
+import { loadLedgerHead, readMarkets } from '../../ledger/chain/ledger-log.js';
+import { lastReversal } from '../../ledger/chain/reversals.js';
+import { standingFindings } from '../../ledger/chain/token-findings.js';
 import type { Db } from '../../ledger/types.js';
 import { startLoop, type Loop } from '../loop.js';
 import { readStandingHalt } from './standing-halt.js';

@@ -1,17 +1,17 @@
 /** What the ledger's bookings differ in from the chain that both agree on, and from where on the chain is to be read anew. */
 import type { Address, Hex } from '../../core/types.js';
-import { readBalances } from '../../ledger/balances.js';
-import { toChainFill, type FillRow } from '../../ledger/fills.js';
-import { liveRanges } from '../../ledger/branches.js';
-import { lastGeneration } from '../../ledger/generations.js';
-import { readMarkets } from '../../ledger/markets.js';
+import { readBalances } from '../../ledger/chain/balances.js';
+import { toChainFill, type FillRow } from '../../ledger/chain/fills.js';
+import { liveRanges } from '../../ledger/chain/branches.js';
+import { lastGeneration } from '../../ledger/chain/generations.js';
+import { readMarkets } from '../../ledger/chain/markets.js';
 import {
   balancesReversed,
   readReversals,
   rereadFrom,
   type BalanceDelta,
   type ReversalRequest,
-} from '../../ledger/reversals.js';
+} from '../../ledger/chain/reversals.js';
 import { UNATTRIBUTED, VAULT, type Db, type Queryable } from '../../ledger/types.js';
 import type { Rpc } from '../chain/rpc.js';
 import { NO_CLAIMS, custodyEvent } from './claims.js';

@@ -1,5 +1,5 @@
-import { FOLLOWED_HALTS, readHalt } from '../../ledger/halts.js';
-import { readOperatorState } from '../../ledger/operator-log.js';
+import { FOLLOWED_HALTS, readHalt } from '../../ledger/chain/halts.js';
+import { readOperatorState } from '../../ledger/operator/operator-log.js';
 import type { Queryable } from '../../ledger/types.js';
 import type { WatcherStatus } from './status.js';
 

@@ -1,9 +1,9 @@
 /** What a scan finds that nothing stored explains: where it is booked, and what the operator decided of earlier finds. */
 import type { Logger } from 'pino';
 import type { Address, Market } from '../../core/types.js';
-import { readHalts } from '../../ledger/halts.js';
-import { fillRef } from '../../ledger/invariants.js';
-import { nameItem, type readDecided } from '../../ledger/suspense.js';
+import { readHalts } from '../../ledger/chain/halts.js';
+import { fillRef } from '../../ledger/chain/invariants.js';
+import { nameItem, type readDecided } from '../../ledger/chain/suspense.js';
 import {
   SUSPENSE,
   type AttributedFill,

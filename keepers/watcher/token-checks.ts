@@ -1,12 +1,11 @@
 import type { Logger } from 'pino';
 import { isUsableSymbol } from '../../core/token-names.js';
 import type { Address, Token } from '../../core/types.js';
-import type { TokenListing } from '../../ledger/markets.js';
+import type { TokenListing } from '../../ledger/chain/markets.js';
 import type { SaidOfToken, ScannedBlock, TokenCause, TokenFinding } from '../../ledger/types.js';
 import type { RpcPool } from '../chain/pool.js';
-import type { Rpc } from '../chain/rpc.js';
+import { toQuantity, type Rpc } from '../chain/rpc.js';
 import { canTransfer, readSaid, tokenOf } from './tokens.js';
-import { toQuantity } from '../chain/rpc.js';
 
 /** Time between two looks at every token, and how soon one that failed is looked at again. */
 export interface TokenPace {

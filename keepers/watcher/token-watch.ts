@@ -1,9 +1,9 @@
 import type { Logger } from 'pino';
 import { servedTokens } from '../../core/operator-row.js';
 import type { Address, Market } from '../../core/types.js';
-import { readTokenListings, type TokenListing } from '../../ledger/markets.js';
-import { readOperatorState } from '../../ledger/operator-log.js';
-import { readTokenFindings } from '../../ledger/token-findings.js';
+import { readTokenListings, type TokenListing } from '../../ledger/chain/markets.js';
+import { readOperatorState } from '../../ledger/operator/operator-log.js';
+import { readTokenFindings } from '../../ledger/chain/token-findings.js';
 import {
   UNATTRIBUTED,
   VAULT,

@@ -2,14 +2,14 @@ import type { Logger } from 'pino';
 import { nameMarkets } from '../../core/token-names.js';
 import type { Address, Market } from '../../core/types.js';
 import { LedgerInvariantError } from '../../ledger/errors.js';
-import { restartCapital } from '../../ledger/capital-origin.js';
-import { insertHalt } from '../../ledger/halts.js';
-import { commitGeneration, loadLedgerHead, readBalances, readMarkets } from '../../ledger/ledger-log.js';
-import { readReconcileRequest } from '../../ledger/reconcile-requests.js';
-import { reverseGenerations } from '../../ledger/reversals.js';
-import { noteScan } from '../../ledger/scan-times.js';
-import type { SnapshotStore } from '../../ledger/snapshots.js';
-import { readDecided } from '../../ledger/suspense.js';
+import { restartCapital } from '../../ledger/chain/operator-capital.js';
+import { insertHalt } from '../../ledger/chain/halts.js';
+import { commitGeneration, loadLedgerHead, readBalances, readMarkets } from '../../ledger/chain/ledger-log.js';
+import { readReconcileRequest } from '../../ledger/operator/reconcile-requests.js';
+import { reverseGenerations } from '../../ledger/chain/reversals.js';
+import { noteScan } from '../../ledger/chain/generations.js';
+import type { SnapshotStore } from '../../ledger/orders/snapshots.js';
+import { readDecided } from '../../ledger/chain/suspense.js';
 import {
   type BalanceRow,
   type Db,

@@ -3,7 +3,7 @@
  * are text or numeric, flags are 0 or 1, addresses and hashes are lower-case hex in text.
  */
 import type { Knex } from 'knex';
-import { amount } from '../columns.js';
+import { amount } from '../db/columns.js';
 import type { Migration } from './index.js';
 import { amounts, ints, texts } from './tables.js';
 

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { amount } from '../columns.js';
+import { amount } from '../db/columns.js';
 import type { Migration } from './index.js';
 
 /**

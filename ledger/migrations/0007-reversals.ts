@@ -1,6 +1,6 @@
 /** What a reorganisation of the chain takes back, and what is needed to take it back exactly. */
 import type { Knex } from 'knex';
-import { amount } from '../columns.js';
+import { amount } from '../db/columns.js';
 import type { Migration } from './index.js';
 import { ints, texts } from './tables.js';
 

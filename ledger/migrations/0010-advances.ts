@@ -1,5 +1,5 @@
 import type { Migration } from './index.js';
-import { amount } from '../columns.js';
+import { amount } from '../db/columns.js';
 
 /** What a claim holds beyond the requests of the present chain, after a reorganisation took requests back and left their settlement. */
 export const advances: Migration = {

@@ -1,4 +1,4 @@
-import { amount } from '../columns.js';
+import { amount } from '../db/columns.js';
 import type { Migration } from './index.js';
 import { ints, texts } from './tables.js';
 

@@ -1,6 +1,6 @@
 /** Columns that may not be null, several at once. */
 import type { Knex } from 'knex';
-import { amount } from '../columns.js';
+import { amount } from '../db/columns.js';
 
 type Table = Knex.CreateTableBuilder;
 

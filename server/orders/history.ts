@@ -1,7 +1,6 @@
-import { openedOrder } from '../../core/book.js';
-import type { Book } from '../../core/book.js';
+import { openedOrder, type Book } from '../../core/book.js';
 import type { Address, CloseReason, Market, OpenOrder, OrderFill, OrderLogRow } from '../../core/types.js';
-import type { FoldedOrder } from '../../ledger/fold.js';
+import type { FoldedOrder } from '../../ledger/orders/fold.js';
 import { MAX_CLOSED_ORDERS } from './limits.js';
 
 /** Where an order stands, in the wire's words. */

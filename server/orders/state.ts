@@ -1,22 +1,24 @@
-import { createAgents } from '../../core/book/agents.js';
-import type { Agents } from '../../core/book/agents.js';
-import { createBook } from '../../core/book.js';
-import type { Book, FoldedBook } from '../../core/book.js';
+import { createAgents, type Agents } from '../../core/book/agents.js';
+import { createBook, type Book, type FoldedBook } from '../../core/book.js';
 import type { Address, Market, OrderFill, OrderLogRow } from '../../core/types.js';
-import { readTx } from '../../ledger/db.js';
+import { readTx } from '../../ledger/db/db.js';
 import { LogFoldedError } from '../../ledger/errors.js';
-import { readFoldedAccounts, readFoldedBook, readFoldPosition, readKnownOrders } from '../../ledger/fold.js';
-import type { FoldedAccounts, FoldedOrder, FoldPosition } from '../../ledger/fold.js';
-import { readBalances, readBalancesAfter, readGenerationEffects, readMarkets } from '../../ledger/ledger-log.js';
-import { readNoncesAfterMs } from '../../ledger/restore.js';
-import { readOrderRows } from '../../ledger/order-log.js';
+import {
+  readFoldedAccounts,
+  readFoldedBook,
+  readFoldPosition,
+  readKnownOrders,
+  type FoldedAccounts,
+  type FoldedOrder,
+  type FoldPosition,
+} from '../../ledger/orders/fold.js';
+import { readBalances, readBalancesAfter, readGenerationEffects, readMarkets } from '../../ledger/chain/ledger-log.js';
+import { readNoncesAfterMs } from '../../ledger/orders/restore.js';
+import { readOrderRows } from '../../ledger/orders/order-log.js';
 import type { BalanceRow, Db, GenerationEffects, Queryable } from '../../ledger/types.js';
-import { createEvents } from './events.js';
-import type { Events, OrderChange } from './events.js';
-import { createHistory } from './history.js';
-import type { OrderHistory } from './history.js';
-import { createInventory } from './inventory.js';
-import type { Inventory } from './inventory.js';
+import { createEvents, type Events, type OrderChange } from './events.js';
+import { createHistory, type OrderHistory } from './history.js';
+import { createInventory, type Inventory } from './inventory.js';
 import { MAX_CLOSED_ORDERS } from './limits.js';
 
 /** Rows read at a time. */

@@ -4,11 +4,11 @@ import type { Logger } from 'pino';
 import { formatUnits } from '../../core/amounts.js';
 import { SLICE } from '../../core/merkle.js';
 import type { Address, Hex, Market, Token } from '../../core/types.js';
-import { lastCheckpoint, readChangedRows, readCheckpointState } from '../../ledger/checkpoint-log.js';
-import { createCheckpointState, type CheckpointState } from '../../ledger/checkpoint-state.js';
-import { readTx } from '../../ledger/db.js';
-import { readMarkets } from '../../ledger/ledger-log.js';
-import { eachInSlices } from '../../ledger/slices.js';
+import { lastCheckpoint, readChangedRows, readCheckpointState } from '../../ledger/settlements/checkpoint-log.js';
+import { createCheckpointState, type CheckpointState } from '../../ledger/settlements/checkpoint-state.js';
+import { readTx } from '../../ledger/db/db.js';
+import { readMarkets } from '../../ledger/chain/ledger-log.js';
+import { eachInSlices } from '../../ledger/db/lists.js';
 import type { CheckpointHead, CheckpointRow, Db } from '../../ledger/types.js';
 import type { Rendered } from './rendered.js';
 

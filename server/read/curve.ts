@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { bigHex, decodeSide } from '../../core/curve/words.js';
 import { subticksToPrice, unitsToSize } from '../../core/market.js';
 import type { Hex, Market, MarketSnapshot, Side, SnapshotOrder } from '../../core/types.js';
-import { publicationState } from '../../ledger/publication-states.js';
+import { publicationState } from '../../ledger/publications/publication-states.js';
 import type { Publication } from '../../ledger/types.js';
 import { notFound } from '../errors.js';
 import type { PostedCurve, ReadDeps } from './deps.js';

@@ -3,7 +3,7 @@ import type { SettlePace } from '../../core/claims.js';
 import type { Book } from '../../core/book.js';
 import type { MinOrderUnits } from '../../core/min-order.js';
 import type { Address, ChainFill, Decomposition, Market, MarketSnapshot } from '../../core/types.js';
-import type { TakerFee } from '../../ledger/claims.js';
+import type { TakerFee } from '../../ledger/chain/claims.js';
 import type {
   BalanceRow,
   ClaimRow,
@@ -12,9 +12,9 @@ import type {
   LogName,
   PostSeen,
   Publication,
+  TokenFinding,
 } from '../../ledger/types.js';
-import type { PlatformFacts } from '../../ledger/platform.js';
-import type { TokenFinding } from '../../ledger/types.js';
+import type { PlatformFacts } from '../../ledger/views/platform.js';
 import type { CheckpointView } from './checkpoint-view.js';
 import type { ReadLimits } from './limit.js';
 

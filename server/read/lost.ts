@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { formatUnits } from '../../core/amounts.js';
 import { ticksToPrice, unitsToSize } from '../../core/market.js';
 import type { Address, Market, Token } from '../../core/types.js';
-import type { Orphans, OrphanedFill } from '../../ledger/orphans.js';
-import type { ReversalRow } from '../../ledger/reversals.js';
+import type { Orphans, OrphanedFill } from '../../ledger/chain/orphans.js';
+import type { ReversalRow } from '../../ledger/chain/reversals.js';
 import { servedTokens } from './limits.js';
 import { addressSchema, decimalSchema, directionSchema, hashSchema, integerSchema, pairSchema } from './schemas.js';
 

@@ -2,7 +2,7 @@ import type { RouterMiddleware } from '@koa/router';
 import { z } from 'zod';
 import { formatUnits } from '../../core/amounts.js';
 import type { Market, Token } from '../../core/types.js';
-import type { CurveFacts, PlatformFacts } from '../../ledger/platform.js';
+import type { CurveFacts, PlatformFacts } from '../../ledger/views/platform.js';
 import type { LogName, TokenFinding } from '../../ledger/types.js';
 import type { ReadDeps } from './deps.js';
 import { lostSchema, lostBody } from './lost.js';

@@ -1,14 +1,21 @@
 import { NOTHING_RAISED } from '../../core/attribution.js';
-import { readCapitalOrigin } from '../../ledger/capital-origin.js';
-import { custodyEventsOf, readClaimsOf, readTakerFees } from '../../ledger/claims.js';
-import { readTx } from '../../ledger/db.js';
-import { fillSeqs, fillWithLegs, lastGeneration, makerBalances, newestFill, recentFills } from '../../ledger/reads.js';
-import { readSnapshot } from '../../ledger/ledger-log.js';
-import { readLogHolders } from '../../ledger/log-holders.js';
-import { readPlatform } from '../../ledger/platform.js';
-import { readPosted, raisedBy } from '../../ledger/raises.js';
-import { landedSeq, readPostSeen, readPublication } from '../../ledger/publication-log.js';
-import { lastSettlements } from '../../ledger/settlement-log.js';
+import { readCapitalOrigin } from '../../ledger/chain/operator-capital.js';
+import { custodyEventsOf, readClaimsOf, readTakerFees } from '../../ledger/chain/claims.js';
+import { readTx } from '../../ledger/db/db.js';
+import {
+  fillSeqs,
+  fillWithLegs,
+  lastGeneration,
+  makerBalances,
+  newestFill,
+  recentFills,
+} from '../../ledger/views/reads.js';
+import { readSnapshot } from '../../ledger/chain/ledger-log.js';
+import { readLogHolders } from '../../ledger/db/writers.js';
+import { readPlatform } from '../../ledger/views/platform.js';
+import { readPosted, raisedBy } from '../../ledger/publications/raises.js';
+import { landedSeq, readPostSeen, readPublication } from '../../ledger/publications/publication-log.js';
+import { lastSettlements } from '../../ledger/settlements/settlement-log.js';
 import type { Db, LogName, Queryable } from '../../ledger/types.js';
 import type { PostedCurve, ReadStore } from './deps.js';
 

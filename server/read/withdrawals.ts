@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { NO_CLAIM, longestWaitMs, settlesFromMs, type ClaimState } from '../../core/claims.js';
 import { formatUnits } from '../../core/amounts.js';
 import type { Address, Token } from '../../core/types.js';
-import { claimKey } from '../../ledger/settlement-log.js';
+import { claimKey } from '../../ledger/settlements/settlement-log.js';
 import type { ReadDeps, WithdrawalState } from './deps.js';
 import { servedTokens } from './limits.js';
 import { addressOf } from './params.js';

@@ -1,6 +1,5 @@
 import type { Address } from '../../core/types.js';
-import { userOrderFills } from '../../ledger/reads.js';
-import type { UserFill } from '../../ledger/reads.js';
+import { userOrderFills, type UserFill } from '../../ledger/views/reads.js';
 import type { Db } from '../../ledger/types.js';
 import type { Gateway } from '../orders/engine.js';
 import type { GatewayEvent, OrderChange } from '../orders/events.js';

@@ -1,6 +1,6 @@
 import type { GasModel } from '../../core/swap/pricing.js';
 import type { Address } from '../../core/types.js';
-import type { SwapOrder } from '../../ledger/swap-log.js';
+import type { SwapOrder } from '../../ledger/swaps/swap-log.js';
 import type { Db } from '../../ledger/types.js';
 import type { EthReader } from '../../liquidity/eth.js';
 import type { MarketData } from '../../liquidity/market-data.js';

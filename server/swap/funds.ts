@@ -1,7 +1,7 @@
 import { Interface } from 'ethers';
 import type { Address, Hex } from '../../core/types.js';
-import type { SwapQuote } from '../../ledger/swap-log.js';
-import type { PendingSale } from '../../ledger/swap-wallets.js';
+import type { SwapQuote } from '../../ledger/swaps/swap-log.js';
+import type { PendingSale } from '../../ledger/swaps/swap-wallets.js';
 import { badRequest } from '../errors.js';
 import type { SwapDeps } from './deps.js';
 

@@ -1,7 +1,7 @@
 import type { RouterMiddleware } from '@koa/router';
-import { readTx } from '../../ledger/db.js';
-import { readLostFrom } from '../../ledger/halts.js';
-import { readSettledOrder, type SettledOrderRow } from '../../ledger/settled-orders.js';
+import { readTx } from '../../ledger/db/db.js';
+import { readLostFrom } from '../../ledger/chain/halts.js';
+import { readSettledOrder, type SettledOrderRow } from '../../ledger/chain/settled-orders.js';
 import {
   readAttempts,
   readOrder,
@@ -12,7 +12,7 @@ import {
   type SwapOrder,
   type SwapOutcome,
   type SwapQuote,
-} from '../../ledger/swap-log.js';
+} from '../../ledger/swaps/swap-log.js';
 import type { Db, Queryable } from '../../ledger/types.js';
 import { notFound } from '../errors.js';
 import type { SwapDeps } from './deps.js';

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { feeUnits, gasOf, isNoRoute, maxSellUnits, minBuyUnits, type RoutePlan } from '../../core/swap/pricing.js';
 import { WITNESS_TYPE_STRING, type OrderTypedData } from '../../core/swap/typed-data.js';
 import type { Address } from '../../core/types.js';
-import type { SwapQuote, SwapQuoteDraft } from '../../ledger/swap-log.js';
+import type { SwapQuote, SwapQuoteDraft } from '../../ledger/swaps/swap-log.js';
 import { encodeRoute, planRoute } from '../../liquidity/planner.js';
 import { ApiError, badRequest } from '../errors.js';
 import { readBody } from './body.js';

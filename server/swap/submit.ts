@@ -9,8 +9,8 @@ import {
   readQuote,
   type SwapOrder,
   type SwapQuote,
-} from '../../ledger/swap-log.js';
-import { readPendingSales } from '../../ledger/swap-wallets.js';
+} from '../../ledger/swaps/swap-log.js';
+import { readPendingSales } from '../../ledger/swaps/swap-wallets.js';
 import { badRequest } from '../errors.js';
 import { readBody } from './body.js';
 import type { SwapDeps } from './deps.js';

@@ -8,7 +8,7 @@ import { DCLinter } from 'dclint';
 import { Wallet } from 'ethers';
 import { parse } from 'yaml';
 import { freePort } from '../../deploy/ports.js';
-import { openDb } from '../../ledger/db.js';
+import { openDb } from '../../ledger/db/db.js';
 import { startManualChain, type ManualChain } from '../support/keeper-stack.js';
 import { runProgram, startProgram, type Program } from '../support/program.js';
 import { until } from '../support/stack.js';

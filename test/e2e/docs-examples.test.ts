@@ -29,7 +29,7 @@ const REASONS = [
   'needs Docker; test/e2e/compose.test.ts runs its processes',
   'test/chain/deploy-cli.test.ts runs it',
   'test/chain/upgrade.test.ts runs its steps',
-  'test/ledger/replication.test.ts runs its settings',
+  'test/ledger/db/replication.test.ts runs its settings',
 ];
 const SERVE = 'node scripts/curvebook.mjs serve ';
 const BOTS = 'two makers, two takers and one gasless taker are trading; Ctrl-C stops everything';

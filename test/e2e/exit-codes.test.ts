@@ -4,7 +4,7 @@ import { createServer, type AddressInfo, type Server } from 'node:net';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openDb } from '../../ledger/db.js';
+import { openDb } from '../../ledger/db/db.js';
 import { startManualChain, type ManualChain } from '../support/keeper-stack.js';
 import { runProgram, startProgram, type Program } from '../support/program.js';
 import { forEachDatabaseUrl, until, type TestDatabase } from '../support/stack.js';

@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import { ROLES, type Role } from '../../cli/config.js';
 import { writeManifest } from '../../deploy/manifest.js';
-import { openDb } from '../../ledger/db.js';
+import { openDb } from '../../ledger/db/db.js';
 import { startChild, type Child } from '../support/child.js';
 import { startManualChain, type ManualChain } from '../support/keeper-stack.js';
 import { forEachDatabaseUrl, until, type TestDatabase } from '../support/stack.js';

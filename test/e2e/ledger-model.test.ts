@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { verifyLedger } from '../../keepers/verify/verify.js';
-import { openDb } from '../../ledger/db.js';
+import { openDb } from '../../ledger/db/db.js';
 import type { Db } from '../../ledger/types.js';
 import type { Side } from '../../core/types.js';
 import { forEachDatabase } from '../support/db.js';

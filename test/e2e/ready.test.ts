@@ -6,9 +6,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import type { Address, OrderLogRow } from '../../core/types.js';
 import { freePort } from '../../deploy/ports.js';
-import { openDb } from '../../ledger/db.js';
-import { appendOrderRows, lastOrderSeq } from '../../ledger/order-log.js';
-import { acquireWriter } from '../../ledger/writers.js';
+import { openDb } from '../../ledger/db/db.js';
+import { appendOrderRows, lastOrderSeq } from '../../ledger/orders/order-log.js';
+import { acquireWriter } from '../../ledger/db/writers.js';
 import { accountOf, startStack, type Stack } from '../support/stack.js';
 
 /** `npm run test:deep` has as many rows as once took half a minute to read. */

@@ -1,9 +1,8 @@
 import { expect } from 'chai';
-import { Contract, MaxUint256 } from 'ethers';
-import type { Wallet } from 'ethers';
+import { Contract, MaxUint256, type Wallet } from 'ethers';
 import { maxSellUnits } from '../../core/swap/pricing.js';
-import { sumBalances } from '../../ledger/balances.js';
-import { readHalt } from '../../ledger/halts.js';
+import { sumBalances } from '../../ledger/chain/balances.js';
+import { readHalt } from '../../ledger/chain/halts.js';
 import { forEachDatabase } from '../support/db.js';
 import { fcOptions } from '../support/fc.js';
 import { startManualChain, type ManualChain } from '../support/keeper-stack.js';

@@ -13,7 +13,7 @@ import { consumedUnits } from '../../core/curve/walk.js';
 import { executablePublication, type ExecutablePublication } from '../../core/exposure.js';
 import type { Address, ChainFill, Decomposition, MarketSnapshot, OrderFill, Side } from '../../core/types.js';
 import { depositEntries, executionEntries, fillEntries, surplusEntries } from '../../keepers/watcher/postings.js';
-import { dueRaise, namedVolume, raisedBy } from '../../ledger/raises.js';
+import { dueRaise, namedVolume, raisedBy } from '../../ledger/publications/raises.js';
 import { VAULT, type Account, type LedgerEntry, type MarketProgress, type Publication } from '../../ledger/types.js';
 import type { WorldEvent } from './calls.js';
 import { OPERATOR, type CarryRule, type Setting } from './setting.js';

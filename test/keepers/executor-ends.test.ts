@@ -1,16 +1,15 @@
 /** How orders end when the chain, the owner or others get in the way. */
 import { expect } from 'chai';
-import type { Wallet } from 'ethers';
-import { MaxUint256, parseUnits } from 'ethers';
+import { MaxUint256, parseUnits, type Wallet } from 'ethers';
 import { pino } from 'pino';
 import { mined } from '../../deploy/transactions.js';
 import { createRpcPool } from '../../keepers/chain/pool.js';
 import { toQuantity, type Rpc } from '../../keepers/chain/rpc.js';
 import { planReconcile } from '../../keepers/watcher/reconcile.js';
-import { sumBalances } from '../../ledger/balances.js';
-import { readHalt } from '../../ledger/halts.js';
-import { appendQuotes, readQuote } from '../../ledger/swap-log.js';
-import { requestReconcile } from '../../ledger/reconcile-requests.js';
+import { sumBalances } from '../../ledger/chain/balances.js';
+import { readHalt } from '../../ledger/chain/halts.js';
+import { appendQuotes, readQuote } from '../../ledger/swaps/swap-log.js';
+import { requestReconcile } from '../../ledger/operator/reconcile-requests.js';
 import { OrderSettler__factory } from '../../typechain-types/factories/OrderSettler__factory.js';
 import { SmartAccount__factory } from '../../typechain-types/factories/mocks/SmartAccount__factory.js';
 import type { ManualChain } from '../support/keeper-stack.js';

@@ -1,9 +1,8 @@
 /** Owners who sign more than they hold, or who spoil what is sent: what that costs the executor. */
 import { expect } from 'chai';
-import type { TransactionResponse, Wallet } from 'ethers';
-import { Contract, parseUnits, toBeHex } from 'ethers';
+import { Contract, parseUnits, toBeHex, type TransactionResponse, type Wallet } from 'ethers';
 import { PERMIT2_ADDRESS } from '../../deploy/canonical.js';
-import { sumReverts } from '../../ledger/swap-wallets.js';
+import { sumReverts } from '../../ledger/swaps/swap-wallets.js';
 import { OrderSettler__factory } from '../../typechain-types/factories/OrderSettler__factory.js';
 import type { ManualChain } from '../support/keeper-stack.js';
 import { forEachSwapStack } from '../support/manual-suite.js';

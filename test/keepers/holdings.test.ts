@@ -1,7 +1,7 @@
 /** What the vault holds against what the ledger explains, when endpoints lie, strangers give, and tokens take. */
 import { expect } from 'chai';
-import { appendOperatorRow } from '../../ledger/operator-log.js';
-import { readMarkets } from '../../ledger/markets.js';
+import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
+import { readMarkets } from '../../ledger/chain/markets.js';
 import { RpcResponseError, RpcUnavailableError } from '../../keepers/chain/rpc.js';
 import { verifyLedger } from '../../keepers/verify/verify.js';
 import { forEachDatabase, type OpenTestDb } from '../support/db.js';

@@ -5,9 +5,9 @@
 import { expect } from 'chai';
 import { MaxUint256 } from 'ethers';
 import type { Hex } from '../../core/types.js';
-import { sumBalances } from '../../ledger/balances.js';
-import { readClaim } from '../../ledger/claims.js';
-import { readHalt } from '../../ledger/halts.js';
+import { sumBalances } from '../../ledger/chain/balances.js';
+import { readClaim } from '../../ledger/chain/claims.js';
+import { readHalt } from '../../ledger/chain/halts.js';
 import { custodyOf, GAS, type Custody } from '../support/custody.js';
 import { forEachDatabase } from '../support/db.js';
 import { fcOptions } from '../support/fc.js';

@@ -7,7 +7,7 @@ import { createRpcPool, type RpcPool } from '../../keepers/chain/pool.js';
 import type { Rpc } from '../../keepers/chain/rpc.js';
 import { proveRange } from '../../keepers/watcher/prove-range.js';
 import { scanRange } from '../../keepers/watcher/scan.js';
-import { readBalances } from '../../ledger/balances.js';
+import { readBalances } from '../../ledger/chain/balances.js';
 import { UNATTRIBUTED, type Db } from '../../ledger/types.js';
 import { CurveBook__factory, Custodian__factory, Entrypoint__factory } from '../../typechain-types/index.js';
 import { createSite, type Site } from '../support/archive.js';

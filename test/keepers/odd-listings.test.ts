@@ -2,8 +2,8 @@
 import { expect } from 'chai';
 import { MaxUint256 } from 'ethers';
 import type { Market } from '../../core/types.js';
-import { readHalt } from '../../ledger/halts.js';
-import { readMarkets } from '../../ledger/markets.js';
+import { readHalt } from '../../ledger/chain/halts.js';
+import { readMarkets } from '../../ledger/chain/markets.js';
 import { CurveBook__factory, Custodian__factory, MintableToken__factory } from '../../typechain-types/index.js';
 import { forEachDatabase } from '../support/db.js';
 import { startKeepers, startManualChain, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';

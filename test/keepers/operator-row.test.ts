@@ -2,10 +2,10 @@
 import { expect } from 'chai';
 import { MaxUint256 } from 'ethers';
 import type { OperatorFloors } from '../../core/operator-row.js';
-import { readOperatorStandings } from '../../ledger/operator-row.js';
-import { readPublication } from '../../ledger/publication-log.js';
-import { fillWithLegs } from '../../ledger/reads.js';
-import { readBalances } from '../../ledger/balances.js';
+import { readOperatorStandings } from '../../ledger/chain/operator-capital.js';
+import { readPublication } from '../../ledger/publications/publication-log.js';
+import { fillWithLegs } from '../../ledger/views/reads.js';
+import { readBalances } from '../../ledger/chain/balances.js';
 import { GAS, type Custody } from '../support/custody.js';
 import type { KeeperStack, ManualChain } from '../support/keeper-stack.js';
 import { forEachKeepers } from '../support/manual-suite.js';

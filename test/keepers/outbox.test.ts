@@ -5,10 +5,10 @@ import { FeeCeilingError, bumpFee } from '../../keepers/chain/fees.js';
 import { createOutbox, type OutboxDeps, type TxRequest } from '../../keepers/chain/outbox.js';
 import { createRpcPool } from '../../keepers/chain/pool.js';
 import { RpcContradictionError, toQuantity, type Rpc } from '../../keepers/chain/rpc.js';
-import { migrate } from '../../ledger/db.js';
-import { listOutbox } from '../../ledger/outbox.js';
+import { migrate } from '../../ledger/db/db.js';
+import { listOutbox } from '../../ledger/transactions/outbox.js';
 import type { Db } from '../../ledger/types.js';
-import { acquireWriter } from '../../ledger/writers.js';
+import { acquireWriter } from '../../ledger/db/writers.js';
 import { forEachDatabase } from '../support/db.js';
 import { createFakeNode, type FakeNode } from '../support/fake-node.js';
 

@@ -1,11 +1,10 @@
 /** Posts of many markets, and what becomes of them when the owner changes what the poster may do. */
 import { expect } from 'chai';
-import type { TransactionResponse } from 'ethers';
-import { parseUnits } from 'ethers';
+import { parseUnits, type TransactionResponse } from 'ethers';
 import type { PostRecord } from '../../core/curve/post.js';
 import { createRpc, type Rpc } from '../../keepers/chain/rpc.js';
 import { MAX_BATCH, MAX_TX_GAS, gasLimitOf, splitByGas } from '../../keepers/poster/gas.js';
-import { readHalt } from '../../ledger/halts.js';
+import { readHalt } from '../../ledger/chain/halts.js';
 import type { Db } from '../../ledger/types.js';
 import { CurveBook__factory } from '../../typechain-types/factories/CurveBook__factory.js';
 import { forEachDatabase } from '../support/db.js';

@@ -4,7 +4,7 @@ import { pino } from 'pino';
 import { createRpcPool } from '../../keepers/chain/pool.js';
 import { createRemoteStatus } from '../../keepers/watcher/remote-status.js';
 import { judgeReadiness, type Readiness } from '../../keepers/watcher/status.js';
-import { appendOperatorRow } from '../../ledger/operator-log.js';
+import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
 import { custodyOf, GAS } from '../support/custody.js';
 import { forEachDatabase } from '../support/db.js';
 import { forksOf } from '../support/fork.js';

@@ -2,12 +2,12 @@
 import { expect } from 'chai';
 import { MaxUint256, type ContractTransactionResponse } from 'ethers';
 import { verifyLedger } from '../../keepers/verify/verify.js';
-import { readBalances } from '../../ledger/balances.js';
-import { readClaim, readTakerFees } from '../../ledger/claims.js';
-import { readHalt } from '../../ledger/halts.js';
-import { appendOperatorRow } from '../../ledger/operator-log.js';
-import { listOutbox } from '../../ledger/outbox.js';
-import { fillSeqs } from '../../ledger/reads.js';
+import { readBalances } from '../../ledger/chain/balances.js';
+import { readClaim, readTakerFees } from '../../ledger/chain/claims.js';
+import { readHalt } from '../../ledger/chain/halts.js';
+import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
+import { listOutbox } from '../../ledger/transactions/outbox.js';
+import { fillSeqs } from '../../ledger/views/reads.js';
 import { CurveBook__factory, Entrypoint__factory } from '../../typechain-types/index.js';
 import { GAS, type Custody, type Send } from '../support/custody.js';
 import { forksOf, type Forks } from '../support/fork.js';

@@ -2,9 +2,9 @@
 import { expect } from 'chai';
 import type { Address } from '../../core/types.js';
 import { planReconcile } from '../../keepers/watcher/reconcile.js';
-import { readHalt } from '../../ledger/halts.js';
-import { appendOperatorRow } from '../../ledger/operator-log.js';
-import { readSuspense, readSuspenseFacts } from '../../ledger/suspense.js';
+import { readHalt } from '../../ledger/chain/halts.js';
+import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
+import { readSuspense, readSuspenseFacts } from '../../ledger/chain/suspense.js';
 import { SUSPENSE } from '../../ledger/types.js';
 import { forEachDatabase } from '../support/db.js';
 import { startDouble, type DoubleKeepers } from '../support/double-keepers.js';

@@ -5,12 +5,12 @@ import { BELOW_FLOOR, TOKEN_QUARANTINED } from '../../keepers/poster/prepare.js'
 import { createRemoteStatus } from '../../keepers/watcher/remote-status.js';
 import { verifyLedger } from '../../keepers/verify/verify.js';
 import { RpcResponseError, RpcUnavailableError } from '../../keepers/chain/rpc.js';
-import { readClaim } from '../../ledger/claims.js';
-import { insertAll } from '../../ledger/columns.js';
-import { readTokenListings } from '../../ledger/markets.js';
-import { appendOperatorRow } from '../../ledger/operator-log.js';
-import { readQuarantined } from '../../ledger/token-findings.js';
-import { acquireWriter } from '../../ledger/writers.js';
+import { readClaim } from '../../ledger/chain/claims.js';
+import { insertAll } from '../../ledger/db/columns.js';
+import { readTokenListings } from '../../ledger/chain/markets.js';
+import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
+import { readQuarantined } from '../../ledger/chain/token-findings.js';
+import { acquireWriter } from '../../ledger/db/writers.js';
 import { pino } from 'pino';
 import { forEachDatabase, type OpenTestDb } from '../support/db.js';
 import { doubleChain } from '../support/ledger-world.js';

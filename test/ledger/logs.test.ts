@@ -1,17 +1,17 @@
 import { expect } from 'chai';
 import type { Address, Hex, OrderLogRow } from '../../core/types.js';
-import { migrate } from '../../ledger/db.js';
+import { migrate } from '../../ledger/db/db.js';
 import { WriterLostError, isUniqueViolation } from '../../ledger/errors.js';
-import { commitGeneration, insertHalt, readHalt } from '../../ledger/ledger-log.js';
-import { insertMarkets } from '../../ledger/markets.js';
+import { commitGeneration, insertHalt, readHalt } from '../../ledger/chain/ledger-log.js';
+import { insertMarkets } from '../../ledger/chain/markets.js';
 import {
   appendOperatorRow,
   followOperatorLog,
   readOperatorRows,
   readOperatorState,
-} from '../../ledger/operator-log.js';
-import { appendOrderRows, lastOrderSeq, readOrderRows } from '../../ledger/order-log.js';
-import { finishOutbox, insertOutbox, lastNonce, readOutbox } from '../../ledger/outbox.js';
+} from '../../ledger/operator/operator-log.js';
+import { appendOrderRows, lastOrderSeq, readOrderRows } from '../../ledger/orders/order-log.js';
+import { finishOutbox, insertOutbox, lastNonce, readOutbox } from '../../ledger/transactions/outbox.js';
 import {
   executablePublications,
   insertPublications,
@@ -20,12 +20,12 @@ import {
   readPostSeen,
   readPublication,
   readPublications,
-} from '../../ledger/publication-log.js';
+} from '../../ledger/publications/publication-log.js';
 import { listings } from '../../ledger/migrations/0014-listings.js';
 import { carry } from '../../ledger/migrations/0015-carry.js';
 import { migrations } from '../../ledger/migrations/index.js';
 import type { Db, LogName, OperatorRow, OutboxRow, PostSeen, Publication, Writer } from '../../ledger/types.js';
-import { acquireWriter } from '../../ledger/writers.js';
+import { acquireWriter } from '../../ledger/db/writers.js';
 import { forEachDatabase, type OpenTestDb } from '../support/db.js';
 import { OPERATOR, generationOf } from '../support/generations.js';
 import { coarseMarkets, MAKERS, WETH_DAI, WETH_USDC } from '../support/markets.js';

@@ -3,7 +3,7 @@ import { Registry } from 'prom-client';
 import { signatureBackend } from '../../core/wire/recover.js';
 import { createGateway } from '../../server/orders/engine.js';
 import { createActionMeter } from '../../server/ops/action-meter.js';
-import { acquireWriter } from '../../ledger/writers.js';
+import { acquireWriter } from '../../ledger/db/writers.js';
 import { addressOf, signRequest } from '../support/gateway.js';
 import { limit, orderAction, until, withGateway } from '../support/gateway-suite.js';
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { ethers } from 'ethers';
-import { readOrderRows } from '../../ledger/order-log.js';
+import { readOrderRows } from '../../ledger/orders/order-log.js';
 import { addGeneration, addressOf, clientOf, deposit, keyOf, operate, post } from '../support/gateway.js';
 import { forEachGateway, limit, orderAction } from '../support/gateway-suite.js';
 import { WETH } from '../support/markets.js';

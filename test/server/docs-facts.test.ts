@@ -7,7 +7,7 @@ import { settingsSchema } from '../../cli/config.js';
 import { COMMANDS } from '../../cli/program.js';
 import { REMEMBERED_NONCES } from '../../core/book/nonces.js';
 import { ARMED_MARGIN_MS } from '../../core/cut.js';
-import { FOLLOWED_HALTS } from '../../ledger/halts.js';
+import { FOLLOWED_HALTS } from '../../ledger/chain/halts.js';
 import { MAX_REORG_BLOCKS } from '../../keepers/watcher/reconcile.js';
 import {
   CATCH_UP_BLOCKS,

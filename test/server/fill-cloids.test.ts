@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { foldStep } from '../../ledger/fold-log.js';
-import { lastOrderSeq } from '../../ledger/order-log.js';
-import { acquireWriter } from '../../ledger/writers.js';
+import { foldStep } from '../../ledger/orders/fold-log.js';
+import { lastOrderSeq } from '../../ledger/orders/order-log.js';
+import { acquireWriter } from '../../ledger/db/writers.js';
 import { MAX_CLOSED_ORDERS } from '../../server/orders/limits.js';
 import { addGeneration, addressOf, clientOf, fillOf } from '../support/gateway.js';
 import { forEachGateway, limit, orderAction, until } from '../support/gateway-suite.js';

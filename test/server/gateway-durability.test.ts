@@ -1,12 +1,19 @@
 /** What the order gateway says before, after and without a commit, after a restart, and beside another process. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
-import { readOrderRows } from '../../ledger/order-log.js';
-import { collectOrders, restartOrderLog } from '../../ledger/restore.js';
+import { readOrderRows } from '../../ledger/orders/order-log.js';
+import { collectOrders, restartOrderLog } from '../../ledger/orders/restore.js';
 import type { Writer } from '../../ledger/types.js';
-import { acquireWriter } from '../../ledger/writers.js';
-import { addGeneration, addressOf, fillOf, post, signRequest, startGateway } from '../support/gateway.js';
-import type { RunningGateway } from '../support/gateway.js';
+import { acquireWriter } from '../../ledger/db/writers.js';
+import {
+  addGeneration,
+  addressOf,
+  fillOf,
+  post,
+  signRequest,
+  startGateway,
+  type RunningGateway,
+} from '../support/gateway.js';
 import { forEachGateway, limit, orderAction, until } from '../support/gateway-suite.js';
 import { WETH_USDC } from '../support/markets.js';
 import { connectWs } from '../support/ws.js';

@@ -1,6 +1,6 @@
 /** How the order gateway follows the ledger: readiness, balances, reservations and fills. */
 import { expect } from 'chai';
-import { readOrderRows } from '../../ledger/order-log.js';
+import { readOrderRows } from '../../ledger/orders/order-log.js';
 import { addGeneration, addressOf, clientOf, deposit, fillOf } from '../support/gateway.js';
 import { forEachGateway, limit, orderAction, until } from '../support/gateway-suite.js';
 import { USDC, WETH, WETH_USDC } from '../support/markets.js';

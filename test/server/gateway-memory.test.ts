@@ -1,11 +1,10 @@
 /** What the gateway keeps of its logs depends on how many orders are open and remembered, not on how long the logs are. */
 import { expect } from 'chai';
 import type { OrderEffect, OrderLogRow } from '../../core/types.js';
-import { migrate, openDb } from '../../ledger/db.js';
+import { migrate, openDb } from '../../ledger/db/db.js';
 import type { Db } from '../../ledger/types.js';
 import { MAX_CLOSED_ORDERS } from '../../server/orders/limits.js';
-import { loadState } from '../../server/orders/state.js';
-import type { GatewayState } from '../../server/orders/state.js';
+import { loadState, type GatewayState } from '../../server/orders/state.js';
 import { liveBytes } from '../support/garbage.js';
 import { addressOf, seed } from '../support/gateway.js';
 

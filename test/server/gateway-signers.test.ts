@@ -1,6 +1,6 @@
 /** Whose actions the order gateway takes, and each how often. */
 import { expect } from 'chai';
-import { readOrderRows } from '../../ledger/order-log.js';
+import { readOrderRows } from '../../ledger/orders/order-log.js';
 import { addressOf, operate, post, signRequest } from '../support/gateway.js';
 import { forEachGateway, limit, orderAction, until } from '../support/gateway-suite.js';
 

@@ -2,7 +2,7 @@
 import { SymbolConverter } from '@nktkas/hyperliquid/utils';
 import { ApiRequestError, HttpTransport } from '@nktkas/hyperliquid';
 import { expect } from 'chai';
-import { readOrderRows } from '../../ledger/order-log.js';
+import { readOrderRows } from '../../ledger/orders/order-log.js';
 import { addressOf, clientOf, post, signRequest } from '../support/gateway.js';
 import { forEachGateway, limit, orderAction } from '../support/gateway-suite.js';
 

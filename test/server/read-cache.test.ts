@@ -2,9 +2,9 @@
 import { expect } from 'chai';
 import type { Address } from '../../core/types.js';
 import { createCheckpointer } from '../../keepers/settler/checkpointer.js';
-import { insertCheckpoint, readBalancesSince } from '../../ledger/checkpoint-log.js';
-import { migrate } from '../../ledger/db.js';
-import { lastGeneration } from '../../ledger/ledger-log.js';
+import { insertCheckpoint, readBalancesSince } from '../../ledger/settlements/checkpoint-log.js';
+import { migrate } from '../../ledger/db/db.js';
+import { lastGeneration } from '../../ledger/chain/ledger-log.js';
 import type { Db } from '../../ledger/types.js';
 import { createCheckpointView, type CheckpointView } from '../../server/read/checkpoint-view.js';
 import { readLimits } from '../../server/read/limit.js';

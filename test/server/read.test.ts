@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Address } from '../../core/types.js';
-import { migrate, openDb } from '../../ledger/db.js';
+import { migrate, openDb } from '../../ledger/db/db.js';
 import type { Db, GenerationWrite } from '../../ledger/types.js';
 import { bookSchema } from '../../server/read/book.js';
 import { decompositionSchema } from '../../server/read/decomposition.js';
@@ -11,8 +11,7 @@ import { limitsSchema } from '../../server/read/limits.js';
 import { errorSchema } from '../../server/read/schemas.js';
 import { forEachDatabase, locationOf } from '../support/db.js';
 import { blockOf, deposit, fillOf, generationOf, OPERATOR, TAKER, withFills } from '../support/generations.js';
-import { DEPLOYMENT_BLOCK, startReadServer } from '../support/read-server.js';
-import type { ReadServer } from '../support/read-server.js';
+import { DEPLOYMENT_BLOCK, startReadServer, type ReadServer } from '../support/read-server.js';
 import { DAI, MAKERS, USDC, WETH, WETH_DAI, WETH_USDC } from '../support/markets.js';
 
 const MARKETS = [WETH_USDC, WETH_DAI];

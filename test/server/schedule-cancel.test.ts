@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { readOrderRows } from '../../ledger/order-log.js';
+import { readOrderRows } from '../../ledger/orders/order-log.js';
 import { addressOf, clientOf } from '../support/gateway.js';
 import { forEachGateway, limit, orderAction, until } from '../support/gateway-suite.js';
 

@@ -3,13 +3,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import { ethers } from 'ethers';
 import { WebSocket } from 'ws';
-import { readOrderRows } from '../../ledger/order-log.js';
+import { readOrderRows } from '../../ledger/orders/order-log.js';
 import { addGeneration, addressOf, fillOf, keyOf, signRequest } from '../support/gateway.js';
-import { forEachGateway, limit, orderAction, until, withGateway } from '../support/gateway-suite.js';
-import type { GatewaySuite } from '../support/gateway-suite.js';
+import { forEachGateway, limit, orderAction, until, withGateway, type GatewaySuite } from '../support/gateway-suite.js';
 import { WETH_USDC } from '../support/markets.js';
-import { connectWs } from '../support/ws.js';
-import type { Frame, WsClient } from '../support/ws.js';
+import { connectWs, type Frame, type WsClient } from '../support/ws.js';
 
 const ETHER = 10n ** 18n;
 

@@ -1,5 +1,5 @@
 /** Faults of the database: statements that wait or fail, commits that fail before or after they took effect, crashes at any of them. */
-import { SqliteClient } from '../../ledger/dialects.js';
+import { SqliteClient } from '../../ledger/db/dialects.js';
 import { never, type Actor } from './scheduler.js';
 import { nameOf, strikes, type Simulation } from './world.js';
 

@@ -54,7 +54,7 @@ export const MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'no fence for a zombie',
-    patches: [{ file: 'ledger/writers.ts', from: 'if (held !== 1)', to: 'if (held > 1)' }],
+    patches: [{ file: 'ledger/db/writers.ts', from: 'if (held !== 1)', to: 'if (held > 1)' }],
   },
   {
     name: 'sent again by another nonce',
@@ -70,7 +70,7 @@ export const MISTAKES: readonly Mistake[] = [
     name: 'fills kept after a reorg',
     patches: [
       {
-        file: 'ledger/reversals.ts',
+        file: 'ledger/chain/reversals.ts',
         from: '  await reverseEntries(tx, generation, generationsToReverse(reversals, request));\n',
         to: '  void generationsToReverse(reversals, request);\n',
       },

@@ -2,9 +2,9 @@
 import { createRpcPool } from '../../keepers/chain/pool.js';
 import { ReconcileError, planReconcile } from '../../keepers/watcher/reconcile.js';
 import { readStandingHalt } from '../../keepers/watcher/standing-halt.js';
-import { openDb, prepareDb } from '../../ledger/db.js';
-import { appendOperatorRow } from '../../ledger/operator-log.js';
-import { requestReconcile } from '../../ledger/reconcile-requests.js';
+import { openDb, prepareDb } from '../../ledger/db/db.js';
+import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
+import { requestReconcile } from '../../ledger/operator/reconcile-requests.js';
 import type { Db } from '../../ledger/types.js';
 import { MAKER_ROLES } from '../support/ledger-world.js';
 import type { Backend } from './processes.js';

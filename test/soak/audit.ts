@@ -3,14 +3,14 @@ import { Contract, type JsonRpcProvider } from 'ethers';
 import { toSafeInt } from '../../core/amounts.js';
 import type { Address } from '../../core/types.js';
 import type { SandboxManifest } from '../../deploy/manifest.js';
-import { readBalances, sumBalances } from '../../ledger/balances.js';
-import { openDb } from '../../ledger/db.js';
-import { readHalt } from '../../ledger/halts.js';
-import { readMarkets } from '../../ledger/markets.js';
-import { readPostCosts } from '../../ledger/post-costs.js';
-import { readPublications } from '../../ledger/publication-log.js';
-import { rebuildPublication } from '../../ledger/rebuild.js';
-import { createSnapshotStore } from '../../ledger/snapshots.js';
+import { readBalances, sumBalances } from '../../ledger/chain/balances.js';
+import { openDb } from '../../ledger/db/db.js';
+import { readHalt } from '../../ledger/chain/halts.js';
+import { readMarkets } from '../../ledger/chain/markets.js';
+import { readPostCosts } from '../../ledger/publications/post-costs.js';
+import { readPublications } from '../../ledger/publications/publication-log.js';
+import { rebuildPublication } from '../../ledger/publications/rebuild.js';
+import { createSnapshotStore } from '../../ledger/orders/snapshots.js';
 import type { Db, Publication } from '../../ledger/types.js';
 
 export interface Audit {

@@ -13,7 +13,7 @@ import { writeManifest } from '../../deploy/manifest.js';
 import { freePort } from '../../deploy/ports.js';
 import { deploySandbox } from '../../deploy/sandbox.js';
 import { connect } from '../../deploy/transactions.js';
-import { openDb } from '../../ledger/db.js';
+import { openDb } from '../../ledger/db/db.js';
 import { startChild } from '../support/child.js';
 import { auditDatabase } from './audit.js';
 import { blocksWithoutPost, type BlockRange } from './blocks.js';

@@ -6,11 +6,11 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Address } from '../../core/types.js';
-import { openDb } from '../../ledger/db.js';
+import { openDb } from '../../ledger/db/db.js';
 import { WriterLostError } from '../../ledger/errors.js';
-import { appendOrderRows, lastOrderSeq } from '../../ledger/order-log.js';
+import { appendOrderRows, lastOrderSeq } from '../../ledger/orders/order-log.js';
 import type { Writer } from '../../ledger/types.js';
-import { acquireWriter } from '../../ledger/writers.js';
+import { acquireWriter } from '../../ledger/db/writers.js';
 
 const [url = '', schema = '-', digit = '1', count = '1'] = process.argv.slice(2);
 const maker: Address = `0x${digit.repeat(40)}`;

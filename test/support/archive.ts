@@ -9,7 +9,7 @@ import { carryOutImport, planImport, type ImportDeps, type ImportReport } from '
 import { createFolderStore, type ArchiveStore } from '../../keepers/archive/store.js';
 import { createRpcPool } from '../../keepers/chain/pool.js';
 import { verifyLedger, type VerifyReport } from '../../keepers/verify/verify.js';
-import { readBalances } from '../../ledger/balances.js';
+import { readBalances } from '../../ledger/chain/balances.js';
 import type { Address, Hex } from '../../core/types.js';
 import type { Db } from '../../ledger/types.js';
 import { Custodian__factory, Entrypoint__factory } from '../../typechain-types/index.js';

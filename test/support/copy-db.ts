@@ -1,6 +1,5 @@
-import { migrate } from '../../ledger/db.js';
-import { insertAll } from '../../ledger/columns.js';
-import { schemaOf } from '../../ledger/db.js';
+import { migrate, schemaOf } from '../../ledger/db/db.js';
+import { insertAll } from '../../ledger/db/columns.js';
 import type { Db } from '../../ledger/types.js';
 
 /** Tables of Knex' own. */

@@ -3,9 +3,9 @@ import { expect } from 'chai';
 import { Interface, type ContractTransactionResponse } from 'ethers';
 import { formatUnits } from '../../core/amounts.js';
 import type { Address } from '../../core/types.js';
-import { readBalances, sumBalances } from '../../ledger/balances.js';
-import { readClaim } from '../../ledger/claims.js';
-import { readHalt } from '../../ledger/halts.js';
+import { readBalances, sumBalances } from '../../ledger/chain/balances.js';
+import { readClaim } from '../../ledger/chain/claims.js';
+import { readHalt } from '../../ledger/chain/halts.js';
 import { Custodian__factory, type Custodian } from '../../typechain-types/index.js';
 import type { KeeperStack, ManualChain } from './keeper-stack.js';
 

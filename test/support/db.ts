@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openDb, schemaOf } from '../../ledger/db.js';
+import { openDb, schemaOf } from '../../ledger/db/db.js';
 import type { Db } from '../../ledger/types.js';
 
 /** Opens an empty database without tables, gone after the test. */

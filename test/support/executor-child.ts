@@ -10,9 +10,9 @@ import { createOutbox } from '../../keepers/chain/outbox.js';
 import { createRpc } from '../../keepers/chain/rpc.js';
 import { DEFAULT_GAS } from '../../core/swap/pricing.js';
 import { createExecutor } from '../../keepers/executor/executor.js';
-import { openDb } from '../../ledger/db.js';
-import { readMarkets } from '../../ledger/markets.js';
-import { acquireWriter } from '../../ledger/writers.js';
+import { openDb } from '../../ledger/db/db.js';
+import { readMarkets } from '../../ledger/chain/markets.js';
+import { acquireWriter } from '../../ledger/db/writers.js';
 import { createMarketData } from '../../liquidity/market-data.js';
 
 /** What the process is told. */

@@ -3,9 +3,9 @@
  * sent a line. Arguments: database URL, schema or "-", order row and generation to fold to.
  */
 import { createInterface } from 'node:readline';
-import { openDb } from '../../ledger/db.js';
-import { foldStep } from '../../ledger/fold-log.js';
-import { acquireWriter } from '../../ledger/writers.js';
+import { openDb } from '../../ledger/db/db.js';
+import { foldStep } from '../../ledger/orders/fold-log.js';
+import { acquireWriter } from '../../ledger/db/writers.js';
 
 const [url = '', schema = '-', orderSeq = '0', generation = '0'] = process.argv.slice(2);
 const db = await openDb(url, schema === '-' ? {} : { schema });

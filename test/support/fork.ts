@@ -2,7 +2,7 @@
 import { pino } from 'pino';
 import { createRpcPool } from '../../keepers/chain/pool.js';
 import { planReconcile, type ReconcilePlan } from '../../keepers/watcher/reconcile.js';
-import { requestReconcile } from '../../ledger/reconcile-requests.js';
+import { requestReconcile } from '../../ledger/operator/reconcile-requests.js';
 import type { KeeperStack, ManualChain } from './keeper-stack.js';
 
 export interface Forks {

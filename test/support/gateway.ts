@@ -12,24 +12,27 @@ import type { Address, Hex, Market, OpenOrder } from '../../core/types.js';
 import { agentDigest } from '../../core/wire/digest.js';
 import { connectionId, encodeAction } from '../../core/wire/encode.js';
 import type { SourceLetter } from '../../core/wire/types.js';
-import { migrate, openDb } from '../../ledger/db.js';
-import { commitGeneration, lastGeneration } from '../../ledger/ledger-log.js';
-import { appendOperatorRow } from '../../ledger/operator-log.js';
-import { acquireWriter } from '../../ledger/writers.js';
-import type { AttributedFill, Db, GenerationWrite, LedgerEntry, Writer } from '../../ledger/types.js';
-import { VAULT } from '../../ledger/types.js';
-import { createGateway } from '../../server/orders/engine.js';
-import type { Gateway } from '../../server/orders/engine.js';
+import { migrate, openDb } from '../../ledger/db/db.js';
+import { commitGeneration, lastGeneration } from '../../ledger/chain/ledger-log.js';
+import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
+import { acquireWriter } from '../../ledger/db/writers.js';
+import {
+  VAULT,
+  type AttributedFill,
+  type Db,
+  type GenerationWrite,
+  type LedgerEntry,
+  type Writer,
+} from '../../ledger/types.js';
+import { createGateway, type Gateway } from '../../server/orders/engine.js';
 import type { GatewayConfig } from '../../server/orders/types.js';
 import { exchangeReplySchema } from '../../server/orders/endpoints.js';
 import { explainRoutes } from '../../server/orders/explain.js';
 import { createQueryBudget } from '../../server/orders/query-budget.js';
 import { ordersRoutes } from '../../server/orders/routes.js';
 import type { StreamLimits } from '../../server/stream/limits.js';
-import { serveStream } from '../../server/stream/server.js';
-import type { Stream } from '../../server/stream/server.js';
-import { createSessions } from '../../server/stream/sessions.js';
-import type { Sessions } from '../../server/stream/sessions.js';
+import { serveStream, type Stream } from '../../server/stream/server.js';
+import { createSessions, type Sessions } from '../../server/stream/sessions.js';
 import { USDC, WETH, WETH_DAI, WETH_USDC } from './markets.js';
 import { nothingWritten } from './generations.js';
 

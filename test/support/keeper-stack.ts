@@ -13,12 +13,12 @@ import { createPoster, type Poster, type PosterDeps } from '../../keepers/poster
 import { HOLDINGS_PACE } from '../../keepers/watcher/holdings.js';
 import { judgeReadiness } from '../../keepers/watcher/status.js';
 import { createWatcher, type Watcher, type WatcherDeps } from '../../keepers/watcher/watcher.js';
-import { bindDeployment, migrate } from '../../ledger/db.js';
-import { readFoldPosition } from '../../ledger/fold.js';
-import { appendOrderRows, lastOrderSeq, readOrderRows } from '../../ledger/order-log.js';
-import { createSnapshotStore } from '../../ledger/snapshots.js';
+import { bindDeployment, migrate } from '../../ledger/db/db.js';
+import { readFoldPosition } from '../../ledger/orders/fold.js';
+import { appendOrderRows, lastOrderSeq, readOrderRows } from '../../ledger/orders/order-log.js';
+import { createSnapshotStore } from '../../ledger/orders/snapshots.js';
 import type { Db, Writer } from '../../ledger/types.js';
-import { acquireWriter } from '../../ledger/writers.js';
+import { acquireWriter } from '../../ledger/db/writers.js';
 import { Entrypoint__factory, type Entrypoint } from '../../typechain-types/index.js';
 
 const ERC20 = [

@@ -1,9 +1,9 @@
 /** A ledger log in a database, two makers with money in it, and a generation in which they trade. */
 import type { Address } from '../../core/types.js';
-import { migrate } from '../../ledger/db.js';
-import { commitGeneration } from '../../ledger/ledger-log.js';
+import { migrate } from '../../ledger/db/db.js';
+import { commitGeneration } from '../../ledger/chain/ledger-log.js';
 import type { Db, GenerationWrite } from '../../ledger/types.js';
-import { acquireWriter } from '../../ledger/writers.js';
+import { acquireWriter } from '../../ledger/db/writers.js';
 import type { OpenTestDb } from './db.js';
 import { OPERATOR, deposit, fillOf, generationOf, withFills } from './generations.js';
 import { USDC, WETH, WETH_DAI, WETH_USDC } from './markets.js';

@@ -1,11 +1,10 @@
 /** The read API over a database, with a settable clock and whatever else a gateway and a watcher would say. */
 import type Router from '@koa/router';
 import { expect } from 'chai';
-import { createBook } from '../../core/book.js';
-import type { Book } from '../../core/book.js';
+import { createBook, type Book } from '../../core/book.js';
 import { createMinOrderUnits } from '../../core/min-order.js';
 import type { Market } from '../../core/types.js';
-import { commitGeneration } from '../../ledger/ledger-log.js';
+import { commitGeneration } from '../../ledger/chain/ledger-log.js';
 import type { Db, GenerationWrite } from '../../ledger/types.js';
 import { createApp } from '../../server/app.js';
 import { listen } from '../../server/listen.js';

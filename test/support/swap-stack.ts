@@ -1,7 +1,6 @@
 /** The swap API and the executor over the keepers of a manual chain, every step of theirs taken when a test says so. */
 import { expect } from 'chai';
-import type { HDNodeWallet } from 'ethers';
-import { Contract, MaxUint256, Wallet } from 'ethers';
+import { Contract, MaxUint256, Wallet, type HDNodeWallet } from 'ethers';
 import { pino } from 'pino';
 import { DEFAULT_GAS } from '../../core/swap/pricing.js';
 import type { OrderTypedData } from '../../core/swap/typed-data.js';
@@ -11,7 +10,7 @@ import { createOutbox, type Outbox } from '../../keepers/chain/outbox.js';
 import { createRpc, type Rpc } from '../../keepers/chain/rpc.js';
 import { createExecutor, type Executor, type ExecutorDeps } from '../../keepers/executor/executor.js';
 import type { Db, Writer } from '../../ledger/types.js';
-import { acquireWriter } from '../../ledger/writers.js';
+import { acquireWriter } from '../../ledger/db/writers.js';
 import { createMarketData, type MarketData } from '../../liquidity/market-data.js';
 import { createUniswapV3 } from '../../liquidity/uniswap-v3.js';
 import { createApp } from '../../server/app.js';

@@ -1,5 +1,5 @@
 import { asAddress } from '../../../core/wire/shape.js';
-import { userOrderFills } from '../../../ledger/reads.js';
+import { userOrderFills } from '../../../ledger/views/reads.js';
 import { MAX_CLOSED_ORDERS, MAX_USER_FILLS } from '../limits.js';
 import { frontendRow } from './order-row.js';
 import type { InfoHandler } from './types.js';

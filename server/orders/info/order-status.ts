@@ -2,7 +2,7 @@ import type { Address } from '../../../core/types.js';
 import { asAddress, asCloid, asUint } from '../../../core/wire/shape.js';
 import type { KnownOrder } from '../history.js';
 import { MAX_USER_FILLS } from '../limits.js';
-import { userOrderFills } from '../../../ledger/reads.js';
+import { userOrderFills } from '../../../ledger/views/reads.js';
 import { frontendRow } from './order-row.js';
 import type { InfoDeps, InfoHandler } from './types.js';
 

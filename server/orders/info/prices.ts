@@ -2,7 +2,7 @@ import { canonicalDecimal, withPoint } from '../../../core/wire/decimal.js';
 import { formatUnits, parseDecimal } from '../../../core/amounts.js';
 import { ticksToPrice } from '../../../core/market.js';
 import type { Market } from '../../../core/types.js';
-import { recentFills } from '../../../ledger/reads.js';
+import { recentFills } from '../../../ledger/views/reads.js';
 import type { InfoDeps } from './types.js';
 
 /** Exact middle between the best bid and the best ask, null when a side is empty. */

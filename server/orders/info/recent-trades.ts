@@ -1,7 +1,7 @@
 import { ticksToPrice, unitsToSize } from '../../../core/market.js';
 import { withPoint } from '../../../core/wire/decimal.js';
 import { asText } from '../../../core/wire/shape.js';
-import { marketTrades } from '../../../ledger/trades.js';
+import { marketTrades } from '../../../ledger/views/trades.js';
 import { MAX_RECENT_TRADES } from '../limits.js';
 import { coinOf } from './spot-meta.js';
 import type { InfoHandler } from './types.js';

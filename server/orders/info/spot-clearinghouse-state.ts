@@ -1,7 +1,7 @@
 import { formatUnits } from '../../../core/amounts.js';
 import { withPoint } from '../../../core/wire/decimal.js';
 import { asAddress } from '../../../core/wire/shape.js';
-import { readBalances } from '../../../ledger/ledger-log.js';
+import { readBalances } from '../../../ledger/chain/ledger-log.js';
 import { tokensOf } from './spot-meta.js';
 import type { InfoHandler } from './types.js';
 

@@ -1,5 +1,5 @@
 import { asAddress, asBoolean, asUint } from '../../../core/wire/shape.js';
-import { userOrderFillsByTime } from '../../../ledger/reads.js';
+import { userOrderFillsByTime } from '../../../ledger/views/reads.js';
 import { MAX_USER_FILLS } from '../limits.js';
 import type { InfoHandler } from './types.js';
 import { fillRow, refuseAggregation } from './user-fills.js';

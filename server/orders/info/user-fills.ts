@@ -1,10 +1,8 @@
 import { ticksToPrice, unitsToSize } from '../../../core/market.js';
 import { withPoint } from '../../../core/wire/decimal.js';
 import { WireError } from '../../../core/wire/errors.js';
-import { asAddress } from '../../../core/wire/shape.js';
-import type { JsonObject } from '../../../core/wire/shape.js';
-import { userOrderFills } from '../../../ledger/reads.js';
-import type { UserFill } from '../../../ledger/reads.js';
+import { asAddress, type JsonObject } from '../../../core/wire/shape.js';
+import { userOrderFills, type UserFill } from '../../../ledger/views/reads.js';
 import { MAX_USER_FILLS } from '../limits.js';
 import { sideLetter } from './order-row.js';
 import { coinOf } from './spot-meta.js';

@@ -1,0 +1,299 @@
+/** Withdrawals and taker fees, as projections that each generation brings up to date. */
+import type { Knex } from 'knex';
+import { NO_CLAIM, addSaturating, type LaterRequests } from '../../core/claims.js';
+import type { Address, Hex } from '../../core/types.js';
+import { checkLimit, chunks, fromColumn, insertAll, toColumn, upsertAll } from '../db/columns.js';
+import { placeholders, sendForRows, together } from '../db/dialects.js';
+import { groupBy } from '../db/lists.js';
+import type { ClaimRow, CustodyEvent, CustodyKind, GenerationWrite, Queryable } from '../types.js';
+
+interface StoredClaim {
+  maker: string;
+  token: string;
+  claim_units: string;
+  basis: string;
+  outstanding_units: string;
+  advance_units: string;
+  ready_at_sec: number | null;
+  pending_since_block: number | null;
+  generation: number;
+}
+
+/** One maker's claim in one token, as events and rows name it. */
+export type ClaimKey = Pick<ClaimRow, 'maker' | 'token'>;
+
+/** Writes claims as they are after a generation, inside a transaction of the ledger log's writer. */
+export async function storeClaims(
+  tx: Knex.Transaction,
+  claims: readonly ClaimRow[],
+  generation: number,
+): Promise<void> {
+  const rows = claims.map((claim): StoredClaim => ({
+    maker: claim.maker,
+    token: claim.token,
+    claim_units: toColumn(claim.claimUnits),
+    basis: toColumn(claim.basis),
+    outstanding_units: toColumn(claim.outstandingUnits),
+    advance_units: toColumn(claim.advanceUnits),
+    ready_at_sec: claim.readyAtSec,
+    pending_since_block: claim.pendingSinceBlock,
+    generation,
+  }));
+  await together([upsertAll(tx, 'claims', ['maker', 'token'], rows), insertAll(tx, 'claim_changes', rows)]);
+}
+
+/** Claims that changed after a generation. */
+export async function claimsChangedAfter(q: Queryable, generation: number): Promise<ClaimKey[]> {
+  return q('claim_changes')
+    .where('generation', '>', generation)
+    .distinct<{ maker: Address; token: Address }[]>('maker', 'token');
+}
+
+/** Puts claims back to the newest state that `claim_changes` has of them, inside a transaction of the ledger log's writer. */
+export async function restoreClaims(tx: Knex.Transaction, keys: readonly ClaimKey[]): Promise<void> {
+  for (const { maker, token } of keys) {
+    await tx('claims').where({ maker, token }).delete();
+    const before = (await tx('claim_changes').where({ maker, token }).orderBy('generation', 'desc').first()) as
+      StoredClaim | undefined;
+    if (before !== undefined) await tx('claims').insert(before);
+  }
+}
+
+/** Adds amounts to the totals of takers, inside a transaction of the ledger log's writer; those of a reversal are below zero. */
+export async function addTakerFees(
+  tx: Knex.Transaction,
+  generation: number,
+  fees: readonly { taker: Address; token: Address; amountUnits: bigint }[],
+): Promise<void> {
+  for (const { taker, token, amountUnits } of fees) {
+    const before = (await tx('taker_fees').where({ taker, token }).first()) as StoredFee;
+    const accrued = fromColumn(before.accrued_units) + amountUnits;
+    await tx('taker_fees')
+      .where({ taker, token })
+      .update({ accrued_units: toColumn(accrued), generation });
+  }
+}
+
+/** The claim of one maker in one token; `NO_CLAIM` when there never was any. */
+export async function readClaim(q: Queryable, { maker, token }: ClaimKey): Promise<ClaimRow> {
+  const row = (await q('claims').where({ maker, token }).first()) as StoredClaim | undefined;
+  return row === undefined ? { maker, token, ...NO_CLAIM } : fromRow(row);
+}
+
+/** Claims of these makers, by maker and token; those that were never touched are missing. */
+export async function readClaimsOf(q: Queryable, makers: readonly Address[]): Promise<ClaimRow[]> {
+  const claims: ClaimRow[] = [];
+  for (const part of chunks([...new Set(makers)].sort())) {
+    const rows = (await q('claims').whereIn('maker', part).orderBy(['maker', 'token']).select()) as StoredClaim[];
+    claims.push(...rows.map(fromRow));
+  }
+  return claims;
+}
+
+/** A maker's claim above the balance that should pay for it, null when there is none. The operator's own row is left out: it may owe. */
+export async function readUnbackedClaim(
+  q: Queryable,
+  operator: Address | null,
+): Promise<(ClaimKey & { claimUnits: bigint; balanceUnits: bigint }) | null> {
+  const rows = await q('claims as claim')
+    .leftJoin('balances as row', (on) => {
+      on.on('row.account', 'claim.maker').on('row.token', 'claim.token');
+    })
+    .whereNot('claim.claim_units', '0')
+    .orderBy(['claim.maker', 'claim.token'])
+    .select<{ maker: Address; token: Address; claim_units: string; balance_units: string | null }[]>(
+      'claim.maker',
+      'claim.token',
+      'claim.claim_units',
+      'row.balance_units',
+    );
+  for (const { maker, token, claim_units, balance_units } of rows) {
+    const [claimUnits, balanceUnits] = [fromColumn(claim_units), fromColumn(balance_units ?? '0')];
+    if (maker !== operator && claimUnits > balanceUnits) return { maker, token, claimUnits, balanceUnits };
+  }
+  return null;
+}
+
+/** A withdrawal that waits for its settlement, with the ledger balance behind it. */
+export interface PendingClaim extends ClaimRow {
+  balanceUnits: bigint;
+}
+
+/**
+ * Withdrawals with a request that no settlement has covered, the one that waits longest first, at most `limit` (1..10000): those
+ * with a ledger balance, or those without. The two are asked for apart, so that no number of the latter hides one of the former. `of`
+ * leaves all makers but these out, `except` these tokens, `unsettledSinceMs` the claims of which a settlement was prepared since then and has landed.
+ */
+export async function readPendingClaims(
+  q: Queryable,
+  options: {
+    funded: boolean;
+    limit: number;
+    of?: readonly Address[];
+    except?: readonly Address[];
+    unsettledSinceMs?: number;
+  },
+): Promise<PendingClaim[]> {
+  const { funded, limit, of, except = [], unsettledSinceMs } = options;
+  const query = q('claims as claim')
+    .leftJoin('balances as row', (on) => {
+      on.on('row.account', 'claim.maker').on('row.token', 'claim.token');
+    })
+    .whereNotNull('claim.pending_since_block')
+    .orderBy(['claim.pending_since_block', 'claim.maker', 'claim.token'])
+    .limit(checkLimit(limit))
+    .select('claim.*', 'row.balance_units');
+  if (of !== undefined) void query.whereIn('claim.maker', of);
+  if (except.length > 0) void query.whereNotIn('claim.token', except);
+  if (unsettledSinceMs !== undefined) {
+    const landed = q('settlements as one')
+      .join('settlement_outcomes as end', 'end.settlement_no', 'one.settlement_no')
+      .where('one.maker', q.ref('claim.maker'))
+      .where('one.token', q.ref('claim.token'))
+      .where('one.prepared_ms', '>=', unsettledSinceMs)
+      .where('end.outcome', 'landed')
+      .select('one.settlement_no');
+    void query.whereNotExists(landed);
+  }
+  // Equality only: on SQLite amounts are text, which has no order of numbers.
+  if (funded) void query.whereNot('row.balance_units', '0');
+  else void query.where((none) => void none.whereNull('row.balance_units').orWhere('row.balance_units', '0'));
+  const rows = (await query) as (StoredClaim & { balance_units: string | null })[];
+  return rows.map((row) => ({
+    ...fromRow(row),
+    balanceUnits: row.balance_units === null ? 0n : fromColumn(row.balance_units),
+  }));
+}
+
+/** How many withdrawals wait for a settlement. */
+export async function countPendingClaims(q: Queryable): Promise<number> {
+  const row = (await q('claims').whereNotNull('pending_since_block').count({ count: '*' }).first()) as {
+    count: number;
+  };
+  return row.count;
+}
+
+/** Requests of a maker in a token that were mined after `afterBlock`. */
+export async function requestsAfter(
+  q: Queryable,
+  { maker, token }: ClaimKey,
+  afterBlock: number,
+): Promise<LaterRequests> {
+  const rows = await q('custody_events')
+    .where({ maker, token, kind: 'requested' })
+    .where('block_number', '>', afterBlock)
+    .orderBy('block_number')
+    .select<{ amount_units: string; block_number: number }[]>('amount_units', 'block_number');
+  return {
+    units: rows.reduce((sum, row) => addSaturating(sum, fromColumn(row.amount_units)), 0n),
+    sinceBlock: rows[0]?.block_number ?? null,
+  };
+}
+
+/** Makers that requested a withdrawal in a generation after this one; each once. */
+export async function makersWithRequestsAfter(q: Queryable, generation: number): Promise<Address[]> {
+  const rows = await q('custody_events')
+    .where('generation', '>', generation)
+    .where({ kind: 'requested' })
+    .distinct<{ maker: Address }[]>('maker');
+  return rows.map((row) => row.maker);
+}
+
+function fromRow(row: StoredClaim): ClaimRow {
+  return {
+    maker: row.maker as Address,
+    token: row.token as Address,
+    claimUnits: fromColumn(row.claim_units),
+    basis: fromColumn(row.basis),
+    readyAtSec: row.ready_at_sec,
+    outstandingUnits: fromColumn(row.outstanding_units),
+    advanceUnits: fromColumn(row.advance_units),
+    pendingSinceBlock: row.pending_since_block,
+  };
+}
+
+interface StoredFee {
+  taker: string;
+  token: string;
+  accrued_units: string;
+  generation: number;
+}
+
+/** All fees ever credited to a taker in a token. */
+export interface TakerFee {
+  taker: Address;
+  token: Address;
+  accruedUnits: bigint;
+}
+
+/** Adds the taker fees of a generation, inside a transaction of the ledger log's writer. */
+export async function insertTakerFees(tx: Knex.Transaction, { generation, entries }: GenerationWrite): Promise<void> {
+  const fees = entries.filter(({ kind }) => kind === 'takerFee');
+  if (fees.length === 0) return;
+  const accrued = new Map<string, bigint>();
+  for (const part of chunks([...new Set(fees.map(({ account }) => account))])) {
+    const sql = `select * from taker_fees where taker in (${placeholders(part.length)})`;
+    const rows = await sendForRows<StoredFee>(tx, sql, part);
+    for (const row of rows) accrued.set(`${row.taker}:${row.token}`, fromColumn(row.accrued_units));
+  }
+  const credited = groupBy(fees, ({ account, token }) => `${account}:${token}`);
+  const rows = [...credited].map(([key, credits]): StoredFee => {
+    const { account: taker, token } = credits[0]!;
+    const units = credits.reduce((sum, { amountUnits }) => sum + amountUnits, accrued.get(key) ?? 0n);
+    return { taker, token, accrued_units: toColumn(units), generation };
+  });
+  await upsertAll(tx, 'taker_fees', ['taker', 'token'], rows);
+}
+
+/** Takers that were ever credited a fee, by taker and token, with their ledger balances. */
+export async function readTakerFees(q: Queryable): Promise<(TakerFee & { balanceUnits: bigint })[]> {
+  const rows = await q('taker_fees as fee')
+    .leftJoin('balances as row', (on) => {
+      on.on('row.account', 'fee.taker').on('row.token', 'fee.token');
+    })
+    .orderBy(['fee.taker', 'fee.token'])
+    .select<(StoredFee & { balance_units: string | null })[]>('fee.*', 'row.balance_units');
+  return rows.map((row) => ({
+    taker: row.taker as Address,
+    token: row.token as Address,
+    accruedUnits: fromColumn(row.accrued_units),
+    balanceUnits: row.balance_units === null ? 0n : fromColumn(row.balance_units),
+  }));
+}
+
+interface StoredEvent {
+  kind: CustodyKind;
+  maker: string;
+  token: string;
+  amount_units: string;
+  basis: string | null;
+  ready_at_sec: number | null;
+  settlement_no: number | null;
+  block_number: number;
+  tx_hash: string;
+  log_index: number;
+}
+
+/** The `limit` (1..10000) newest custody events of an account, newest last. */
+export async function custodyEventsOf(q: Queryable, maker: Address, limit: number): Promise<CustodyEvent[]> {
+  const rows = await q('custody_events')
+    .where({ maker })
+    .orderBy([
+      { column: 'block_number', order: 'desc' },
+      { column: 'log_index', order: 'desc' },
+    ])
+    .limit(checkLimit(limit))
+    .select<StoredEvent[]>();
+  return rows.reverse().map((row) => ({
+    kind: row.kind,
+    maker: row.maker as Address,
+    token: row.token as Address,
+    amountUnits: fromColumn(row.amount_units),
+    basis: row.basis === null ? null : fromColumn(row.basis),
+    readyAtSec: row.ready_at_sec,
+    settlementNo: row.settlement_no,
+    blockNumber: row.block_number,
+    txHash: row.tx_hash as Hex,
+    logIndex: row.log_index,
+  }));
+}

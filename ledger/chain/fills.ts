@@ -1,0 +1,198 @@
+/** Rows of fills, legs and order fills. */
+import type { Knex } from 'knex';
+import type { Address, ChainFill, Decomposition, Hex, Leg, Market, Side } from '../../core/types.js';
+import type { StartBalances } from './balances.js';
+import { fromColumn, insertAll, toColumn } from '../db/columns.js';
+import { together } from '../db/dialects.js';
+import { fillRef } from './invariants.js';
+import type { AttributedFill, Queryable } from '../types.js';
+
+export interface FillRow {
+  market: number;
+  fill_seq: number;
+  curve_seq: number;
+  side: Side;
+  base_units: string;
+  quote_units: string;
+  fee_units: string;
+  input_fee_units: string;
+  consumed_before_units: string;
+  taker: string;
+  recipient: string;
+  block_number: number;
+  block_hash: string;
+  tx_hash: string;
+  log_index: number;
+  timestamp_ms: number;
+  residual_units: string;
+  rounding_units: string;
+  compression_residual_units: string;
+  operator_gain_units: string;
+  missing_base_units: string;
+  generation: number;
+}
+
+interface LegRow {
+  leg_no: number;
+  maker: string;
+  price_ticks: string;
+  base_units: string;
+  quote_units: string;
+}
+
+interface PartRow {
+  oid: number;
+  leg_no: number;
+  tid: number;
+  cloid: string | null;
+  base_units: string;
+}
+
+/** Stores the fills of a generation with their legs and parts. */
+export async function insertFills(
+  tx: Knex.Transaction,
+  generation: number,
+  fills: readonly AttributedFill[],
+  markets: readonly Market[],
+  starts: StartBalances,
+): Promise<void> {
+  const rows = fills.map((one) => toFillRow(one, generation));
+  const parts = fills.flatMap((one) =>
+    toPartRows(one, generation, fillRef(markets[one.fill.market]!, one.fill.fillSeq), starts),
+  );
+  await together([
+    insertAll(tx, 'fills', rows),
+    insertAll(tx, 'fill_legs', fills.flatMap(toLegRows)),
+    insertAll(tx, 'order_fills', parts),
+  ]);
+}
+
+function toFillRow({ fill, decomposition }: AttributedFill, generation: number): FillRow {
+  return {
+    market: fill.market,
+    fill_seq: fill.fillSeq,
+    curve_seq: fill.curveSeq,
+    side: fill.side,
+    base_units: toColumn(fill.baseUnits),
+    quote_units: toColumn(fill.quoteUnits),
+    fee_units: toColumn(fill.feeUnits),
+    input_fee_units: toColumn(fill.inputFeeUnits),
+    consumed_before_units: toColumn(fill.consumedBeforeUnits),
+    taker: fill.taker,
+    recipient: fill.recipient,
+    block_number: fill.blockNumber,
+    block_hash: fill.blockHash,
+    tx_hash: fill.txHash,
+    log_index: fill.logIndex,
+    timestamp_ms: fill.timestampMs,
+    residual_units: toColumn(decomposition.residualUnits),
+    rounding_units: toColumn(decomposition.roundingUnits),
+    compression_residual_units: toColumn(decomposition.compressionResidualUnits),
+    operator_gain_units: toColumn(decomposition.operatorGainUnits),
+    missing_base_units: toColumn(decomposition.missingBaseUnits),
+    generation,
+  };
+}
+
+function toLegRows({ fill, decomposition }: AttributedFill): object[] {
+  return decomposition.legs.map((leg, legNo) => ({
+    market: fill.market,
+    fill_seq: fill.fillSeq,
+    leg_no: legNo,
+    maker: leg.maker,
+    price_ticks: toColumn(leg.priceTicks),
+    base_units: toColumn(leg.baseUnits),
+    quote_units: toColumn(leg.quoteUnits),
+  }));
+}
+
+function toPartRows(
+  { fill, decomposition, orderFills }: AttributedFill,
+  generation: number,
+  ref: string,
+  starts: StartBalances,
+): object[] {
+  const legNoOf = new Map(
+    decomposition.legs.flatMap((leg, legNo) => leg.orders.map(({ oid }) => [oid, legNo] as const)),
+  );
+  return orderFills.map((part, partNo) => ({
+    market: fill.market,
+    fill_seq: fill.fillSeq,
+    oid: part.oid,
+    part_no: partNo,
+    leg_no: legNoOf.get(part.oid)!,
+    tid: part.tid,
+    cloid: part.cloid,
+    generation,
+    maker: part.maker,
+    side: part.side,
+    price_ticks: toColumn(part.priceTicks),
+    base_units: toColumn(part.baseUnits),
+    start_base_units: toColumn(starts.get(`${ref}:${part.oid}`)!),
+  }));
+}
+
+/** A fill as the chain reported it. */
+export function toChainFill(row: FillRow): ChainFill {
+  return {
+    market: row.market,
+    fillSeq: row.fill_seq,
+    curveSeq: row.curve_seq,
+    side: row.side,
+    baseUnits: fromColumn(row.base_units),
+    quoteUnits: fromColumn(row.quote_units),
+    feeUnits: fromColumn(row.fee_units),
+    inputFeeUnits: fromColumn(row.input_fee_units),
+    consumedBeforeUnits: fromColumn(row.consumed_before_units),
+    taker: row.taker as Address,
+    recipient: row.recipient as Address,
+    blockNumber: row.block_number,
+    blockHash: row.block_hash as Hex,
+    txHash: row.tx_hash as Hex,
+    logIndex: row.log_index,
+    timestampMs: row.timestamp_ms,
+  };
+}
+
+/** A stored fill with its explanation, exactly as it was committed. */
+export async function readAttributedFill(q: Queryable, row: FillRow): Promise<AttributedFill> {
+  const key = { market: row.market, fill_seq: row.fill_seq };
+  const legs = (await q('fill_legs').where(key).orderBy('leg_no').select()) as LegRow[];
+  const parts = (await q('order_fills').where(key).orderBy('part_no').select()) as PartRow[];
+  return {
+    fill: toChainFill(row),
+    decomposition: toDecomposition(row, legs, parts),
+    orderFills: parts.map((part) => {
+      const leg = legs[part.leg_no]!;
+      return {
+        oid: part.oid,
+        maker: leg.maker as Address,
+        market: row.market,
+        side: row.side,
+        priceTicks: fromColumn(leg.price_ticks),
+        baseUnits: fromColumn(part.base_units),
+        tid: part.tid,
+        cloid: part.cloid,
+      };
+    }),
+  };
+}
+
+function toDecomposition(row: FillRow, legs: readonly LegRow[], parts: readonly PartRow[]): Decomposition {
+  return {
+    legs: legs.map((leg): Leg => ({
+      maker: leg.maker as Address,
+      priceTicks: fromColumn(leg.price_ticks),
+      baseUnits: fromColumn(leg.base_units),
+      quoteUnits: fromColumn(leg.quote_units),
+      orders: parts
+        .filter((part) => part.leg_no === leg.leg_no)
+        .map((part) => ({ oid: part.oid, baseUnits: fromColumn(part.base_units) })),
+    })),
+    residualUnits: fromColumn(row.residual_units),
+    roundingUnits: fromColumn(row.rounding_units),
+    compressionResidualUnits: fromColumn(row.compression_residual_units),
+    operatorGainUnits: fromColumn(row.operator_gain_units),
+    missingBaseUnits: fromColumn(row.missing_base_units),
+  };
+}

@@ -1,0 +1,355 @@
+/** The ledger log: one generation per scan of the chain, committed whole or not at all. */
+import { readNotedScan, lastGeneration, readGeneration, type StoredGeneration } from './generations.js';
+import type { Knex } from 'knex';
+import { decodeSnapshot, encodeSnapshot } from '../../core/json.js';
+import type { Address, MarketSnapshot, OrderFill } from '../../core/types.js';
+import { applyToBalances, insertChanges, loadTouched, storeBalances } from './balances.js';
+import { liveRanges, rangesAfter } from './branches.js';
+import { insertTakerFees, storeClaims } from './claims.js';
+import { checkLimit, fromColumn, insertAbsent, insertAll, toColumn } from '../db/columns.js';
+import { sendForRows, together } from '../db/dialects.js';
+import { LedgerInvariantError, isUniqueViolation } from '../errors.js';
+import { insertFills } from './fills.js';
+import { groupBy } from '../db/lists.js';
+import { insertHalt } from './halts.js';
+import { checkBlocks, checkClaims, checkEntries, checkFills, checkHoldings, checkListed } from './invariants.js';
+import { insertMarkets, readMarkets } from './markets.js';
+import { insertPairGains } from './pair-gains.js';
+import { nameRefs } from './refs.js';
+import { checkContinues, readOrphanedRows, readReversals } from './reversals.js';
+import { insertSettledOrders } from './settled-orders.js';
+import { insertTokenFindings } from './token-findings.js';
+import { insertSuspense } from './suspense.js';
+import type { Db, GenerationEffects, GenerationRow, GenerationWrite, MarketProgress, Queryable } from '../types.js';
+
+export { readBalances, readBalancesAfter, readBalancesOf, sumBalances } from './balances.js';
+export { lastGeneration, readGeneration } from './generations.js';
+export { insertHalt, readHalt } from './halts.js';
+export { readMarkets } from './markets.js';
+
+/** The last generation, with the counters of every market that ever had a fill. */
+export interface LedgerHead extends GenerationRow {
+  /** When the chain was last scanned with success, whether or not that added the generation. */
+  lastScanMs: number;
+  progress: MarketProgress[];
+}
+
+/**
+ * Commits one generation inside a transaction of the ledger log's writer: cursor, blocks, events, fills with their legs, postings,
+ * balances, snapshots, halt. A generation that is already there, ending at the same block, is left as it is (`replayed`).
+ * Throws LedgerInvariantError, with nothing written, when it contradicts itself or the ledger.
+ */
+export async function commitGeneration(
+  tx: Knex.Transaction,
+  _db: Db,
+  write: GenerationWrite,
+  { operator }: { operator: Address },
+): Promise<'committed' | 'replayed'> {
+  const [head, markets, before] = await together([lastGeneration(tx), readMarkets(tx), readProgressBefore(tx, write)]);
+  if (head !== null && write.generation <= head.generation) return checkReplay(tx, write);
+  checkBlocks(write, head);
+  checkListed(write.listed, markets.length);
+  markets.push(...write.listed);
+  const progress = checkFills(write.fills, markets, before);
+  checkEntries(write, markets, operator);
+  const names = write.entries.map((entry) => entry.ref);
+  const [refs, touched] = await together([nameRefs(tx, names), loadTouched(tx, write)]);
+  const starts = applyToBalances(touched, write, markets, operator);
+  checkClaims(write, touched);
+  checkHoldings(write, touched);
+  try {
+    await together([
+      insertTakerFees(tx, write),
+      insertScan(tx, write),
+      insertMarkets(tx, write.listed, write.generation, write.listings),
+      insertTokenFindings(tx, write.generation, write.findings ?? []),
+      insertFills(tx, write.generation, write.fills, markets, starts),
+      insertSettledOrders(tx, write.generation, write.settledOrders ?? []),
+      insertProgress(tx, write.generation, progress),
+      insertEntries(tx, write, refs),
+      insertChanges(tx, write),
+      storeBalances(tx, touched, write),
+      storeClaims(tx, write.claims, write.generation),
+      insertPairGains(tx, write.generation, write, markets),
+      insertSuspense(tx, write),
+    ]);
+  } catch (error) {
+    if (!isUniqueViolation(error)) throw error;
+    throw new LedgerInvariantError(
+      'duplicate_row',
+      `generation ${write.generation} repeats a row: ${(error as Error).message}`,
+    );
+  }
+  return 'committed';
+}
+
+async function checkReplay(tx: Knex.Transaction, write: GenerationWrite): Promise<'replayed'> {
+  const stored = await readGeneration(tx, write.generation);
+  const same =
+    stored !== null &&
+    stored.fromBlock === write.fromBlock &&
+    stored.toBlock === write.toBlock &&
+    stored.blockHash === write.blocks.at(-1)?.hash;
+  if (same) return 'replayed';
+  throw new LedgerInvariantError(
+    'generation_conflict',
+    `generation ${write.generation} is committed with other blocks`,
+  );
+}
+
+async function insertScan(tx: Knex.Transaction, write: GenerationWrite): Promise<void> {
+  const { generation } = write;
+  const last = write.blocks.at(-1)!;
+  const scan: StoredGeneration = {
+    generation,
+    from_block: write.fromBlock,
+    to_block: write.toBlock,
+    block_hash: last.hash,
+    block_timestamp_ms: last.timestampSec * 1_000,
+    scanned_ms: write.scannedMs,
+    observed_head: write.observedHead,
+    observed_head_timestamp_ms: write.observedHeadTimestampMs,
+  };
+  const blocks = write.blocks.map((block) => ({
+    number: block.number,
+    hash: block.hash,
+    parent_hash: block.parentHash,
+    timestamp_sec: block.timestampSec,
+    generation,
+  }));
+  const snapshots = write.snapshots.map(({ seq, snapshot }) => ({
+    market: snapshot.market,
+    seq,
+    generation,
+    payload: encodeSnapshot(snapshot),
+  }));
+  const { halt } = write;
+  await together([
+    insertAll(tx, 'generations', [scan]),
+    insertAll(tx, 'blocks', blocks),
+    insertEvents(tx, write),
+    // A curve that was hit before a reorganisation and again after it has its book already; the hash of the book names it.
+    insertAbsent(tx, 'snapshots', ['market', 'seq'], snapshots),
+    halt === null ? Promise.resolve() : insertHalt(tx, { ...halt, timeMs: write.scannedMs, generation }),
+  ]);
+}
+
+async function insertEvents(tx: Knex.Transaction, { generation, custody, posts }: GenerationWrite): Promise<void> {
+  const events = custody.map((event) => ({
+    tx_hash: event.txHash,
+    log_index: event.logIndex,
+    kind: event.kind,
+    maker: event.maker,
+    token: event.token,
+    amount_units: toColumn(event.amountUnits),
+    basis: event.basis === null ? null : toColumn(event.basis),
+    ready_at_sec: event.readyAtSec,
+    settlement_no: event.settlementNo,
+    block_number: event.blockNumber,
+    generation,
+  }));
+  const seen = posts.map((post) => ({
+    market: post.market,
+    seq: post.seq,
+    base_seq: post.baseSeq,
+    posted_seq: post.postedSeq,
+    deadline_sec: post.deadlineSec,
+    snap_ask_units: toColumn(post.snapAskUnits),
+    snap_bid_units: toColumn(post.snapBidUnits),
+    words_hash: post.wordsHash,
+    block_number: post.blockNumber,
+    block_timestamp_sec: post.blockTimestampSec,
+    tx_hash: post.txHash,
+    generation,
+  }));
+  await together([insertAll(tx, 'custody_events', events), insertAll(tx, 'posts_seen', seen)]);
+}
+
+async function insertProgress(
+  tx: Knex.Transaction,
+  generation: number,
+  progress: readonly MarketProgress[],
+): Promise<void> {
+  const rows = progress.map((one) => ({
+    market: one.market,
+    generation,
+    fill_seq: one.fillSeq,
+    ask_volume_units: toColumn(one.askVolumeUnits),
+    bid_volume_units: toColumn(one.bidVolumeUnits),
+  }));
+  await insertAll(tx, 'market_progress', rows);
+}
+
+async function insertEntries(
+  tx: Knex.Transaction,
+  { generation, entries }: GenerationWrite,
+  refs: ReadonlyMap<string, string>,
+): Promise<void> {
+  const lines = new Map<string, number>();
+  const rows = entries.map((entry) => {
+    const line = lines.get(entry.ref) ?? 0;
+    lines.set(entry.ref, line + 1);
+    return {
+      ref: refs.get(entry.ref)!,
+      line,
+      generation,
+      kind: entry.kind,
+      account: entry.account,
+      token: entry.token,
+      amount_units: toColumn(entry.amountUnits),
+    };
+  });
+  await insertAll(tx, 'entries', rows);
+}
+
+/** The newest generation and the counters after it, null before the first. Call it within `readTx` while others may write. */
+export async function loadLedgerHead(q: Queryable): Promise<LedgerHead | null> {
+  const last = await lastGeneration(q);
+  if (last === null) return null;
+  const lastScanMs = Math.max(last.scannedMs, await readNotedScan(q));
+  return { ...last, lastScanMs, progress: await readProgress(q) };
+}
+
+interface StoredProgress {
+  market: number;
+  generation: number;
+  fill_seq: number;
+  ask_volume_units: string;
+  bid_volume_units: string;
+}
+
+/** Counters of every market that ever had a fill, by index. */
+async function readProgress(q: Queryable): Promise<MarketProgress[]> {
+  const newest = q('market_progress').select('market').max({ generation: 'generation' }).groupBy('market').as('newest');
+  const rows = await q('market_progress')
+    .join(newest, (on) => {
+      on.on('newest.market', 'market_progress.market').on('newest.generation', 'market_progress.generation');
+    })
+    .orderBy('market_progress.market')
+    .select<StoredProgress[]>('market_progress.*');
+  return rows.map(toProgress);
+}
+
+/** Counters of the markets that have a fill in a generation, as they are before it; a market without an earlier fill is missing. */
+async function readProgressBefore(q: Queryable, { fills }: GenerationWrite): Promise<Map<number, MarketProgress>> {
+  const before = new Map<number, MarketProgress>();
+  for (const market of new Set(fills.map(({ fill }) => fill.market))) {
+    const progress = await readMarketProgress(q, market);
+    if (progress !== null) before.set(market, progress);
+  }
+  return before;
+}
+
+/** Counters of one market, null before its first fill. */
+export async function readMarketProgress(q: Queryable, market: number): Promise<MarketProgress | null> {
+  const newest = 'select * from market_progress where market = ? order by generation desc limit 1';
+  const [row] = await sendForRows<StoredProgress>(q, newest, [market]);
+  return row === undefined ? null : toProgress(row);
+}
+
+function toProgress(row: StoredProgress): MarketProgress {
+  return {
+    market: row.market,
+    fillSeq: row.fill_seq,
+    askVolumeUnits: fromColumn(row.ask_volume_units),
+    bidVolumeUnits: fromColumn(row.bid_volume_units),
+  };
+}
+
+interface StoredPart {
+  generation: number;
+  oid: number;
+  maker: string;
+  market: number;
+  side: OrderFill['side'];
+  price_ticks: string;
+  base_units: string;
+  fill_seq: number;
+  part_no: number;
+}
+
+/**
+ * Effects of the generations with `after` < generation <= `upTo` that are live after `upTo`, oldest first, at most `limit` (1..10000) of
+ * them, those without a fill included. Within one, order fills go by market and fill_seq. Throws LedgerReversedError when the state
+ * after `after` does not lead to the one after `upTo`.
+ */
+export async function readGenerationEffects(
+  q: Queryable,
+  range: { after: number; upTo?: number; limit: number },
+): Promise<GenerationEffects[]> {
+  const reversals = await readReversals(q);
+  const upTo = range.upTo ?? (await lastGeneration(q))?.generation ?? 0;
+  checkContinues(reversals, range.after, Math.max(upTo, range.after));
+  const ranges = rangesAfter(liveRanges(reversals, upTo), range.after);
+  if (ranges.length === 0) return [];
+  const rows = await q<StoredGeneration>('generations')
+    .where((any) => {
+      for (const { from, to } of ranges) void any.orWhereBetween('generation', [from, to]);
+    })
+    .orderBy('generation')
+    .limit(checkLimit(range.limit))
+    .select('generation', 'to_block');
+  if (rows.length === 0) return [];
+  const span = { from: rows[0]!.generation, to: rows.at(-1)!.generation };
+  // A state that lies on a branch of the past is made of rows that were set aside since.
+  const hasOrphans = reversals.some(({ generation }) => generation > upTo);
+  const partsOf = groupBy(await readParts(q, span, hasOrphans), (part) => part.generation);
+  const progressOf = groupBy(await readProgressOf(q, span, hasOrphans), (one) => one.generation);
+  return rows.map(({ generation, to_block }) => ({
+    generation,
+    toBlock: to_block,
+    orderFills: (partsOf.get(generation) ?? []).map(toOrderFill),
+    progress: (progressOf.get(generation) ?? []).map(toProgress),
+  }));
+}
+
+type Span = { from: number; to: number };
+
+async function readParts(q: Queryable, span: Span, hasOrphans: boolean): Promise<StoredPart[]> {
+  const parts = await q('order_fills')
+    .whereBetween('generation', [span.from, span.to])
+    .orderBy(['generation', 'market', 'fill_seq', 'part_no'])
+    .select<StoredPart[]>(
+      'generation',
+      'oid',
+      'maker',
+      'market',
+      'side',
+      'price_ticks',
+      'base_units',
+      'fill_seq',
+      'part_no',
+    );
+  if (!hasOrphans) return parts;
+  const orphans = await readOrphanedRows<StoredPart>(q, 'order_fills', span);
+  return [...parts, ...orphans].sort(
+    (a, b) => a.generation - b.generation || a.market - b.market || a.fill_seq - b.fill_seq || a.part_no - b.part_no,
+  );
+}
+
+async function readProgressOf(q: Queryable, span: Span, hasOrphans: boolean): Promise<StoredProgress[]> {
+  const rows = (await q('market_progress')
+    .whereBetween('generation', [span.from, span.to])
+    .orderBy(['generation', 'market'])
+    .select()) as StoredProgress[];
+  return hasOrphans ? [...rows, ...(await readOrphanedRows<StoredProgress>(q, 'market_progress', span))] : rows;
+}
+
+function toOrderFill(part: StoredPart): OrderFill {
+  return {
+    oid: part.oid,
+    maker: part.maker as Address,
+    market: part.market,
+    side: part.side,
+    priceTicks: fromColumn(part.price_ticks),
+    baseUnits: fromColumn(part.base_units),
+  };
+}
+
+/** The stored snapshot of a curve that a fill hit, null when none did. */
+export async function readSnapshot(q: Queryable, market: number, seq: number): Promise<MarketSnapshot | null> {
+  const row = await q<{ market: number; seq: number; payload: string }>('snapshots')
+    .where({ market, seq })
+    .first('payload');
+  return row === undefined ? null : decodeSnapshot(row.payload);
+}

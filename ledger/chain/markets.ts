@@ -1,0 +1,105 @@
+import type { Knex } from 'knex';
+import { nameMarkets } from '../../core/token-names.js';
+import type { Address, Hex, Market } from '../../core/types.js';
+import { fromColumn, insertAll, toColumn } from '../db/columns.js';
+import { sendForRows } from '../db/dialects.js';
+import type { ListingRead, Queryable, SaidOfToken } from '../types.js';
+
+interface MarketRow {
+  market: number;
+  id: string;
+  pair: string;
+  base_symbol: string;
+  base_address: string;
+  base_decimals: number;
+  quote_symbol: string;
+  quote_address: string;
+  quote_decimals: number;
+  lot_units: string;
+  tick_lot_units: string;
+  max_ttl_sec: number;
+  tick_size: string;
+  lot_size: string;
+  generation: number;
+  /** JSON of what the tokens said, and when; null for markets that were listed before that was kept. */
+  base_said: string | null;
+  quote_said: string | null;
+  read_block: number | null;
+}
+
+/** All markets that were ever listed, by index, with names that are unique, whatever was stored. */
+export async function readMarkets(q: Queryable): Promise<Market[]> {
+  const rows = await sendForRows<MarketRow>(q, 'select * from markets order by market');
+  const stored = rows.map((row): Market => ({
+    index: row.market,
+    id: row.id as Hex,
+    pair: row.pair,
+    base: { symbol: row.base_symbol, address: row.base_address as Address, decimals: row.base_decimals },
+    quote: { symbol: row.quote_symbol, address: row.quote_address as Address, decimals: row.quote_decimals },
+    lotUnits: fromColumn(row.lot_units),
+    tickLotUnits: fromColumn(row.tick_lot_units),
+    maxTtlSec: row.max_ttl_sec,
+    tickSize: row.tick_size,
+    lotSize: row.lot_size,
+  }));
+  return nameMarkets(stored);
+}
+
+/** Stores the markets that a generation listed. */
+export async function insertMarkets(
+  tx: Knex.Transaction,
+  listed: readonly Market[],
+  generation: number,
+  listings: readonly ListingRead[] = [],
+): Promise<void> {
+  const saidOf = new Map(listings.map((one) => [one.market, one]));
+  const text = (said: SaidOfToken | undefined): string | null => (said === undefined ? null : JSON.stringify(said));
+  const rows = listed.map((market): MarketRow => ({
+    market: market.index,
+    id: market.id,
+    pair: market.pair,
+    base_symbol: market.base.symbol,
+    base_address: market.base.address,
+    base_decimals: market.base.decimals,
+    quote_symbol: market.quote.symbol,
+    quote_address: market.quote.address,
+    quote_decimals: market.quote.decimals,
+    lot_units: toColumn(market.lotUnits),
+    tick_lot_units: toColumn(market.tickLotUnits),
+    max_ttl_sec: market.maxTtlSec,
+    tick_size: market.tickSize,
+    lot_size: market.lotSize,
+    generation,
+    base_said: text(saidOf.get(market.index)?.base),
+    quote_said: text(saidOf.get(market.index)?.quote),
+    read_block: saidOf.get(market.index)?.readBlock ?? null,
+  }));
+  await insertAll(tx, 'markets', rows);
+}
+
+/** What one token said when its first market was listed, and at which block; nulls where that was not kept. */
+export interface TokenListing {
+  token: Address;
+  said: SaidOfToken | null;
+  readBlock: number | null;
+}
+
+/** Every token that a market trades, in the order of listing. */
+export async function readTokenListings(q: Queryable): Promise<TokenListing[]> {
+  const rows = await sendForRows<MarketRow>(q, 'select * from markets order by market');
+  const tokens = new Map<string, TokenListing>();
+  for (const row of rows) {
+    for (const [token, said] of [
+      [row.base_address, row.base_said],
+      [row.quote_address, row.quote_said],
+    ] as const) {
+      if (tokens.has(token)) continue;
+      tokens.set(token, {
+        token: token as Address,
+        said: said === null ? null : (JSON.parse(said) as SaidOfToken),
+        readBlock: row.read_block,
+      });
+    }
+  }
+  return [...tokens.values()];
+}

@@ -1,0 +1,189 @@
+/** What the chain has lost, for those who were told of it. */
+import type { Address, Hex, Side } from '../../core/types.js';
+import { fromColumn } from '../db/columns.js';
+import { groupBy } from '../db/lists.js';
+import { readOrphanedRows, readReversals } from './reversals.js';
+import type { CustodyKind, Queryable } from '../types.js';
+
+/** A fill, and what each maker was told of it. */
+export interface OrphanedFill {
+  market: number;
+  fillSeq: number;
+  side: Side;
+  taker: Address;
+  baseUnits: bigint;
+  quoteUnits: bigint;
+  blockNumber: number;
+  txHash: Hex;
+  /** The notifications: one per order, by the trade id that makers deduplicate by. */
+  notifications: { maker: Address; oid: number; tid: number; priceTicks: bigint; baseUnits: bigint }[];
+}
+
+/** A deposit, request, settlement or execution. */
+export interface OrphanedEvent {
+  kind: CustodyKind;
+  maker: Address;
+  token: Address;
+  amountUnits: bigint;
+  blockNumber: number;
+  txHash: Hex;
+}
+
+/** A signed order whose owner may have been told that it was filled. It is executed again while it is valid. */
+export interface OrphanedOrder {
+  /** Null for an order that no swap API of this database took. */
+  orderId: string | null;
+  owner: Address;
+  tokenIn: Address;
+  amountInUnits: bigint;
+  tokenOut: Address;
+  amountOutUnits: bigint;
+  blockNumber: number;
+  txHash: Hex;
+}
+
+export interface Orphans {
+  fills: OrphanedFill[];
+  orders: OrphanedOrder[];
+  custody: OrphanedEvent[];
+}
+
+interface StoredFill {
+  market: number;
+  fill_seq: number;
+  side: Side;
+  taker: Address;
+  base_units: string;
+  quote_units: string;
+  block_number: number;
+  tx_hash: Hex;
+}
+
+interface StoredPart {
+  market: number;
+  fill_seq: number;
+  part_no: number;
+  maker: Address;
+  oid: number;
+  tid: number;
+  price_ticks: string;
+  base_units: string;
+}
+
+interface StoredEvent {
+  kind: CustodyKind;
+  maker: Address;
+  token: Address;
+  amount_units: string;
+  block_number: number;
+  tx_hash: Hex;
+  log_index: number;
+}
+
+interface StoredOrder {
+  owner: Address;
+  nonce: string;
+  token_in: Address;
+  token_out: Address;
+  amount_in_units: string;
+  amount_out_units: string;
+  block_number: number;
+  tx_hash: Hex;
+  log_index: number;
+}
+
+/** What the ledger holds of the blocks after `block`: what is lost if the chain has no longer got them. */
+export async function listOrphans(q: Queryable, block: number): Promise<Orphans> {
+  const fills = (await q('fills').where('block_number', '>', block).select()) as StoredFill[];
+  const parts = await q('order_fills as part')
+    .join('fills as fill', (on) => {
+      on.on('fill.market', 'part.market').on('fill.fill_seq', 'part.fill_seq');
+    })
+    .where('fill.block_number', '>', block)
+    .select<StoredPart[]>('part.*');
+  const events = (await q('custody_events').where('block_number', '>', block).select()) as StoredEvent[];
+  const orders = (await q('settled_orders').where('block_number', '>', block).select()) as StoredOrder[];
+  return { ...toOrphans(fills, parts, events), orders: await toOrders(q, orders) };
+}
+
+/** What a reversal set aside because its block was lost, not because it was read anew. */
+export async function readOrphans(q: Queryable, reversal: number): Promise<Orphans> {
+  const row = (await readReversals(q)).find(({ generation }) => generation === reversal);
+  if (row === undefined) return { fills: [], orders: [], custody: [] };
+  const span = { from: row.keptGeneration + 1, to: row.generation };
+  const lost = (one: { block_number: number }): boolean => one.block_number > row.toBlock - row.depth;
+  const orders = (await readOrphanedRows<StoredOrder>(q, 'settled_orders', span, reversal)).filter(lost);
+  return {
+    ...toOrphans(
+      (await readOrphanedRows<StoredFill>(q, 'fills', span, reversal)).filter(lost),
+      await readOrphanedRows<StoredPart>(q, 'order_fills', span, reversal),
+      (await readOrphanedRows<StoredEvent>(q, 'custody_events', span, reversal)).filter(lost),
+    ),
+    orders: await toOrders(q, orders),
+  };
+}
+
+/** With the ids under which their owners know them. */
+async function toOrders(q: Queryable, rows: readonly StoredOrder[]): Promise<OrphanedOrder[]> {
+  const orders: OrphanedOrder[] = [];
+  for (const row of [...rows].sort((a, b) => a.block_number - b.block_number || a.log_index - b.log_index)) {
+    const placed = await q('swap_quotes as quote')
+      .join('swap_orders as placed', 'placed.quote_id', 'quote.id')
+      .where({ 'quote.owner': row.owner, 'quote.nonce': row.nonce })
+      .first<{ id: string } | undefined>('placed.id');
+    orders.push({
+      orderId: placed?.id ?? null,
+      owner: row.owner,
+      tokenIn: row.token_in,
+      amountInUnits: fromColumn(row.amount_in_units),
+      tokenOut: row.token_out,
+      amountOutUnits: fromColumn(row.amount_out_units),
+      blockNumber: row.block_number,
+      txHash: row.tx_hash,
+    });
+  }
+  return orders;
+}
+
+function toOrphans(
+  fills: readonly StoredFill[],
+  parts: readonly StoredPart[],
+  events: readonly StoredEvent[],
+): Omit<Orphans, 'orders'> {
+  const key = ({ market, fill_seq: fillSeq }: { market: number; fill_seq: number }) => `${market}:${fillSeq}`;
+  const partsOf = groupBy(
+    [...parts].sort((a, b) => a.part_no - b.part_no),
+    key,
+  );
+  return {
+    fills: [...fills]
+      .sort((a, b) => a.market - b.market || a.fill_seq - b.fill_seq)
+      .map((fill) => ({
+        market: fill.market,
+        fillSeq: fill.fill_seq,
+        side: fill.side,
+        taker: fill.taker,
+        baseUnits: fromColumn(fill.base_units),
+        quoteUnits: fromColumn(fill.quote_units),
+        blockNumber: fill.block_number,
+        txHash: fill.tx_hash,
+        notifications: (partsOf.get(key(fill)) ?? []).map((part) => ({
+          maker: part.maker,
+          oid: part.oid,
+          tid: part.tid,
+          priceTicks: fromColumn(part.price_ticks),
+          baseUnits: fromColumn(part.base_units),
+        })),
+      })),
+    custody: [...events]
+      .sort((a, b) => a.block_number - b.block_number || a.log_index - b.log_index)
+      .map((event) => ({
+        kind: event.kind,
+        maker: event.maker,
+        token: event.token,
+        amountUnits: fromColumn(event.amount_units),
+        blockNumber: event.block_number,
+        txHash: event.tx_hash,
+      })),
+  };
+}

@@ -1,0 +1,261 @@
+/**
+ * What fills brought the operator, summed up by maker and taker: a projection that each generation adds its fills to, and that a reversal
+ * takes its fills out of again. It decides nothing; it shows who the operator loses money to.
+ */
+import type { Knex } from 'knex';
+import { gainByMaker, type PairTotals } from '../../core/attribution/gains.js';
+import type { Address, ChainFill, Hex, Leg, Market } from '../../core/types.js';
+import { chunks, fromColumn, toColumn, upsertAll } from '../db/columns.js';
+import { placeholders, sendForRows } from '../db/dialects.js';
+import { groupBy } from '../db/lists.js';
+import type { GenerationWrite, Queryable, SettledOrder } from '../types.js';
+
+/** The taker of the rows that sum up all takers of a maker, since a taker may have as many addresses as it likes. */
+export const ALL_TAKERS = 'all';
+
+/** What a maker and a taker did with each other in markets of one quote token. */
+export interface PairGain extends PairTotals {
+  maker: Address;
+  taker: Address | typeof ALL_TAKERS;
+  token: Address;
+}
+
+interface StoredRow {
+  pair: string;
+  maker: string;
+  taker: string;
+  token: string;
+  fills: number;
+  legs: number;
+  quote_units: string;
+  gain_units: string;
+  /** The loss as text that sorts like the number, on either database; empty without one. */
+  loss_key: string;
+  generation: number;
+}
+
+const LOSS_DIGITS = 78;
+const PAGE = 500;
+
+export type PairGains = Map<string, PairGain>;
+
+const keyOf = ({ maker, taker, token }: Pick<PairGain, 'maker' | 'taker' | 'token'>): string =>
+  `${maker}:${taker}:${token}`;
+
+function add(sums: PairGains, one: PairGain, sign: 1 | -1): void {
+  const sum = sums.get(keyOf(one)) ?? { ...one, fills: 0, legs: 0, quoteUnits: 0n, gainUnits: 0n };
+  const times = BigInt(sign);
+  sums.set(keyOf(one), {
+    ...sum,
+    fills: sum.fills + sign * one.fills,
+    legs: sum.legs + sign * one.legs,
+    quoteUnits: sum.quoteUnits + times * one.quoteUnits,
+    gainUnits: sum.gainUnits + times * one.gainUnits,
+  });
+}
+
+/** A fill as far as its gains go. */
+interface GainingFill {
+  taker: Address;
+  token: Address;
+  legs: readonly Pick<Leg, 'maker' | 'baseUnits' | 'quoteUnits'>[];
+  operatorGainUnits: bigint;
+}
+
+function addFill(sums: PairGains, { taker, token, legs, operatorGainUnits }: GainingFill): void {
+  for (const gain of gainByMaker({ legs, operatorGainUnits })) {
+    for (const of of [taker, ALL_TAKERS] as const) add(sums, { ...gain, taker: of, token, fills: 1 }, 1);
+  }
+}
+
+/**
+ * Whose swap it was: the owner of the signed order that the settler filled by it, which is the first that the transaction tells of after it;
+ * otherwise whoever sent it.
+ */
+function ownerOf(
+  fill: Pick<ChainFill, 'taker' | 'txHash' | 'logIndex'>,
+  orders: readonly Pick<SettledOrder, 'owner' | 'txHash' | 'logIndex'>[],
+): Address {
+  const order = orders
+    .filter(({ txHash, logIndex }) => txHash === fill.txHash && logIndex > fill.logIndex)
+    .reduce<(typeof orders)[number] | null>(
+      (first, one) => (first === null || one.logIndex < first.logIndex ? one : first),
+      null,
+    );
+  return order?.owner ?? fill.taker;
+}
+
+/** Adds the fills of a generation, inside its transaction. Costs what the fills have legs, however long the history. */
+export async function insertPairGains(
+  tx: Knex.Transaction,
+  generation: number,
+  { fills, settledOrders = [] }: Pick<GenerationWrite, 'fills' | 'settledOrders'>,
+  markets: readonly Market[],
+): Promise<void> {
+  const sums: PairGains = new Map();
+  for (const { fill, decomposition } of fills) {
+    addFill(sums, {
+      ...decomposition,
+      taker: ownerOf(fill, settledOrders),
+      token: markets[fill.market]!.quote.address,
+    });
+  }
+  await change(tx, generation, sums, 1);
+}
+
+/** Takes the fills of reversed generations out again; call it before they are set aside. */
+export async function reversePairGains(tx: Knex.Transaction, reversal: number, keptGeneration: number): Promise<void> {
+  await change(tx, reversal, await sumPairGains(tx, keptGeneration), -1);
+}
+
+async function change(tx: Knex.Transaction, generation: number, by: PairGains, sign: 1 | -1): Promise<void> {
+  const after: PairGains = new Map();
+  for (const part of chunks([...by.keys()])) {
+    const sql = `select * from pair_gains where pair in (${placeholders(part.length)})`;
+    for (const row of await sendForRows<StoredRow>(tx, sql, part)) after.set(row.pair, fromRow(row));
+  }
+  for (const one of by.values()) add(after, one, sign);
+  await storePairGains(tx, generation, [...after.values()]);
+}
+
+/** Writes rows as they are after a generation. A pair without a fill keeps a row of zeros. */
+export async function storePairGains(
+  tx: Knex.Transaction,
+  generation: number,
+  gains: readonly PairGain[],
+): Promise<void> {
+  const rows = gains.map((one): StoredRow => ({
+    pair: keyOf(one),
+    maker: one.maker,
+    taker: one.taker,
+    token: one.token,
+    fills: one.fills,
+    legs: one.legs,
+    quote_units: toColumn(one.quoteUnits),
+    gain_units: toColumn(one.gainUnits),
+    loss_key: one.gainUnits < 0n ? (-one.gainUnits).toString().padStart(LOSS_DIGITS, '0') : '',
+    generation,
+  }));
+  await upsertAll(tx, 'pair_gains', ['pair'], rows);
+}
+
+interface FillRow {
+  fill_seq: number;
+  taker: Address;
+  tx_hash: Hex;
+  log_index: number;
+  operator_gain_units: string;
+}
+
+interface OrderRow {
+  owner: Address;
+  tx_hash: Hex;
+  log_index: number;
+}
+
+interface LegRow {
+  fill_seq: number;
+  maker: Address;
+  base_units: string;
+  quote_units: string;
+}
+
+/** The sums derived from the stored fills themselves, of the generations after one. */
+export async function sumPairGains(q: Queryable, afterGeneration = 0): Promise<PairGains> {
+  const sums: PairGains = new Map();
+  const markets = await q('markets').select<{ market: number; quote_address: Address }[]>('market', 'quote_address');
+  for (const { market, quote_address: token } of markets) {
+    for (let after = await firstFillAfter(q, market, afterGeneration); after !== null;) {
+      const fills = await q('fills')
+        .where({ market })
+        .where('fill_seq', '>', after)
+        .orderBy('fill_seq')
+        .limit(PAGE)
+        .select<FillRow[]>('fill_seq', 'taker', 'tx_hash', 'log_index', 'operator_gain_units');
+      const last = fills.at(-1)?.fill_seq;
+      if (last === undefined) break;
+      const legs = await q('fill_legs')
+        .where({ market })
+        .whereBetween('fill_seq', [after + 1, last])
+        .orderBy(['fill_seq', 'leg_no'])
+        .select<LegRow[]>('fill_seq', 'maker', 'base_units', 'quote_units');
+      const orders = await ordersIn(
+        q,
+        fills.map(({ tx_hash }) => tx_hash),
+      );
+      const legsOf = groupBy(legs, (leg) => leg.fill_seq);
+      for (const fill of fills) {
+        addFill(sums, {
+          taker: ownerOf({ taker: fill.taker, txHash: fill.tx_hash, logIndex: fill.log_index }, orders),
+          token,
+          operatorGainUnits: fromColumn(fill.operator_gain_units),
+          legs: (legsOf.get(fill.fill_seq) ?? []).map((leg) => ({
+            maker: leg.maker,
+            baseUnits: fromColumn(leg.base_units),
+            quoteUnits: fromColumn(leg.quote_units),
+          })),
+        });
+      }
+      after = last;
+    }
+  }
+  return sums;
+}
+
+/** The signed orders that these transactions filled. */
+async function ordersIn(
+  q: Queryable,
+  hashes: readonly Hex[],
+): Promise<Pick<SettledOrder, 'owner' | 'txHash' | 'logIndex'>[]> {
+  const rows = await q('settled_orders')
+    .whereIn('tx_hash', [...new Set(hashes)])
+    .select<OrderRow[]>('owner', 'tx_hash', 'log_index');
+  return rows.map((row) => ({ owner: row.owner, txHash: row.tx_hash, logIndex: row.log_index }));
+}
+
+/** The number before the first fill of a market in a generation after this one; null when there is none. Fills rise with generations. */
+async function firstFillAfter(q: Queryable, market: number, generation: number): Promise<number | null> {
+  if (generation === 0) return 0;
+  const row = (await q('fills')
+    .where({ market })
+    .where('generation', '>', generation)
+    .min({ first: 'fill_seq' })
+    .first()) as {
+    first: number | null;
+  };
+  return row.first === null ? null : row.first - 1;
+}
+
+/** All rows with a fill, by pair. */
+export async function readPairGains(q: Queryable): Promise<PairGains> {
+  const rows = (await q('pair_gains').where('fills', '>', 0).select()) as StoredRow[];
+  return new Map(rows.map((row) => [row.pair, fromRow(row)]));
+}
+
+/** The pairs that lost the operator most in each quote token, worst first; at most `limit` per token. */
+export async function readWorstPairs(q: Queryable, limit: number): Promise<PairGain[]> {
+  const tokens = await q('markets').distinct<{ token: Address }[]>('quote_address as token');
+  const worst: PairGain[] = [];
+  for (const { token } of tokens.sort((a, b) => (a.token < b.token ? -1 : 1))) {
+    const rows = (await q('pair_gains')
+      .where({ token })
+      .where('loss_key', '>', '')
+      .orderBy([{ column: 'loss_key', order: 'desc' }, { column: 'pair' }])
+      .limit(limit)
+      .select()) as StoredRow[];
+    worst.push(...rows.map(fromRow));
+  }
+  return worst;
+}
+
+function fromRow(row: StoredRow): PairGain {
+  return {
+    maker: row.maker as Address,
+    taker: row.taker as PairGain['taker'],
+    token: row.token as Address,
+    fills: row.fills,
+    legs: row.legs,
+    quoteUnits: fromColumn(row.quote_units),
+    gainUnits: fromColumn(row.gain_units),
+  };
+}

@@ -1,0 +1,359 @@
+/** Reversals in the ledger log: what a reorganisation of the chain took back. */
+import type { Knex } from 'knex';
+import type { Address, Hex } from '../../core/types.js';
+import { addTakerFees, claimsChangedAfter, restoreClaims } from './claims.js';
+import { accountKey } from './invariants.js';
+import { loadBalances, storeRows, type Balances } from './balances.js';
+import { continues, liveRanges, rangesAfter, type Reversal } from './branches.js';
+import { fromColumn, insertAll, toColumn } from '../db/columns.js';
+import { LedgerInvariantError, LedgerReversedError } from '../errors.js';
+import { lastHaltNo } from './halts.js';
+import { lastGeneration, readGeneration } from './generations.js';
+import { reversePairGains } from './pair-gains.js';
+import { reversedRef } from './refs.js';
+import { reopenOrders } from '../swaps/swap-log.js';
+import type { Account, GenerationRow, Queryable } from '../types.js';
+
+/** A reversal with what it did. Blocks are those that the chain no longer has, or that are read anew for their sake. */
+export interface ReversalRow extends Reversal {
+  fromBlock: number;
+  toBlock: number;
+  /** Blocks that were scanned and that the chain no longer has; zero when blocks of the same chain were read anew. */
+  depth: number;
+  timeMs: number;
+  /** The operator's row that asked for it. */
+  operatorSeq: number;
+}
+
+interface StoredReversal {
+  generation: number;
+  kept_generation: number;
+  from_block: number;
+  to_block: number;
+  depth: number;
+  time_ms: number;
+  operator_seq: number;
+  clears_halt_no: number;
+}
+
+/** Every reversal so far, oldest first. */
+export async function readReversals(q: Queryable): Promise<ReversalRow[]> {
+  const rows = (await q('reversals').orderBy('generation').select()) as StoredReversal[];
+  return rows.map((row) => ({
+    generation: row.generation,
+    keptGeneration: row.kept_generation,
+    fromBlock: row.from_block,
+    toBlock: row.to_block,
+    depth: row.depth,
+    timeMs: row.time_ms,
+    operatorSeq: row.operator_seq,
+  }));
+}
+
+/** Generation of the newest reversal, 0 before the first. */
+export async function lastReversal(q: Queryable): Promise<number> {
+  const row = (await q('reversals').max({ last: 'generation' }).first()) as { last: number | null };
+  return row.last ?? 0;
+}
+
+/**
+ * Throws LedgerReversedError when a projection that stands at generation `from` can't be moved on to `to`, because part of what it
+ * holds was taken back. `reversals` are all there are.
+ */
+export function checkContinues(reversals: readonly Reversal[], from: number, to: number): void {
+  if (!continues(reversals, from, to)) throw new LedgerReversedError(from);
+}
+
+/** What to take back, and what to put down as the ledger's newest block. */
+export interface ReversalRequest {
+  /**
+   * Newest generation when the request was made. Another one means that the request is out of date, unless it is for no reorganisation and
+   * the ledger has only gone on since.
+   */
+  headGeneration: number;
+  keptGeneration: number;
+  /** The last block of the kept generation, or the block before the deployment. */
+  block: { number: number; hash: Hex; timestampMs: number };
+  /** Scanned blocks that the chain no longer has; zero to read blocks anew that it has. */
+  depth: number;
+}
+
+/** Projections whose rows belong to one generation each. Rows of fills go with their legs. */
+const PROJECTIONS = [
+  'blocks',
+  'markets',
+  'custody_events',
+  'posts_seen',
+  'fills',
+  'order_fills',
+  'market_progress',
+  'settled_orders',
+  'claim_changes',
+  'capital_origins',
+  'suspense',
+  'suspense_assignments',
+] as const;
+
+/**
+ * Takes back every generation after the kept one, inside a transaction of the ledger log's writer, as a generation of its own: its
+ * entries are those of the reversed ones with the opposite sign, so that the balances become what they were. Nothing is lost: entries
+ * stay where they are, and rows of other tables are kept aside as orphans. Halts that were found after the kept generation, or between
+ * scans, are over. Throws LedgerInvariantError `reversal_outdated` when the ledger has moved on since the request.
+ */
+export async function reverseGenerations(
+  tx: Knex.Transaction,
+  request: ReversalRequest,
+  by: { operatorSeq: number; timeMs: number },
+): Promise<ReversalRow> {
+  const head = await lastGeneration(tx);
+  const { keptGeneration, block } = request;
+  const reversals = await readReversals(tx);
+  // Blocks that are read anew for another reason than a reorganisation may be followed by more of the same chain meanwhile.
+  const isSame =
+    head !== null &&
+    (request.depth > 0
+      ? head.generation === request.headGeneration
+      : continues(reversals, request.headGeneration, head.generation));
+  if (!isSame || keptGeneration >= head.generation || !continues(reversals, keptGeneration, head.generation)) {
+    throw new LedgerInvariantError(
+      'reversal_outdated',
+      `generations ${keptGeneration + 1} to ${request.headGeneration} can not be taken back from ${head?.generation ?? 0}`,
+    );
+  }
+  const generation = head.generation + 1;
+  const row: StoredReversal = {
+    generation,
+    kept_generation: keptGeneration,
+    from_block: block.number + 1,
+    to_block: head.toBlock,
+    depth: request.depth,
+    time_ms: by.timeMs,
+    operator_seq: by.operatorSeq,
+    clears_halt_no: await lastHaltNo(tx),
+  };
+  const reversed = generationsToReverse(reversals, { headGeneration: head.generation, keptGeneration });
+  await reverseEntries(tx, generation, reversed);
+  const claims = await claimsChangedAfter(tx, keptGeneration);
+  await reversePairGains(tx, generation, keptGeneration);
+  await setAside(tx, generation, keptGeneration);
+  await restoreClaims(tx, claims);
+  await tx('reversals').insert(row);
+  await tx('generations').insert({
+    generation,
+    from_block: block.number + 1,
+    to_block: block.number,
+    block_hash: block.hash,
+    block_timestamp_ms: block.timestampMs,
+    scanned_ms: by.timeMs,
+    observed_head: head.observedHead,
+    observed_head_timestamp_ms: head.observedHeadTimestampMs,
+  });
+  return (await readReversals(tx)).at(-1)!;
+}
+
+/** The newest live generation that ends at or before a block; null for none. */
+export async function newestWithin(q: Queryable, block: number): Promise<GenerationRow | null> {
+  const head = await lastGeneration(q);
+  if (head === null) return null;
+  const ranges = liveRanges(await readReversals(q), head.generation);
+  const row = await q<{ generation: number; to_block: number }>('generations')
+    .where('to_block', '<=', block)
+    .where((any) => {
+      for (const { from, to } of ranges) void any.orWhereBetween('generation', [from, to]);
+    })
+    .orderBy('generation', 'desc')
+    .first('generation');
+  return row === undefined ? null : readGeneration(q, row.generation);
+}
+
+/**
+ * What reads a block and everything after it anew, although the chain has it: whole scans, so that it may begin earlier. Null when nothing at or
+ * after the block was scanned.
+ */
+export async function rereadFrom(q: Queryable, block: number): Promise<ReversalRequest | null> {
+  const head = await lastGeneration(q);
+  if (head === null || block > head.toBlock) return null;
+  const kept = await newestWithin(q, block - 1);
+  const first = await q<{ number: number; parent_hash: Hex; timestamp_sec: number }>('blocks')
+    .orderBy('number')
+    .first('number', 'parent_hash', 'timestamp_sec');
+  if (first === undefined) return null;
+  const before =
+    kept === null
+      ? { number: first.number - 1, hash: first.parent_hash, timestampMs: first.timestamp_sec * 1_000 }
+      : { number: kept.toBlock, hash: kept.blockHash, timestampMs: kept.blockTimestampMs };
+  const request = { headGeneration: head.generation, keptGeneration: kept?.generation ?? 0, block: before, depth: 0 };
+  return request.keptGeneration === head.generation ? null : request;
+}
+
+/** Those that are live after the kept one; reversals among them have taken back what lies beneath them, and stay. */
+function generationsToReverse(
+  reversals: readonly Reversal[],
+  { headGeneration, keptGeneration }: Pick<ReversalRequest, 'headGeneration' | 'keptGeneration'>,
+): number[] {
+  const empty = new Set(reversals.map((one) => one.generation));
+  return rangesAfter(liveRanges(reversals, headGeneration), keptGeneration)
+    .flatMap(({ from, to }) => Array.from({ length: to - from + 1 }, (_, i) => from + i))
+    .filter((one) => !empty.has(one));
+}
+
+/** What a reversal adds to one account. */
+export interface BalanceDelta {
+  account: Account;
+  token: Address;
+  deltaUnits: bigint;
+}
+
+/** What a reversal would add to each account, by account and token; changes of nothing are left out. */
+export async function balancesReversed(
+  q: Queryable,
+  request: Pick<ReversalRequest, 'headGeneration' | 'keptGeneration'>,
+): Promise<BalanceDelta[]> {
+  const deltas = new Map<string, BalanceDelta>();
+  for (const generation of generationsToReverse(await readReversals(q), request)) {
+    const entries = (await q('entries').where({ generation }).select()) as StoredEntry[];
+    for (const { account, token, amount_units } of entries) {
+      const key = accountKey({ account, token });
+      const delta = deltas.get(key) ?? { account, token, deltaUnits: 0n };
+      delta.deltaUnits -= fromColumn(amount_units);
+      deltas.set(key, delta);
+    }
+  }
+  return [...deltas.entries()]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([, delta]) => delta)
+    .filter(({ deltaUnits }) => deltaUnits !== 0n);
+}
+
+interface StoredEntry {
+  ref: string;
+  line: number;
+  kind: string;
+  account: Account;
+  token: Address;
+  amount_units: string;
+}
+
+interface StoredChange {
+  account: Account;
+  token: Address;
+  reserved_delta_units: string;
+  net_capital_delta_units: string;
+}
+
+async function reverseEntries(tx: Knex.Transaction, generation: number, reversed: readonly number[]): Promise<void> {
+  const balances: Balances = await loadBalances(tx);
+  const changes = new Map<string, { account: Account; token: Address; reserved: bigint; netCapital: bigint }>();
+  const touched = new Set<string>();
+  const fees: { taker: Address; token: Address; amountUnits: bigint }[] = [];
+  for (const one of reversed) {
+    const entries = (await tx('entries').where({ generation: one }).orderBy(['ref', 'line']).select()) as StoredEntry[];
+    await insertAll(
+      tx,
+      'entries',
+      entries.map(({ ref, line, kind, account, token, amount_units }) => ({
+        ref: reversedRef(ref),
+        line,
+        generation,
+        kind,
+        account,
+        token,
+        amount_units: toColumn(-fromColumn(amount_units)),
+      })),
+    );
+    for (const { kind, account, token, amount_units } of entries) {
+      balances.get(accountKey({ account, token }))!.balanceUnits -= fromColumn(amount_units);
+      touched.add(accountKey({ account, token }));
+      if (kind !== 'takerFee') continue;
+      fees.push({ taker: account as Address, token, amountUnits: -fromColumn(amount_units) });
+    }
+    const rows = (await tx('balance_changes').where({ generation: one }).select()) as StoredChange[];
+    for (const { account, token, ...delta } of rows) {
+      const key = accountKey({ account, token });
+      const sum = changes.get(key) ?? { account, token, reserved: 0n, netCapital: 0n };
+      sum.reserved -= fromColumn(delta.reserved_delta_units);
+      sum.netCapital -= fromColumn(delta.net_capital_delta_units);
+      changes.set(key, sum);
+      touched.add(key);
+    }
+  }
+  for (const [key, { reserved, netCapital }] of changes) {
+    const row = balances.get(key)!;
+    row.reservedUnits += reserved;
+    row.netCapitalUnits += netCapital;
+  }
+  await insertAll(
+    tx,
+    'balance_changes',
+    [...changes.values()].map(({ account, token, reserved, netCapital }) => ({
+      generation,
+      account,
+      token,
+      reserved_delta_units: toColumn(reserved),
+      net_capital_delta_units: toColumn(netCapital),
+    })),
+  );
+  await addTakerFees(tx, generation, fees);
+  await storeRows(
+    tx,
+    [...touched].map((key) => balances.get(key)!),
+    generation,
+  );
+}
+
+/** Moves the rows of reversed generations out of the projections. Rows of snapshots stay: a curve's book does not depend on its fills. */
+async function setAside(tx: Knex.Transaction, reversal: number, keptGeneration: number): Promise<void> {
+  let rowNo = 0;
+  const put = async (name: string, rows: readonly { generation: number }[]): Promise<void> => {
+    await insertAll(
+      tx,
+      'orphaned_rows',
+      rows.map((row) => ({
+        reversal,
+        row_no: ++rowNo,
+        generation: row.generation,
+        table_name: name,
+        payload: JSON.stringify(row),
+      })),
+    );
+  };
+  const legs = await tx('fill_legs as leg')
+    .join('fills as fill', (on) => {
+      on.on('fill.market', 'leg.market').on('fill.fill_seq', 'leg.fill_seq');
+    })
+    .where('fill.generation', '>', keptGeneration)
+    .orderBy(['leg.market', 'leg.fill_seq', 'leg.leg_no'])
+    .select<{ generation: number }[]>('leg.*', 'fill.generation');
+  await put('fill_legs', legs);
+  const fills = await tx('fills')
+    .where('generation', '>', keptGeneration)
+    .select<{ market: number; fill_seq: number }[]>('market', 'fill_seq');
+  for (const fill of fills) await tx('fill_legs').where(fill).delete();
+  const orders = (await tx('settled_orders').where('generation', '>', keptGeneration).select()) as {
+    owner: string;
+    nonce: string;
+  }[];
+  await reopenOrders(tx, orders);
+  for (const name of PROJECTIONS) {
+    const rows = (await tx(name).where('generation', '>', keptGeneration).orderBy('generation').select()) as {
+      generation: number;
+    }[];
+    await put(name, rows);
+    await tx(name).where('generation', '>', keptGeneration).delete();
+  }
+}
+
+/** Rows of one table that reversals, or one of them, have set aside, of these generations. */
+export async function readOrphanedRows<T>(
+  q: Queryable,
+  name: string,
+  { from, to }: { from: number; to: number },
+  reversal?: number,
+): Promise<T[]> {
+  const rows = await q('orphaned_rows')
+    .where({ table_name: name, ...(reversal === undefined ? {} : { reversal }) })
+    .whereBetween('generation', [from, to])
+    .orderBy(['reversal', 'row_no'])
+    .select<{ payload: string }[]>('payload');
+  return rows.map((row) => JSON.parse(row.payload) as T);
+}

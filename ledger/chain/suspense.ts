@@ -1,0 +1,199 @@
+/** What no stored book or settlement explains: booked to nobody until the operator assigns it, or its book is known. */
+import type { Knex } from 'knex';
+import { keccakText } from '../../core/hash.js';
+import type { Address, Hex } from '../../core/types.js';
+import { fromColumn, insertAll, toColumn } from '../db/columns.js';
+import { sendForRows } from '../db/dialects.js';
+import type { GenerationWrite, OperatorRow, Queryable, SuspenseItem, SuspenseKind } from '../types.js';
+
+/** An item with the generation that found it, and what became of it; null while it is open. */
+export interface SuspenseRow extends SuspenseItem {
+  generation: number;
+  assignment: { account: Address; operatorSeq: number; generation: number } | null;
+}
+
+/** What an item comes to per token, and how many there are: open ones that somebody has to resolve. */
+export interface SuspenseFacts {
+  /** Open items by kind, without curves, which nobody has to resolve. */
+  items: Record<Exclude<SuspenseKind, 'curve'>, number>;
+  /** Curves that were not prepared here. */
+  curves: number;
+  /** What the suspense account has of each token, signed; tokens without anything are missing. */
+  units: { token: Address; units: bigint }[];
+}
+
+interface StoredItem {
+  item: string;
+  kind: SuspenseKind;
+  code: string;
+  message: string;
+  ref: string;
+  market: number | null;
+  seq: number | null;
+  maker: Address | null;
+  token: Address | null;
+  units: string;
+  other_token: Address | null;
+  other_units: string;
+  block_number: number;
+  tx_hash: Hex;
+  generation: number;
+  account: Address | null;
+  operator_seq: number | null;
+  assigned_in: number | null;
+}
+
+/** Names an item by all that it is, so that what the operator decided of it is never applied to anything else. */
+export function nameItem(item: Omit<SuspenseItem, 'item' | 'message' | 'blockNumber'>): string {
+  const { kind, ref, txHash, market, seq, maker, token, units, otherToken, otherUnits } = item;
+  const told = [kind, ref, txHash, market, seq, maker, token, units, otherToken, otherUnits];
+  return keccakText(told.map(String).join(' ')).slice(2, 18);
+}
+
+/** Stores what a generation suspends and what it assigns, inside its transaction. */
+export async function insertSuspense(
+  tx: Knex.Transaction,
+  { generation, suspense = [], assignments = [] }: Pick<GenerationWrite, 'generation' | 'suspense' | 'assignments'>,
+): Promise<void> {
+  if (suspense.length > 0) {
+    const rows = suspense.map((one) => ({
+      item: one.item,
+      kind: one.kind,
+      code: one.code,
+      message: one.message,
+      ref: one.ref,
+      market: one.market,
+      seq: one.seq,
+      maker: one.maker,
+      token: one.token,
+      units: toColumn(one.units),
+      other_token: one.otherToken,
+      other_units: toColumn(one.otherUnits),
+      block_number: one.blockNumber,
+      tx_hash: one.txHash,
+      generation,
+    }));
+    await insertAll(tx, 'suspense', rows);
+  }
+  if (assignments.length > 0) {
+    const rows = assignments.map(({ item, operatorSeq, account }) => ({
+      item,
+      account,
+      operator_seq: operatorSeq,
+      generation,
+    }));
+    await insertAll(tx, 'suspense_assignments', rows);
+  }
+}
+
+const ITEMS = `select one.*, done.account, done.operator_seq, done.generation as assigned_in
+  from suspense as one left join suspense_assignments as done on done.item = one.item`;
+
+/** Items by block, oldest first: all, or the open ones. Curves, which nobody has to resolve, are never open. */
+export async function readSuspense(q: Queryable, options: { open: boolean }): Promise<SuspenseRow[]> {
+  const where = options.open ? `where done.item is null and one.kind <> 'curve'` : '';
+  const rows = await sendForRows<StoredItem>(q, `${ITEMS} ${where} order by one.block_number, one.ref`);
+  return rows.map(toRow);
+}
+
+/** The items of these generations, by the ref of their posting. */
+export async function readSuspended(
+  q: Queryable,
+  span: { from: number; to: number },
+): Promise<ReadonlyMap<string, SuspenseRow>> {
+  const sql = `${ITEMS} where one.generation between ? and ?`;
+  const rows = await sendForRows<StoredItem>(q, sql, [span.from, span.to]);
+  return new Map(rows.map((row) => [row.ref, toRow(row)]));
+}
+
+/** The items that were assigned in these generations. */
+export async function readAssigned(q: Queryable, span: { from: number; to: number }): Promise<SuspenseRow[]> {
+  const sql = `${ITEMS} where done.generation between ? and ? order by one.block_number, one.ref`;
+  return (await sendForRows<StoredItem>(q, sql, [span.from, span.to])).map(toRow);
+}
+
+/** Whether a curve was seen that was not prepared here, so that nothing stored is its book. */
+export async function isSuspendedCurve(q: Queryable, market: number, seq: number): Promise<boolean> {
+  const sql = `select item from suspense where kind = 'curve' and market = ? and seq = ? limit 1`;
+  return (await sendForRows(q, sql, [market, seq])).length > 0;
+}
+
+/** Open items that the operator has decided on, with the newest act on each. */
+export async function readDecided(
+  q: Queryable,
+): Promise<{ row: SuspenseRow; act: OperatorRow & { maker: Address } }[]> {
+  const open = await readSuspense(q, { open: true });
+  const decided: { row: SuspenseRow; act: OperatorRow & { maker: Address } }[] = [];
+  for (const row of open) {
+    const [act] = await sendForRows<{ operator_seq: number; time_ms: number; maker: Address; note: string }>(
+      q,
+      `select operator_seq, time_ms, maker, note from operator_log
+         where kind = 'assign' and item = ? order by operator_seq desc limit 1`,
+      [row.item],
+    );
+    if (act === undefined) continue;
+    const { operator_seq: operatorSeq, time_ms: timeMs, maker, note } = act;
+    decided.push({ row, act: { operatorSeq, timeMs, kind: 'assign', maker, note, item: row.item } });
+  }
+  return decided;
+}
+
+/**
+ * What open items stand against settling: of a fill, nobody knows whose tokens it moved, so no claim in either of its two tokens is
+ * settled for anybody; of a settlement or payout only those of its maker in its token.
+ */
+export function concerns(
+  open: readonly Pick<SuspenseRow, 'kind' | 'maker' | 'token' | 'otherToken'>[],
+  claim: { maker: Address; token: Address },
+): boolean {
+  return open.some(({ kind, maker, token, otherToken }) =>
+    kind === 'fill'
+      ? claim.token === token || claim.token === otherToken
+      : claim.maker === maker && claim.token === token,
+  );
+}
+
+/** What is open, for whoever watches. */
+export async function readSuspenseFacts(q: Queryable): Promise<SuspenseFacts> {
+  const counts = await sendForRows<{ kind: SuspenseKind; items: number }>(
+    q,
+    `select one.kind, count(*) as items from suspense as one
+       left join suspense_assignments as done on done.item = one.item where done.item is null group by one.kind`,
+  );
+  const of = (kind: SuspenseKind): number => counts.find((one) => one.kind === kind)?.items ?? 0;
+  const rows = await sendForRows<{ token: Address; balance_units: string }>(
+    q,
+    `select token, balance_units from balances where account = 'suspense' order by token`,
+  );
+  return {
+    items: { fill: of('fill'), settlement: of('settlement'), execution: of('execution') },
+    curves: of('curve'),
+    units: rows
+      .map(({ token, balance_units }) => ({ token, units: fromColumn(balance_units) }))
+      .filter(({ units }) => units !== 0n),
+  };
+}
+
+function toRow(row: StoredItem): SuspenseRow {
+  return {
+    item: row.item,
+    kind: row.kind,
+    code: row.code,
+    message: row.message,
+    ref: row.ref,
+    market: row.market,
+    seq: row.seq,
+    maker: row.maker,
+    token: row.token,
+    units: fromColumn(row.units),
+    otherToken: row.other_token,
+    otherUnits: fromColumn(row.other_units),
+    blockNumber: row.block_number,
+    txHash: row.tx_hash,
+    generation: row.generation,
+    assignment:
+      row.account === null
+        ? null
+        : { account: row.account, operatorSeq: row.operator_seq ?? 0, generation: row.assigned_in ?? 0 },
+  };
+}

@@ -1,0 +1,225 @@
+/**
+ * Knex clients that close gaps in the ones they extend. They lean on paths inside the pinned Knex; tests assert what is sent.
+ */
+import { createRequire } from 'node:module';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Knex } from 'knex';
+import { databaseErrorCode } from '../errors.js';
+import type { Queryable } from '../types.js';
+
+interface RawConnection {
+  readonly inTransaction: boolean;
+  exec(sql: string): unknown;
+}
+
+interface TransactionLike {
+  readOnly?: boolean;
+  begin(connection: RawConnection): Promise<unknown>;
+  readonly trxClient: { query(connection: RawConnection, sql: string): Promise<unknown> };
+}
+
+type ClientClass = { new (config: Knex.Config): KnexClient };
+interface KnexClient {
+  transaction(...args: unknown[]): TransactionLike;
+  _query(connection: RawConnection, query: { sql: string; response?: { command?: string } }): Promise<unknown>;
+}
+
+const require = createRequire(import.meta.url);
+const BetterSqliteClient = require('knex/lib/dialects/better-sqlite3/index.js') as ClientClass;
+const PostgresClient = require('knex/lib/dialects/postgres/index.js') as ClientClass;
+
+/** How long a statement outside a write transaction waits for another process, holding the event loop. */
+export const SQLITE_BUSY_TIMEOUT_MS = 1_000;
+/** How long a write transaction waits for its turn, leaving the event loop free. */
+const BEGIN_TIMEOUT_MS = 15_000;
+const BEGIN_RETRY_MS = 20;
+const BEGIN_IMMEDIATE = 'BEGIN IMMEDIATE;';
+
+/**
+ * SQLite with write transactions that take the write lock when they begin. A deferred BEGIN takes it at the first write, by when
+ * what was read may be stale, and then fails with SQLITE_BUSY whatever the timeout is. Read-only transactions stay deferred.
+ */
+export class SqliteClient extends BetterSqliteClient {
+  override transaction(...args: unknown[]): TransactionLike {
+    const transaction = super.transaction(...args);
+    transaction.begin = async (connection) => {
+      const send = (sql: string): Promise<unknown> => transaction.trxClient.query(connection, sql);
+      // A COMMIT that failed for lack of space leaves the only connection inside its transaction.
+      if (connection.inTransaction) await send('ROLLBACK;');
+      return transaction.readOnly === true ? send('BEGIN;') : beginImmediate(send);
+    };
+    return transaction;
+  }
+
+  override async _query(connection: RawConnection, query: { sql: string }): Promise<unknown> {
+    // Inside a transaction nothing waits any more: a write transaction has the lock.
+    if (!connection.inTransaction) {
+      setBusyTimeout(connection, query.sql === BEGIN_IMMEDIATE ? 0 : SQLITE_BUSY_TIMEOUT_MS);
+    }
+    return super._query(connection, query);
+  }
+}
+
+/** What each connection's timeout was last set to; a new one has `SQLITE_BUSY_TIMEOUT_MS`. */
+const busyTimeouts = new WeakMap<RawConnection, number>();
+
+/**
+ * Only when it changes, which between one write transaction and the next it does not. Executed, not prepared: each prepared statement
+ * is an object that only a later turn of the event loop frees.
+ */
+function setBusyTimeout(connection: RawConnection, timeoutMs: number): void {
+  if ((busyTimeouts.get(connection) ?? SQLITE_BUSY_TIMEOUT_MS) === timeoutMs) return;
+  connection.exec(`pragma busy_timeout = ${timeoutMs}`);
+  busyTimeouts.set(connection, timeoutMs);
+}
+
+/** Rows that a raw query answered, whichever database answered it. */
+function rawRows<T>(answer: unknown): T[] {
+  return Array.isArray(answer) ? (answer as T[]) : (answer as { rows: T[] }).rows;
+}
+
+/** How many rows a raw statement changed. */
+function rawChanges(answer: unknown): number {
+  const { changes, rowCount } = answer as { changes?: number; rowCount?: number };
+  return changes ?? rowCount ?? 0;
+}
+
+/** A value as it is bound to a placeholder. */
+export type Binding = string | number | null;
+
+interface Sender {
+  acquireConnection(): Promise<RawConnection>;
+  query(
+    connection: RawConnection,
+    query: { sql: string; bindings: readonly Binding[] },
+  ): Promise<{ response: unknown }>;
+}
+
+/**
+ * Sends a statement as it is written, one binding per question mark, past the query builder, which takes longer for it than the database.
+ * Outside a transaction it goes the usual way.
+ */
+async function send(q: Queryable, sql: string, bindings: readonly Binding[]): Promise<unknown> {
+  if (q.isTransaction !== true) return q.raw(sql, bindings);
+  const client = q.client as Sender;
+  return (await client.query(await client.acquireConnection(), { sql, bindings })).response;
+}
+
+/** Rows that a statement answers, sent as it is written. */
+export async function sendForRows<T>(q: Queryable, sql: string, bindings: readonly Binding[] = []): Promise<T[]> {
+  return rawRows<T>(await send(q, sql, bindings));
+}
+
+/** Changes rows by a statement that is sent as it is written. Returns how many it changed. */
+export async function sendChange(tx: Knex.Transaction, sql: string, bindings: readonly Binding[]): Promise<number> {
+  return rawChanges(await send(tx, sql, bindings));
+}
+
+/**
+ * What several statements of one transaction answer, sent without waiting in between: PostgreSQL then needs one round trip for all of them.
+ * Rejects with the failure that came first, once all have ended, so that none is sent after the transaction is over.
+ */
+export async function together<T extends readonly unknown[]>(work: { [K in keyof T]: Promise<T[K]> }): Promise<T> {
+  let failure: { error: unknown } | null = null;
+  const note = (error: unknown): void => void (failure ??= { error });
+  const ended = await Promise.all(work.map((one) => one.catch(note)));
+  if (failure !== null) throw (failure as { error: unknown }).error;
+  return ended as unknown as T;
+}
+
+/** As many placeholders, parted by commas. */
+export function placeholders(count: number): string {
+  return Array(count).fill('?').join(', ');
+}
+
+interface Preparing {
+  prepare(sql: string): unknown;
+}
+
+/** Statements kept per connection; the least recently used one goes first. */
+const KEPT_STATEMENTS = 200;
+const IS_KEPT = /^\s*(?:select|insert|update|delete|begin|commit)\b/i;
+
+/**
+ * Has the connection keep the statements that it prepared: preparing one takes longer than running it. Nothing is kept beyond a
+ * statement of another kind, because that may change a table or roll such a change back.
+ */
+export function keepStatements(connection: Preparing): void {
+  const prepare = connection.prepare.bind(connection);
+  const kept = new Map<string, unknown>();
+  connection.prepare = (sql) => {
+    if (!IS_KEPT.test(sql)) {
+      kept.clear();
+      return prepare(sql);
+    }
+    const statement = kept.get(sql) ?? prepare(sql);
+    kept.delete(sql);
+    kept.set(sql, statement);
+    if (kept.size > KEPT_STATEMENTS) kept.delete(kept.keys().next().value as string);
+    return statement;
+  };
+}
+
+/** SQLite itself would wait inside the call, so that the holder of the lock could not go on if it lives in this process. */
+async function beginImmediate(send: (sql: string) => Promise<unknown>): Promise<unknown> {
+  const deadline = performance.now() + BEGIN_TIMEOUT_MS;
+  for (;;) {
+    try {
+      return await send(BEGIN_IMMEDIATE);
+    } catch (error) {
+      const isBusy = databaseErrorCode(error).startsWith('SQLITE_BUSY');
+      if (!isBusy || performance.now() > deadline) throw error;
+    }
+    await sleep(BEGIN_RETRY_MS * (0.5 + Math.random()));
+  }
+}
+
+/** A COMMIT that did not commit, because a statement of the transaction had failed and nobody had minded. */
+export class RolledBackError extends Error {
+  override readonly name = 'RolledBackError';
+  /** The SQLSTATE of statements in a failed transaction. */
+  readonly code = '25P02';
+
+  constructor() {
+    super('The transaction had failed and was rolled back at COMMIT');
+  }
+}
+
+/** A COMMIT that stands on this server and perhaps nowhere else: the wait for its replicas was broken off. */
+export class UnreplicatedError extends Error {
+  override readonly name = 'UnreplicatedError';
+
+  constructor() {
+    super('The commit is done on this server and may not be on its replicas');
+  }
+}
+
+/** Connections whose wait for replicas was broken off since their last COMMIT. The server says so in a warning, and that it committed. */
+const unreplicated = new WeakSet<object>();
+/** Its SQLSTATEs, since the text depends on the server's language: a plain warning, or a shutdown. We write nothing that warns. */
+const UNREPLICATED = ['01000', '57P01'];
+
+/** Listens for what a PostgreSQL connection is told beside its answers. */
+export function watchNotices(connection: {
+  on(event: 'notice', listener: (notice: { code?: string }) => void): unknown;
+}): void {
+  connection.on('notice', ({ code = '' }) => {
+    if (UNREPLICATED.includes(code)) unreplicated.add(connection);
+  });
+}
+
+/** PostgreSQL answers COMMIT of a failed transaction with success and the word ROLLBACK; here that is an error. */
+export class PgClient extends PostgresClient {
+  override async _query(
+    connection: RawConnection,
+    query: { sql: string; response?: { command?: string } },
+  ): Promise<unknown> {
+    const answer = await super._query(connection, query);
+    if (/^COMMIT\b/i.test(query.sql) && query.response?.command === 'ROLLBACK') {
+      throw new RolledBackError();
+    }
+    // Whoever committed takes it for undecided, and reads back behind a commit that does wait.
+    if (unreplicated.delete(connection) && /^COMMIT\b/i.test(query.sql)) throw new UnreplicatedError();
+    return answer;
+  }
+}

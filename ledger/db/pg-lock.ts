@@ -1,0 +1,132 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { PG_SESSION_SQL, pgConnectionOf, schemaOf } from './db.js';
+import type { Db } from '../types.js';
+
+/**
+ * A PostgreSQL advisory lock, held for as long as its own connection lives. The holder asks the database something every second, which is
+ * how others see that it lives: the kernel keeps the connection of a process that is frozen, and its lock with it.
+ */
+export interface AdvisoryLock {
+  /** Why the lock was lost; null while it is held. */
+  failure(): string | null;
+  /** Ends sessions that keep the session `pid` waiting in the middle of a transaction of which nothing has come for a while. */
+  endBlockersOf(pid: number): Promise<void>;
+  /** Frees the lock by closing its connection; repeated calls do nothing. */
+  release(): Promise<void>;
+}
+
+export interface AdvisoryLockOptions {
+  /** How often to ask for a lock that another session holds. */
+  pollMs: number;
+  /** How often the holder asks the database something, so that others see that it lives. */
+  keepaliveMs: number;
+  signal: AbortSignal | undefined;
+  /** Called at most once, never after `release`. */
+  onLost: (reason: string) => void;
+}
+
+/** A holder that has asked nothing for so long is frozen: whoever waits ends its session. Three times its usual pause. */
+export const SILENT_MS = 3_000;
+/** The server itself ends a silent session by then, so that a lock is free even while nobody waits who could tell. */
+const SESSION_TIMEOUT_MS = 15_000;
+/** How long the database may take to answer before the holder takes its connection for dead. */
+const ANSWER_TIMEOUT_MS = 9_000;
+/** How often somebody who waits looks whether the holder lives. */
+const LOOK_MS = 500;
+/** A transaction in which nothing comes for so long, while another process waits for it, is one of a frozen process. */
+const STUCK_MS = 2_000;
+/** Sessions of locks bear this name, so that only those are ended that are known to ask each second. */
+const APPLICATION = 'curvebook lock';
+
+/**
+ * Waits for the lock called `name` within the schema of `db`, and takes it; a holder that has fallen silent loses it. Rejects with the signal's reason when told to stop, and
+ * with the database's error when the connection fails.
+ */
+export async function holdAdvisoryLock(db: Db, name: string, options: AdvisoryLockOptions): Promise<AdvisoryLock> {
+  const client = new pg.Client({
+    ...pgConnectionOf(db),
+    query_timeout: ANSWER_TIMEOUT_MS,
+    application_name: APPLICATION,
+  });
+  let failure: string | null = null;
+  const keepalive: { timer?: NodeJS.Timeout } = {};
+  let ended: Promise<void> | null = null;
+
+  function end(): Promise<void> {
+    clearInterval(keepalive.timer);
+    // With a query unanswered the client drops its socket, so that this does not wait for a dead peer.
+    return (ended ??= client.end().catch(() => {}));
+  }
+
+  function lose(reason: string): void {
+    if (failure !== null || ended !== null) return;
+    failure = reason;
+    void end();
+    options.onLost(reason);
+  }
+
+  client.on('error', (error) => lose(error.message));
+  client.on('end', () => lose('the connection of its lock ended'));
+  try {
+    await client.connect();
+    await client.query(PG_SESSION_SQL);
+    const key = lockKey(db, name);
+    let lookedMs = performance.now();
+    while (!(await tryLock(client, key))) {
+      await sleep(options.pollMs, undefined, { signal: options.signal });
+      if (performance.now() - lookedMs < LOOK_MS) continue;
+      lookedMs = performance.now();
+      await client.query(END_SILENT_HOLDER, [key, SILENT_MS, APPLICATION]);
+    }
+    await client.query(LIMIT_SESSION);
+  } catch (error) {
+    await end();
+    options.signal?.throwIfAborted();
+    throw error;
+  }
+
+  let asking = false;
+  const timer = setInterval(() => {
+    if (asking) return;
+    asking = true;
+    client.query('select 1').then(
+      () => (asking = false),
+      (error: Error) => lose(error.message),
+    );
+  }, options.keepaliveMs);
+  keepalive.timer = timer;
+  timer.unref();
+  return {
+    failure: () => failure,
+    endBlockersOf: async (pid) => void (await client.query(END_BLOCKERS, [pid, STUCK_MS])),
+    release: end,
+  };
+}
+
+/** What the lock called `name` is known by to the whole server, whose schemas share its advisory locks. */
+export const lockKey = (db: Db, name: string): string => `curvebook:${schemaOf(db)}:${name}`;
+
+/** Since version 14; before that only who waits can tell. */
+const LIMIT_SESSION = `select set_config('idle_session_timeout', '${SESSION_TIMEOUT_MS}', false)
+  where current_setting('server_version_num')::int >= 140000`;
+
+/** Needs no other right than the one to log in: sessions of the same role may be ended. */
+const END_SILENT_HOLDER = `select pg_terminate_backend(activity.pid)
+  from pg_locks join pg_stat_activity as activity on activity.pid = pg_locks.pid
+  where locktype = 'advisory' and granted and objsubid = 1
+    and database = (select oid from pg_database where datname = current_database())
+    and (classid::bigint << 32) | objid::bigint = hashtextextended($1, 0)
+    and state = 'idle' and state_change < clock_timestamp() - $2::int * interval '1 millisecond'
+    and application_name = $3 and usename = current_user`;
+
+const END_BLOCKERS = `select pg_terminate_backend(pid) from pg_stat_activity
+  where pid = any (pg_blocking_pids($1)) and usename = current_user
+    and (state = 'idle in transaction' or wait_event = 'ClientWrite')
+    and state_change < clock_timestamp() - $2::int * interval '1 millisecond'`;
+
+async function tryLock(client: pg.Client, key: string): Promise<boolean> {
+  const sql = 'select pg_try_advisory_lock(hashtextextended($1, 0)) as held';
+  const answer = await client.query<{ held: boolean }>(sql, [key]);
+  return answer.rows[0]?.held === true;
+}

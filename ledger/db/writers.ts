@@ -1,0 +1,216 @@
+/**
+ * One writer per log. The epoch of a log is raised by whoever takes it over and checked, under a row lock, inside every
+ * transaction that appends to it: a holder that was overtaken writes nothing, whatever it still believes.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Knex } from 'knex';
+import pg from 'pg';
+import { RolledBackError, sendChange } from './dialects.js';
+import { CommitUnknownError, WriterLostError, databaseErrorCode } from '../errors.js';
+import { beforeClose } from './db.js';
+import { holdAdvisoryLock, lockKey, type AdvisoryLock } from './pg-lock.js';
+import type { Db, LogName, Writer } from '../types.js';
+
+export interface AcquireOptions {
+  /** Stops waiting as a standby; `acquireWriter` then rejects with the signal's reason. */
+  signal?: AbortSignal;
+  /** Called at most once, when the log is lost other than by `release`. */
+  onLost?: (error: WriterLostError) => void;
+  /** PostgreSQL: how often a standby asks for the lock. */
+  pollMs?: number;
+  /** PostgreSQL: how often a holder shows that it lives. */
+  keepaliveMs?: number;
+}
+
+const POLL_MS = 250;
+const KEEPALIVE_MS = 1_000;
+/** How often a take-over looks whether a frozen process keeps it waiting. */
+const LOOK_MS = 250;
+
+/**
+ * Takes a log over. PostgreSQL: waits as a standby until the log's advisory lock is free, and holds it on a connection of its own.
+ * A holder that shows no life for some
+ * seconds, because it is frozen, loses the lock to who waits. SQLite has one process, so the newest taker wins at once. Both raise the epoch, which cuts off any earlier holder. Closing the
+ * database releases its writers.
+ */
+export async function acquireWriter(db: Db, log: LogName, options: AcquireOptions = {}): Promise<Writer> {
+  options.signal?.throwIfAborted();
+  let lose: (reason: string) => void = () => {};
+  const lock =
+    db.kind === 'sqlite'
+      ? null
+      : await holdAdvisoryLock(db, `writer:${log}`, {
+          pollMs: options.pollMs ?? POLL_MS,
+          keepaliveMs: options.keepaliveMs ?? KEEPALIVE_MS,
+          signal: options.signal,
+          onLost: (reason) => lose(reason),
+        });
+  try {
+    const writer = createWriter(db, log, await raiseEpoch(db, log, lock), options.onLost, async () => lock?.release());
+    lose = writer.lose;
+    const failure = lock?.failure() ?? null;
+    if (failure !== null) lose(failure);
+    return writer;
+  } catch (error) {
+    await lock?.release();
+    throw error;
+  }
+}
+
+/** A holder that was frozen in the middle of a transaction keeps the row, whatever became of its lock: its session is ended, too. */
+async function raiseEpoch(db: Db, log: LogName, lock: AdvisoryLock | null): Promise<number> {
+  let pid: number | null = null;
+  let isOver = false;
+  const raising = db.knex.transaction(async (tx) => {
+    if (lock !== null) {
+      const answer = await tx.raw<{ rows: { pid: number }[] }>('select pg_backend_pid() as pid');
+      pid = answer.rows[0]!.pid;
+    }
+    await tx('writers').insert({ log, epoch: 0 }).onConflict('log').ignore();
+    await tx('writers').where({ log }).increment('epoch', 1);
+    const row = await tx<{ log: string; epoch: number }>('writers').where({ log }).first('epoch');
+    return row!.epoch;
+  });
+  async function watch({ endBlockersOf }: AdvisoryLock): Promise<void> {
+    for (await sleep(LOOK_MS); !isOver; await sleep(LOOK_MS)) if (pid !== null) await endBlockersOf(pid);
+  }
+  // What ends the look ends the lock, too, which tells its holder.
+  if (lock !== null) watch(lock).catch(() => undefined);
+  try {
+    return await raising;
+  } finally {
+    isOver = true;
+  }
+}
+
+type LosableWriter = Writer & { lose(reason: string): void };
+
+function createWriter(
+  db: Db,
+  log: LogName,
+  epoch: number,
+  onLost: AcquireOptions['onLost'],
+  unlock: () => Promise<void>,
+): LosableWriter {
+  let lost: WriterLostError | null = null;
+  let tail: Promise<unknown> = Promise.resolve();
+  let released: Promise<void> | null = null;
+
+  function lose(reason: string): void {
+    if (lost !== null) return;
+    lost = new WriterLostError(log, reason);
+    onLost?.(lost);
+  }
+
+  async function run<T>(write: (tx: Knex.Transaction) => Promise<T>): Promise<T> {
+    if (lost !== null) throw lost;
+    try {
+      return await fencedTransaction(db, log, epoch, write);
+    } catch (error) {
+      if (error instanceof WriterLostError) lose('another process took it over');
+      throw error;
+    }
+  }
+
+  function tx<T>(write: (tx: Knex.Transaction) => Promise<T>): Promise<T> {
+    const result = tail.then(() => run(write));
+    tail = result.catch(() => {});
+    return result;
+  }
+
+  async function release(): Promise<void> {
+    await tail;
+    forget();
+    lost ??= new WriterLostError(log, 'this process released it');
+    await unlock();
+  }
+
+  const writer = { log, epoch, tx, lose, release: () => (released ??= release()) };
+  const forget = beforeClose(db, writer.release);
+  return writer;
+}
+
+/** A pool may hand out a connection that the server has just ended; each of these tries takes another one. */
+const BEGIN_TRIES = 3;
+
+async function fencedTransaction<T>(
+  db: Db,
+  log: LogName,
+  epoch: number,
+  write: (tx: Knex.Transaction) => Promise<T>,
+): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    const attempt = await attemptTransaction(db, log, epoch, write);
+    if ('result' in attempt) return attempt.result;
+    const { error, phase } = attempt;
+    if (phase === 'committing' && isConnectionFailure(db, error)) throw new CommitUnknownError(log, error);
+    if (phase !== 'beginning' || tries === BEGIN_TRIES || !isConnectionFailure(db, error)) throw error;
+  }
+}
+
+/** Where a transaction failed: before anything of it was sent, in its body, which is rolled back, or at COMMIT. */
+type Phase = 'beginning' | 'writing' | 'committing';
+
+/** Written out: it is part of every commit, and building a query takes longer than running it. */
+const FENCE = 'update writers set epoch = ? where log = ? and epoch = ?';
+
+async function attemptTransaction<T>(
+  db: Db,
+  log: LogName,
+  epoch: number,
+  write: (tx: Knex.Transaction) => Promise<T>,
+): Promise<{ result: T } | { error: unknown; phase: Phase }> {
+  const progress: { phase: Phase; failure: { error: unknown } | null } = { phase: 'beginning', failure: null };
+  try {
+    const result = await db.knex.transaction(async (tx) => {
+      try {
+        // The update takes the row's lock, so that a take-over waits for this transaction and is seen by the next one.
+        const held = await sendChange(tx, FENCE, [epoch, log, epoch]);
+        if (held !== 1) throw new WriterLostError(log, 'another process took it over');
+        progress.phase = 'writing';
+        const written = await write(tx);
+        progress.phase = 'committing';
+        return written;
+      } catch (error) {
+        progress.failure = { error };
+        throw error;
+      }
+    });
+    return { result };
+  } catch (error) {
+    // Knex replaces the error of the body by the one of a ROLLBACK that fails too; the first is the cause.
+    return { error: progress.failure === null ? error : progress.failure.error, phase: progress.phase };
+  }
+}
+
+/** True unless the database itself answered, which for a COMMIT means that it was rolled back. */
+function isConnectionFailure(db: Db, error: unknown): boolean {
+  const code = databaseErrorCode(error);
+  if (db.kind === 'sqlite') return code.startsWith('SQLITE_IOERR');
+  if (error instanceof WriterLostError || error instanceof RolledBackError) return false;
+  // A server that shuts down or crashes says so, and says nothing about a COMMIT under way.
+  return !(error instanceof pg.DatabaseError) || /^(08|57|58|XX)/.test(code);
+}
+
+/**
+ * Which logs somebody holds now. PostgreSQL tells of every process of the deployment; null on SQLite, where only the one process that
+ * uses the file can say.
+ */
+export async function readLogHolders(db: Db, logs: readonly LogName[]): Promise<Set<LogName> | null> {
+  if (db.kind === 'sqlite') return null;
+  const held = new Set<LogName>();
+  for (const log of logs) {
+    // A lock by one bigint shows as its two halves, and with objsubid 1.
+    const answer = await db.knex.raw<{ rows: { held: boolean }[] }>(
+      `select exists (
+         select 1 from pg_locks
+         where locktype = 'advisory' and granted and objsubid = 1
+           and database = (select oid from pg_database where datname = current_database())
+           and (classid::bigint << 32) | objid::bigint = hashtextextended(?, 0)
+       ) as held`,
+      [lockKey(db, `writer:${log}`)],
+    );
+    if (answer.rows[0]?.held === true) held.add(log);
+  }
+  return held;
+}

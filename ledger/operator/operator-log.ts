@@ -1,0 +1,233 @@
+import type { Address } from '../../core/types.js';
+import { checkLimit, fromColumn, toColumn } from '../db/columns.js';
+import { sendForRows } from '../db/dialects.js';
+import { lastHaltNo, readHalt } from '../chain/halts.js';
+import { readMarkets } from '../chain/markets.js';
+import { acquireWriter } from '../db/writers.js';
+import type { Db, OperatorRow, Queryable, SaidOfToken } from '../types.js';
+
+/** What the operator decided so far. */
+export interface OperatorState {
+  /** Makers that may quote. */
+  approved: Set<Address>;
+  /** Makers that were approved once and may not quote now. */
+  suspended: Set<Address>;
+  /** Indexes of markets that take no orders. */
+  delisted: Set<number>;
+  /** What tokens say of themselves as the operator has read it again. */
+  reread: Map<Address, SaidOfToken>;
+  /** What stops the ledger: a halt that the watcher found, with its code, else the operator's own with the code `operator`. */
+  halted: { code: string; message: string } | null;
+  /** Note of the operator's own halt. */
+  operatorHalt: string | null;
+  lastSeq: number;
+}
+
+/** An act that the operator log does not take. */
+export class OperatorRowError extends Error {
+  override readonly name = 'OperatorRowError';
+
+  constructor(
+    readonly code: 'bad_maker' | 'never_approved' | 'bad_claim' | 'bad_market' | 'bad_token' | 'bad_item',
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+interface StoredRow {
+  operator_seq: number;
+  time_ms: number;
+  kind: OperatorRow['kind'];
+  maker: string | null;
+  note: string;
+  market: number | null;
+  token: string | null;
+  amount_units: string | null;
+  item: string | null;
+}
+
+const ACQUIRE_TIMEOUT_MS = 10_000;
+const PAGE = 1_000;
+
+/**
+ * Appends one act and returns it with its number. The operator log is taken for this one row only; the call rejects with the
+ * signal's reason when somebody else holds it for more than 10 s. A resume clears every halt that is durable now, and none that
+ * follows. Throws OperatorRowError `bad_maker` unless approve, suspend, lowerClaim and assign, and only they, name an address in lower
+ * case, `bad_claim` unless lowerClaim, and only that, says what to lower, `never_approved` for suspending a stranger, `bad_market` unless delist
+ * and relist, and only they, name the index of a listed market, and `bad_item` unless assign, and only that, names an item and a reason, and `bad_token` unless reread, and only that, names a token.
+ */
+export async function appendOperatorRow(
+  db: Db,
+  act: Omit<OperatorRow, 'operatorSeq'>,
+  signal: AbortSignal = AbortSignal.timeout(ACQUIRE_TIMEOUT_MS),
+): Promise<OperatorRow> {
+  checkAct(act);
+  const writer = await acquireWriter(db, 'operator', { signal });
+  try {
+    return await writer.tx(async (tx) => {
+      const state = await readOperatorState(tx);
+      const known = act.maker === null || state.approved.has(act.maker) || state.suspended.has(act.maker);
+      if (act.kind === 'suspend' && !known)
+        throw new OperatorRowError('never_approved', `${act.maker} was never approved`);
+      if (act.market !== undefined && !(await readMarkets(tx)).some(({ index }) => index === act.market))
+        throw new OperatorRowError('bad_market', `no market has the index ${act.market}`);
+      const operatorSeq = state.lastSeq + 1;
+      await tx('operator_log').insert({
+        operator_seq: operatorSeq,
+        time_ms: act.timeMs,
+        kind: act.kind,
+        maker: act.maker,
+        note: act.reread === undefined ? act.note : rereadNote(act.reread),
+        market: act.market ?? null,
+        token: act.lower?.token ?? act.reread?.token ?? null,
+        amount_units: act.lower === undefined ? null : toColumn(act.lower.amountUnits),
+        item: act.item ?? null,
+        clears_halt_no: act.kind === 'resume' ? await lastHaltNo(tx) : null,
+      });
+      return { ...act, operatorSeq };
+    });
+  } finally {
+    await writer.release();
+  }
+}
+
+/**
+ * The state after all rows. Given an earlier state it reads only what came after and returns a new state, so that asking before
+ * every write stays cheap.
+ */
+export async function readOperatorState(q: Queryable, earlier?: OperatorState): Promise<OperatorState> {
+  const state: OperatorState = {
+    approved: new Set(earlier?.approved),
+    suspended: new Set(earlier?.suspended),
+    delisted: new Set(earlier?.delisted),
+    reread: new Map(earlier?.reread),
+    halted: null,
+    operatorHalt: earlier?.operatorHalt ?? null,
+    lastSeq: earlier?.lastSeq ?? 0,
+  };
+  for (;;) {
+    const rows = await readOperatorRows(q, { after: state.lastSeq, limit: PAGE });
+    for (const row of rows) applyOperatorRow(state, row);
+    if (rows.length < PAGE) break;
+  }
+  state.halted = (await readHalt(q)) ?? ownHalt(state);
+  return state;
+}
+
+/**
+ * Approvals, suspensions and delistings after all rows, given an earlier state: one query, and the very same state when nothing is
+ * new. `halted` is that of the earlier state; whoever acts on halts reads the whole state.
+ */
+export async function followOperatorLog(q: Queryable, earlier: OperatorState): Promise<OperatorState> {
+  const rows = await readOperatorRows(q, { after: earlier.lastSeq, limit: PAGE });
+  if (rows.length === 0) return earlier;
+  const { approved, suspended, delisted, reread } = earlier;
+  const state = {
+    ...earlier,
+    approved: new Set(approved),
+    suspended: new Set(suspended),
+    delisted: new Set(delisted),
+    reread: new Map(reread),
+  };
+  for (const row of rows) applyOperatorRow(state, row);
+  return rows.length < PAGE ? state : followOperatorLog(q, state);
+}
+
+const ROWS_AFTER = `select operator_seq, time_ms, kind, maker, note, market, token, amount_units, item
+  from operator_log where operator_seq > ? order by operator_seq limit ?`;
+
+/**
+ * The oldest lowering that is asked for and neither under way, nor done, nor found to have nothing to lower; null when there is none.
+ * One whose transaction was never signed, or had no effect, is asked for still.
+ */
+export async function nextLowering(q: Queryable): Promise<OperatorRow | null> {
+  const [row] = await sendForRows<StoredRow>(q, NEXT_LOWERING);
+  return row === undefined ? null : fromRow(row);
+}
+
+const NEXT_LOWERING = `select operator_seq, time_ms, kind, maker, note, market, token, amount_units, item
+  from operator_log as act where kind = 'lowerClaim' and not exists (
+    select 1 from settlements as one
+    left join settlement_outcomes as ended on ended.settlement_no = one.settlement_no
+    where one.operator_seq = act.operator_seq
+      and (ended.outcome is null or ended.outcome = 'landed' or one.amount_units = one.previous_units)
+  ) order by operator_seq limit 1`;
+
+/** Rows after `after`, oldest first, at most `limit` (1..10000). */
+export async function readOperatorRows(q: Queryable, range: { after: number; limit: number }): Promise<OperatorRow[]> {
+  // Written out: every group of orders asks this first.
+  return (await sendForRows<StoredRow>(q, ROWS_AFTER, [range.after, checkLimit(range.limit)])).map(fromRow);
+}
+
+function fromRow(row: StoredRow): OperatorRow {
+  const token = row.token as Address | null;
+  const lower =
+    token === null || row.amount_units === null ? {} : { lower: { token, amountUnits: fromColumn(row.amount_units) } };
+  const reread =
+    token === null || row.kind !== 'reread' ? {} : { reread: { token, ...(JSON.parse(row.note) as SaidOfToken) } };
+  return {
+    operatorSeq: row.operator_seq,
+    timeMs: row.time_ms,
+    kind: row.kind,
+    maker: row.maker as Address | null,
+    note: row.note,
+    ...(row.market === null ? {} : { market: row.market }),
+    ...(row.item === null ? {} : { item: row.item }),
+    ...lower,
+    ...reread,
+  };
+}
+
+/** The note of a `reread` is what the token says. */
+const rereadNote = ({ symbol, decimals }: SaidOfToken): string => JSON.stringify({ symbol, decimals });
+
+function ownHalt(state: OperatorState): OperatorState['halted'] {
+  return state.operatorHalt === null ? null : { code: 'operator', message: state.operatorHalt };
+}
+
+function applyOperatorRow(state: OperatorState, row: OperatorRow): void {
+  state.lastSeq = row.operatorSeq;
+  if (row.kind === 'halt') state.operatorHalt = row.note;
+  if (row.kind === 'resume') state.operatorHalt = null;
+  if (row.market !== undefined) {
+    if (row.kind === 'delist') state.delisted.add(row.market);
+    else state.delisted.delete(row.market);
+  }
+  if (row.reread !== undefined) {
+    const { token, symbol, decimals } = row.reread;
+    state.reread.set(token, { symbol, decimals });
+  }
+  if (row.maker === null || row.kind === 'lowerClaim' || row.kind === 'assign') return;
+  const [into, outOf] = row.kind === 'approve' ? [state.approved, state.suspended] : [state.suspended, state.approved];
+  outOf.delete(row.maker);
+  into.add(row.maker);
+}
+
+function checkAct(act: Omit<OperatorRow, 'operatorSeq'>): void {
+  const wantsMaker = ['approve', 'suspend', 'lowerClaim', 'assign'].includes(act.kind);
+  const fits = wantsMaker ? act.maker !== null && /^0x[0-9a-f]{40}$/.test(act.maker) : act.maker === null;
+  if (!fits) {
+    const expected = wantsMaker ? 'the lower-case address of an account' : 'no maker';
+    throw new OperatorRowError('bad_maker', `${act.kind} takes ${expected}, not ${String(act.maker)}`);
+  }
+  const lowers = act.lower !== undefined && /^0x[0-9a-f]{40}$/.test(act.lower.token) && act.lower.amountUnits >= 0n;
+  if (lowers !== (act.kind === 'lowerClaim')) {
+    throw new OperatorRowError(
+      'bad_claim',
+      `${act.kind} ${lowers ? 'lowers no claim' : 'names a token and an amount'}`,
+    );
+  }
+  const rereads = act.reread !== undefined && /^0x[0-9a-f]{40}$/.test(act.reread.token);
+  if (rereads !== (act.kind === 'reread')) {
+    throw new OperatorRowError('bad_token', `${act.kind} ${rereads ? 'reads no token again' : 'names a token'}`);
+  }
+  const lists = act.kind === 'delist' || act.kind === 'relist';
+  if (lists !== (act.market !== undefined)) {
+    throw new OperatorRowError('bad_market', `${act.kind} names ${lists ? 'the index of a market' : 'no market'}`);
+  }
+  const assigns = act.item !== undefined && act.item !== '' && act.note.trim() !== '';
+  if (assigns !== (act.kind === 'assign')) {
+    throw new OperatorRowError('bad_item', `${act.kind} ${assigns ? 'assigns nothing' : 'names an item and a reason'}`);
+  }
+}

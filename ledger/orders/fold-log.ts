@@ -1,0 +1,233 @@
+/**
+ * Folds the oldest rows of the order log into the book checkpoint, a bounded number at a time. A step is one transaction of the order
+ * log's writer: killed at any point, the log is either as it was or a step shorter.
+ */
+import type { Knex } from 'knex';
+import { createNonceSet } from '../../core/book/nonces.js';
+import { createSchedules } from '../../core/book/schedules.js';
+import type { Address, OrderLogRow } from '../../core/types.js';
+import { liveRanges } from '../chain/branches.js';
+import { chunks } from '../db/columns.js';
+import { decodeNonces, readFoldPosition, type FoldPosition, type StoredAgent, type StoredMaker } from './fold.js';
+import { createFoldedOrders, type FoldedOrders } from './folded-orders.js';
+import { lastGeneration } from '../chain/generations.js';
+import { readGenerationEffects, readMarkets } from '../chain/ledger-log.js';
+import { lastOrderSeq, readOrderRows } from './order-log.js';
+import { readReversals } from '../chain/reversals.js';
+import type { Queryable } from '../types.js';
+
+/** How far the logs may be folded. */
+export interface FoldBounds {
+  orderSeq: number;
+  generation: number;
+  /** Order rows after this time stay. */
+  beforeMs: number;
+}
+
+export interface FoldRule {
+  nowMs: number;
+  /** Rows younger than this stay. */
+  retentionMs: number;
+  /** Most blocks that a reorganisation may take back. */
+  reorgBlocks: number;
+}
+
+/**
+ * The furthest point that no live cut lies before: whatever can still be executed after a reorganisation of `reorgBlocks` keeps the rows
+ * that its book is rebuilt from. Null while nothing may be folded. The newest order row always stays, so that the log never
+ * looks empty.
+ */
+export async function foldBounds(q: Queryable, rule: FoldRule): Promise<FoldBounds | null> {
+  const head = await lastGeneration(q);
+  if (head === null) return null;
+  const horizon = head.toBlock - rule.reorgBlocks;
+  const block = (await q('blocks').where({ number: horizon }).first()) as { timestamp_sec: number } | undefined;
+  if (block === undefined) return null;
+  const live = (await q('publications')
+    .where('deadline_sec', '>', block.timestamp_sec)
+    .min({ orderSeq: 'cut_order_seq', generation: 'cut_generation' })
+    .first()) as { orderSeq: number | null; generation: number | null };
+  const beforeMs = rule.nowMs - rule.retentionMs;
+  const upTo = Math.min(head.generation, live.generation ?? head.generation);
+  const ranges = liveRanges(await readReversals(q), head.generation);
+  const settled = (await q('generations')
+    .where((any) => {
+      for (const { from, to } of ranges) void any.orWhereBetween('generation', [from, to]);
+    })
+    .where('generation', '<=', upTo)
+    .where('to_block', '<=', horizon)
+    .where('block_timestamp_ms', '<=', beforeMs)
+    .max({ last: 'generation' })
+    .first()) as { last: number | null };
+  const newest = (await lastOrderSeq(q)) - 1;
+  return { orderSeq: Math.min(live.orderSeq ?? newest, newest), generation: settled.last ?? 0, beforeMs };
+}
+
+export interface FoldLimits {
+  /** Rows are read until they have this many effects together. */
+  effects: number;
+  generations: number;
+  /** Closed orders without a fill that stay known per maker. */
+  closedOrders: number;
+}
+
+/** What one step folded; zeros when nothing was left to fold. */
+export interface FoldStep {
+  orderRows: number;
+  generations: number;
+}
+
+/**
+ * One step towards the bounds, inside a transaction of the order log's writer. The state after it depends only on how far it has come,
+ * not on the size of the steps.
+ */
+export async function foldStep(tx: Knex.Transaction, bounds: FoldBounds, limits: FoldLimits): Promise<FoldStep> {
+  const at = await readFoldPosition(tx);
+  const orders = createFoldedOrders(tx, await readMarkets(tx));
+  const rows = await takeRows(tx, at, bounds, limits.effects);
+  const afterRows = await foldRows(tx, at, rows, orders);
+  const generation = await foldGenerations(tx, afterRows, bounds.generation, limits.generations, orders);
+  const step = { orderRows: rows.length, generations: generation - at.generation };
+  if (step.orderRows === 0 && step.generations === 0) return step;
+  await orders.store(limits.closedOrders);
+  const { orderSeq, oid, timeMs } = afterRows;
+  await tx('fold_position')
+    .insert({ id: 1, order_seq: orderSeq, generation, oid, time_ms: timeMs })
+    .onConflict('id')
+    .merge();
+  await tx('order_log').where('order_seq', '<=', orderSeq).delete();
+  return step;
+}
+
+/** The oldest rows within the bounds; at least one when there is one. */
+async function takeRows(q: Queryable, at: FoldPosition, bounds: FoldBounds, effects: number): Promise<OrderLogRow[]> {
+  if (bounds.orderSeq <= at.orderSeq) return [];
+  const rows = await readOrderRows(q, { after: at.orderSeq, upTo: bounds.orderSeq, limit: Math.min(effects, 1_000) });
+  const taken: OrderLogRow[] = [];
+  let left = effects;
+  for (const row of rows) {
+    if (row.timeMs > bounds.beforeMs || (taken.length > 0 && row.effects.length > left)) break;
+    taken.push(row);
+    left -= Math.max(1, row.effects.length);
+  }
+  return taken;
+}
+
+async function foldRows(
+  tx: Knex.Transaction,
+  at: FoldPosition,
+  rows: readonly OrderLogRow[],
+  orders: FoldedOrders,
+): Promise<FoldPosition> {
+  if (rows.length === 0) return at;
+  const after = { ...at };
+  await orders.load(
+    rows.flatMap(({ effects }) =>
+      effects.flatMap((one) => (one.type === 'close' || one.type === 'reduce' ? [one.oid] : [])),
+    ),
+  );
+  for (const row of rows) {
+    if (row.orderSeq !== after.orderSeq + 1) throw new RangeError(`order row ${after.orderSeq + 1} is missing`);
+    after.orderSeq = row.orderSeq;
+    after.timeMs = Math.max(after.timeMs, row.timeMs);
+    orders.apply(row);
+    for (const effect of row.effects) if (effect.type === 'open') after.oid = effect.oid;
+  }
+  await foldSigners(tx, rows);
+  await foldMakers(tx, rows);
+  await foldAgents(tx, rows);
+  return after;
+}
+
+async function foldSigners(tx: Knex.Transaction, rows: readonly OrderLogRow[]): Promise<void> {
+  const signers = [...new Set(rows.flatMap(({ signer }) => (signer === null ? [] : [signer])))];
+  for (const part of chunks(signers)) {
+    const stored = await tx('folded_signers')
+      .whereIn('signer', part)
+      .select<{ signer: Address; nonces: string }[]>('signer', 'nonces');
+    const nonces = createNonceSet(new Map(stored.map((row) => [row.signer, decodeNonces(row.nonces)])));
+    const within = new Set(part);
+    for (const { signer, nonce } of rows) {
+      if (signer !== null && nonce !== null && within.has(signer)) nonces.add(signer, nonce);
+    }
+    const next = part.map((signer) => ({ signer, nonces: JSON.stringify(nonces.of(signer)) }));
+    await tx('folded_signers').insert(next).onConflict('signer').merge();
+  }
+}
+
+async function foldMakers(tx: Knex.Transaction, rows: readonly OrderLogRow[]): Promise<void> {
+  for (const part of chunks([...new Set(rows.map(({ maker }) => maker))])) {
+    const stored = (await tx('folded_makers').whereIn('maker', part).select()) as StoredMaker[];
+    const armedBefore = stored.flatMap((row) => (row.armed_ms === null ? [] : [[row.maker, row.armed_ms] as const]));
+    const dayOf = new Map(
+      stored.flatMap((row) =>
+        row.trigger_day === null ? [] : [[row.maker, { day: row.trigger_day, count: row.trigger_count }] as const],
+      ),
+    );
+    const schedules = createSchedules(new Map(armedBefore), dayOf);
+    const lastAction = new Map(stored.map((row) => [row.maker, row.last_action_ms]));
+    const within = new Set(part);
+    for (const row of rows.filter(({ maker }) => within.has(maker))) {
+      if (row.signer !== null) lastAction.set(row.maker, row.timeMs);
+      for (const effect of row.effects) {
+        if (effect.type === 'schedule') schedules.set(row.maker, effect.timeMs, row.timeMs);
+        if (effect.type === 'trigger') schedules.trigger(row.maker, effect.timeMs);
+      }
+    }
+    const next = part.map((maker): StoredMaker => {
+      const newest = schedules.newestDay(maker);
+      return {
+        maker,
+        last_action_ms: lastAction.get(maker) ?? null,
+        armed_ms: schedules.armed().get(maker) ?? null,
+        trigger_day: newest?.day ?? null,
+        trigger_count: newest?.count ?? 0,
+      };
+    });
+    await tx('folded_makers').insert(next).onConflict('maker').merge();
+  }
+}
+
+async function foldAgents(tx: Knex.Transaction, rows: readonly OrderLogRow[]): Promise<void> {
+  for (const { orderSeq, maker: master, effects } of rows) {
+    for (const effect of effects) {
+      if (effect.type !== 'agent') continue;
+      const { name, agent, sinceMs, validUntilMs } = effect;
+      await tx('folded_agents').where({ master, name }).update({ is_live: 0 });
+      if (agent === null) continue;
+      const row: StoredAgent = {
+        address: agent,
+        master,
+        name,
+        since_ms: sinceMs,
+        valid_until_ms: validUntilMs,
+        approved_seq: orderSeq,
+        is_live: 1,
+      };
+      await tx('folded_agents').insert(row).onConflict('address').merge();
+    }
+  }
+}
+
+/** Applies fills up to the bound, or to the generation before one that filled an order whose row is not folded yet. */
+async function foldGenerations(
+  tx: Knex.Transaction,
+  at: FoldPosition,
+  upTo: number,
+  limit: number,
+  orders: FoldedOrders,
+): Promise<number> {
+  if (upTo <= at.generation) return at.generation;
+  const effects = await readGenerationEffects(tx, { after: at.generation, upTo, limit });
+  const early = effects.findIndex(({ orderFills }) => orderFills.some(({ oid }) => oid > at.oid));
+  const taken = early === -1 ? effects : effects.slice(0, early);
+  const filling = taken.filter(({ orderFills }) => orderFills.length > 0);
+  await orders.load(filling.flatMap(({ orderFills }) => orderFills.map(({ oid }) => oid)));
+  for (const { generation, orderFills } of filling) {
+    const row = (await tx('generations').where({ generation }).first()) as {
+      block_timestamp_ms: number;
+    };
+    orders.fill(orderFills, row.block_timestamp_ms);
+  }
+  return taken.at(-1)?.generation ?? at.generation;
+}

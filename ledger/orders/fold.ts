@@ -1,0 +1,188 @@
+/**
+ * The book checkpoint: what the rows of the order log that are no longer kept one by one came to. It is advanced by fold-log.ts and is
+ * the beginning of everything that folds the order log.
+ */
+import type { FoldedBook } from '../../core/book.js';
+import type { Agent } from '../../core/book/agents.js';
+import type { Address, CloseReason, OpenOrder, Side } from '../../core/types.js';
+import { fromColumn } from '../db/columns.js';
+import type { MarketProgress, Queryable } from '../types.js';
+
+/** The state includes the order log up to `orderSeq` and the ledger log up to `generation`; zeros before the first folding. */
+export interface FoldPosition {
+  orderSeq: number;
+  generation: number;
+  /** Highest oid that the folded rows opened, and the newest of their times. */
+  oid: number;
+  timeMs: number;
+}
+
+/** How a folded order stands: open, filled to less than a lot, or closed for a reason. */
+export type FoldedState = 'open' | 'filled' | CloseReason;
+
+/** An order that folding keeps: open ones, those that had a fill, and each maker's newest closed ones. */
+export interface FoldedOrder {
+  order: OpenOrder;
+  state: FoldedState;
+  /** Null while open. Of a filled order the time of the block that filled it. */
+  closedMs: number | null;
+}
+
+export interface StoredOrder {
+  oid: number;
+  market: number;
+  placed_ms: number;
+  has_fill: number;
+  maker: Address;
+  side: Side;
+  tif: OpenOrder['tif'];
+  state: FoldedState;
+  price_ticks: string;
+  size_lots: string;
+  filled_units: string;
+  cloid: string | null;
+  closed_ms: number | null;
+}
+
+export interface StoredMaker {
+  maker: Address;
+  last_action_ms: number | null;
+  armed_ms: number | null;
+  trigger_day: number | null;
+  trigger_count: number;
+}
+
+export interface StoredAgent {
+  address: Address;
+  master: Address;
+  name: string;
+  since_ms: number;
+  valid_until_ms: number;
+  approved_seq: number;
+  /** 0 once it was replaced or removed: its address stays taken. */
+  is_live: number;
+}
+
+const START: FoldPosition = { orderSeq: 0, generation: 0, oid: 0, timeMs: 0 };
+
+export async function readFoldPosition(q: Queryable): Promise<FoldPosition> {
+  const row = (await q('fold_position').where({ id: 1 }).first()) as
+    { order_seq: number; generation: number; oid: number; time_ms: number } | undefined;
+  if (row === undefined) return START;
+  return { orderSeq: row.order_seq, generation: row.generation, oid: row.oid, timeMs: row.time_ms };
+}
+
+/** The book at a position that was read in the same transaction. */
+export async function readFoldedBook(q: Queryable, position: FoldPosition): Promise<FoldedBook> {
+  const open = (await q('folded_orders').where({ state: 'open' }).orderBy('oid').select()) as StoredOrder[];
+  const makers = await readMakers(q);
+  const signers = await q('folded_signers').select<{ signer: Address; nonces: string }[]>();
+  return {
+    orderSeq: position.orderSeq,
+    oid: position.oid,
+    orders: open.map((row) => toFoldedOrder(row).order),
+    nonces: new Map(signers.map(({ signer, nonces }) => [signer, decodeNonces(nonces)])),
+    armed: new Map(makers.flatMap((row) => (row.armed_ms === null ? [] : [[row.maker, row.armed_ms] as const]))),
+    triggers: new Map(
+      makers.flatMap((row) =>
+        row.trigger_day === null ? [] : [[row.maker, { day: row.trigger_day, count: row.trigger_count }] as const],
+      ),
+    ),
+  };
+}
+
+/** What only the gateway needs beside the book. */
+export interface FoldedAccounts {
+  /** Live approvals, oldest first. */
+  agents: Agent[];
+  /** Every address that is or was an agent. */
+  everAgents: Address[];
+  /** Time of each maker's newest signed action. */
+  lastActionMs: Map<Address, number>;
+}
+
+export async function readFoldedAccounts(q: Queryable): Promise<FoldedAccounts> {
+  const agents = (await q('folded_agents').orderBy(['approved_seq', 'address']).select()) as StoredAgent[];
+  const makers = await readMakers(q);
+  return {
+    agents: agents.filter(({ is_live }) => is_live !== 0).map(toAgent),
+    everAgents: agents.map(({ address }) => address),
+    lastActionMs: new Map(
+      makers.flatMap((row) => (row.last_action_ms === null ? [] : [[row.maker, row.last_action_ms] as const])),
+    ),
+  };
+}
+
+/** Every open order and the newest `maxClosed` closed ones of each maker, by oid. */
+export async function readKnownOrders(q: Queryable, maxClosed: number): Promise<FoldedOrder[]> {
+  const rows = (await q('folded_orders').where({ state: 'open' }).select()) as StoredOrder[];
+  const makers = await q('folded_orders').distinct<{ maker: Address }[]>('maker');
+  for (const { maker } of makers) {
+    const closed = await q<StoredOrder>('folded_orders')
+      .where({ maker })
+      .whereNotNull('closed_ms')
+      .orderBy([
+        { column: 'closed_ms', order: 'desc' },
+        { column: 'oid', order: 'desc' },
+      ])
+      .limit(maxClosed)
+      .select();
+    rows.push(...closed);
+  }
+  return rows.sort((a, b) => a.oid - b.oid).map(toFoldedOrder);
+}
+
+/** Fill counter and volumes of each market that had a fill up to a generation. */
+export async function readProgressAt(
+  q: Queryable,
+  markets: readonly { index: number }[],
+  generation: number,
+): Promise<MarketProgress[]> {
+  const found: MarketProgress[] = [];
+  for (const { index } of markets) {
+    const row = (await q('market_progress')
+      .where({ market: index })
+      .where('generation', '<=', generation)
+      .orderBy('generation', 'desc')
+      .first()) as { fill_seq: number; ask_volume_units: string; bid_volume_units: string } | undefined;
+    if (row === undefined) continue;
+    found.push({
+      market: index,
+      fillSeq: row.fill_seq,
+      askVolumeUnits: fromColumn(row.ask_volume_units),
+      bidVolumeUnits: fromColumn(row.bid_volume_units),
+    });
+  }
+  return found;
+}
+
+export function toFoldedOrder(row: StoredOrder): FoldedOrder {
+  const order: OpenOrder = {
+    oid: row.oid,
+    maker: row.maker,
+    market: row.market,
+    side: row.side,
+    priceTicks: fromColumn(row.price_ticks),
+    sizeLots: fromColumn(row.size_lots),
+    filledUnits: fromColumn(row.filled_units),
+    tif: row.tif,
+    cloid: row.cloid,
+    placedMs: row.placed_ms,
+  };
+  return { order, state: row.state, closedMs: row.closed_ms };
+}
+
+export function decodeNonces(text: string): number[] {
+  const nonces: unknown = JSON.parse(text);
+  if (Array.isArray(nonces) && nonces.every((nonce) => Number.isSafeInteger(nonce))) return nonces as number[];
+  throw new SyntaxError('the nonces of a folded signer are not a list of integers');
+}
+
+function toAgent(row: StoredAgent): Agent {
+  const { master, name, address, since_ms: sinceMs, valid_until_ms: validUntilMs } = row;
+  return { master, name, address, sinceMs, validUntilMs };
+}
+
+async function readMakers(q: Queryable): Promise<StoredMaker[]> {
+  return (await q('folded_makers').orderBy('maker').select()) as StoredMaker[];
+}

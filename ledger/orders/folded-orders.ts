@@ -1,0 +1,138 @@
+/** The orders of the book checkpoint while a step of folding changes them. */
+import type { Knex } from 'knex';
+import { remainingLots } from '../../core/book/side-book.js';
+import type { Address, Market, OrderFill, OrderLogRow } from '../../core/types.js';
+import { chunks, toColumn } from '../db/columns.js';
+import { toFoldedOrder, type FoldedOrder, type StoredOrder } from './fold.js';
+
+/** Most orders that one step forgets per maker; what is left over goes with the next one. */
+const FORGET_MAX = 5_000;
+
+export interface FoldedOrders {
+  /** Reads orders that are about to change; those that are not kept stay unknown. */
+  load(oids: readonly number[]): Promise<void>;
+  apply(row: OrderLogRow): void;
+  /** Throws RangeError for an order that is not kept: one with a fill always is. */
+  fill(fills: readonly OrderFill[], timeMs: number): void;
+  /** Writes the changes, then forgets what lies behind each maker's `keepClosed` newest closed orders and never had a fill. */
+  store(keepClosed: number): Promise<void>;
+}
+
+type Draft = FoldedOrder & { hasFill: boolean };
+
+export function createFoldedOrders(tx: Knex.Transaction, markets: readonly Market[]): FoldedOrders {
+  const drafts = new Map<number, Draft>();
+  const changed = new Set<number>();
+
+  function remains({ order }: Draft): boolean {
+    const market = markets[order.market];
+    if (market === undefined)
+      throw new RangeError(`order ${order.oid} is of market ${order.market}, which is not listed`);
+    return remainingLots(order, market.lotUnits) >= 1n;
+  }
+
+  /** Filled is filled, even when it was cancelled meanwhile: that is also what folding all rows and fills at once gives. */
+  function change(draft: Draft, timeMs: number): void {
+    changed.add(draft.order.oid);
+    if (draft.state === 'filled' || remains(draft)) return;
+    draft.state = 'filled';
+    draft.closedMs ??= timeMs;
+  }
+
+  return {
+    async load(oids) {
+      for (const part of chunks([...new Set(oids)].filter((oid) => !drafts.has(oid)))) {
+        const rows = (await tx('folded_orders').whereIn('oid', part).select()) as StoredOrder[];
+        for (const row of rows) drafts.set(row.oid, { ...toFoldedOrder(row), hasFill: row.has_fill !== 0 });
+      }
+    },
+    apply({ maker, timeMs, effects }) {
+      for (const effect of effects) {
+        if (effect.type === 'open') {
+          const { type: _type, ...terms } = effect;
+          const order = { ...terms, maker, filledUnits: 0n, placedMs: timeMs };
+          drafts.set(effect.oid, { order, state: 'open', closedMs: null, hasFill: false });
+          changed.add(effect.oid);
+        }
+        if (effect.type !== 'close' && effect.type !== 'reduce') continue;
+        const draft = drafts.get(effect.oid);
+        if (draft === undefined || draft.state !== 'open') continue;
+        if (effect.type === 'reduce') {
+          draft.order = { ...draft.order, sizeLots: draft.order.sizeLots - effect.lots };
+          change(draft, timeMs);
+          continue;
+        }
+        draft.state = effect.reason;
+        draft.closedMs = timeMs;
+        changed.add(effect.oid);
+      }
+    },
+    fill(fills, timeMs) {
+      for (const { oid, baseUnits } of fills) {
+        const draft = drafts.get(oid);
+        if (draft === undefined) throw new RangeError(`order ${oid} has a fill and was not kept`);
+        draft.order = { ...draft.order, filledUnits: draft.order.filledUnits + baseUnits };
+        draft.hasFill = true;
+        change(draft, timeMs);
+      }
+    },
+    async store(keepClosed) {
+      const next = [...changed].map((oid) => toStored(drafts.get(oid)!));
+      for (const part of chunks(next, 200)) await tx('folded_orders').insert(part).onConflict('oid').merge();
+      const makers = new Set(next.filter((row) => row.closed_ms !== null).map((row) => row.maker));
+      for (const maker of makers) await forget(tx, maker, keepClosed);
+    },
+  };
+}
+
+async function forget(tx: Knex.Transaction, maker: Address, keepClosed: number): Promise<void> {
+  const newestFirst = [
+    { column: 'closed_ms', order: 'desc' },
+    { column: 'oid', order: 'desc' },
+  ];
+  const closed = () => tx<StoredOrder>('folded_orders').where({ maker }).whereNotNull('closed_ms');
+  const first = await closed().orderBy(newestFirst).offset(keepClosed).limit(1).first('closed_ms', 'oid');
+  if (first === undefined) return;
+  const candidates = await closed()
+    .where({ has_fill: 0 })
+    .where((behind) => {
+      void behind
+        .where('closed_ms', '<', first.closed_ms)
+        .orWhere((same) => void same.where('closed_ms', first.closed_ms).where('oid', '<=', first.oid));
+    })
+    .limit(FORGET_MAX)
+    .select('oid');
+  for (const part of chunks(candidates.map(({ oid }) => oid))) {
+    // A fill may lie beyond the generation that is folded; nothing can fill these orders any more that is not stored by now.
+    const filled = await tx('order_fills').whereIn('oid', part).distinct<{ oid: number }[]>('oid');
+    const kept = new Set(filled.map(({ oid }) => oid));
+    if (kept.size > 0)
+      await tx('folded_orders')
+        .whereIn('oid', [...kept])
+        .update({ has_fill: 1 });
+    await tx('folded_orders')
+      .whereIn(
+        'oid',
+        part.filter((oid) => !kept.has(oid)),
+      )
+      .delete();
+  }
+}
+
+function toStored({ order, state, closedMs, hasFill }: Draft): StoredOrder {
+  return {
+    oid: order.oid,
+    market: order.market,
+    placed_ms: order.placedMs,
+    has_fill: hasFill ? 1 : 0,
+    maker: order.maker,
+    side: order.side,
+    tif: order.tif,
+    state,
+    price_ticks: toColumn(order.priceTicks),
+    size_lots: toColumn(order.sizeLots),
+    filled_units: toColumn(order.filledUnits),
+    cloid: order.cloid,
+    closed_ms: closedMs,
+  };
+}

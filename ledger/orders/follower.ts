@@ -1,0 +1,109 @@
+import { createBook, type Book } from '../../core/book.js';
+import type { Cut, Market, OrderLogRow } from '../../core/types.js';
+import { LogFoldedError } from '../errors.js';
+import { readFoldedBook, readFoldPosition, readProgressAt } from './fold.js';
+import { readGenerationEffects } from '../chain/ledger-log.js';
+import { readOrderRows } from './order-log.js';
+import type { MarketProgress, Queryable } from '../types.js';
+
+/** Rows read at a time, so that a long log never sits in memory whole. */
+const PAGE = 1_000;
+/** How often the book checkpoint is read again because it moved meanwhile, which it does once in a while. */
+const CHECKPOINT_TRIES = 5;
+
+/** A book folded from the logs, exactly up to a cut. It only moves forward. */
+export interface Follower {
+  readonly book: Book;
+  /** Order row and generation that the book includes. */
+  position(): { orderSeq: number; generation: number };
+  /** Fill counter and volumes of a market after the last generation included; zeros before its first fill. */
+  progress(market: number): MarketProgress;
+  /**
+   * Applies the rows up to the cut. Throws RangeError for a cut behind the position, or one that the logs do not reach,
+   * LedgerReversedError when the cut lies beyond a reorganisation that took part of the position back, and LogFoldedError when rows
+   * after the position were folded meanwhile; then a new follower is due. A cut before the book checkpoint is a LogFoldedError for good.
+   */
+  advance(q: Queryable, cut: Pick<Cut, 'orderSeq' | 'generation'>): Promise<void>;
+}
+
+/**
+ * A follower that begins with the book checkpoint, or with both logs while there is none. `markets` may grow while it lives; `onRow`
+ * sees each order row after it was applied.
+ */
+export function createFollower(markets: readonly Market[], onRow?: (row: OrderLogRow) => void): Follower {
+  let book = createBook(markets);
+  const progress = new Map<number, MarketProgress>();
+  let started = false;
+  let orderSeq = 0;
+  let generation = 0;
+
+  /** Outside a snapshot of the database the checkpoint may move between two reads; then they don't belong together. */
+  async function start(q: Queryable): Promise<void> {
+    for (let tries = 1; tries <= CHECKPOINT_TRIES; tries += 1) {
+      const folded = await readFoldPosition(q);
+      const restored = await readFoldedBook(q, folded);
+      const counters = await readProgressAt(q, markets, folded.generation);
+      const after = await readFoldPosition(q);
+      if (after.orderSeq !== folded.orderSeq || after.generation !== folded.generation) continue;
+      book = createBook(markets, restored);
+      for (const one of counters) progress.set(one.market, one);
+      ({ orderSeq, generation } = folded);
+      started = true;
+      return;
+    }
+    throw new LogFoldedError('what was read of the book checkpoint');
+  }
+
+  async function missingRow(q: Queryable, upTo: number): Promise<Error> {
+    const folded = await readFoldPosition(q);
+    if (folded.orderSeq > orderSeq) return new LogFoldedError(`order row ${orderSeq + 1}`);
+    return new RangeError(`the order log has no row ${orderSeq + 1}, before the cut at ${upTo}`);
+  }
+
+  async function advanceOrders(q: Queryable, upTo: number): Promise<void> {
+    while (orderSeq < upTo) {
+      const rows = await readOrderRows(q, { after: orderSeq, upTo, limit: PAGE });
+      if (rows.length === 0) throw await missingRow(q, upTo);
+      for (const row of rows) {
+        if (row.orderSeq !== orderSeq + 1) throw await missingRow(q, upTo);
+        book.apply(row);
+        orderSeq = row.orderSeq;
+        onRow?.(row);
+      }
+    }
+  }
+
+  async function advanceGenerations(q: Queryable, upTo: number): Promise<void> {
+    while (generation < upTo) {
+      const rows = await readGenerationEffects(q, { after: generation, upTo, limit: PAGE });
+      if (rows.length === 0) throw new RangeError(`the ledger log ends at ${generation}, before the cut at ${upTo}`);
+      for (const row of rows) {
+        book.applyFills(row.orderFills);
+        for (const one of row.progress) progress.set(one.market, one);
+        generation = row.generation;
+      }
+    }
+  }
+
+  return {
+    get book() {
+      return book;
+    },
+    position: () => ({ orderSeq, generation }),
+    progress: (market) => progress.get(market) ?? { market, fillSeq: 0, askVolumeUnits: 0n, bidVolumeUnits: 0n },
+    async advance(q, cut) {
+      if (!started) {
+        await start(q);
+        if (cut.orderSeq < orderSeq || cut.generation < generation)
+          throw new LogFoldedError(`cut (${cut.orderSeq}, ${cut.generation})`);
+      }
+      if (cut.orderSeq < orderSeq || cut.generation < generation) {
+        throw new RangeError(
+          `cut (${cut.orderSeq}, ${cut.generation}) lies behind the follower at (${orderSeq}, ${generation})`,
+        );
+      }
+      await advanceOrders(q, cut.orderSeq);
+      await advanceGenerations(q, cut.generation);
+    },
+  };
+}

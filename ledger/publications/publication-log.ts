@@ -1,0 +1,221 @@
+import type { Knex } from 'knex';
+import {
+  decodeAddresses,
+  decodeTrims,
+  decodeWords,
+  encodeAddresses,
+  encodeTrims,
+  encodeWords,
+} from '../../core/json.js';
+import type { Hex } from '../../core/types.js';
+import { MAX_PAGE, checkLimit, fromColumn, insertAll, toColumn } from '../db/columns.js';
+import type { PostSeen, Publication, PublicationKind, Queryable } from '../types.js';
+
+interface StoredRow {
+  market: number;
+  seq: number;
+  base_seq: number;
+  kind: PublicationKind;
+  block_number: number;
+  block_hash: string;
+  excluded: string;
+  ask_knots: number;
+  bid_knots: number;
+  compression: number;
+  max_error_milli_bps: number;
+  exact_ask_knots: number;
+  exact_bid_knots: number;
+  cut_order_seq: number;
+  cut_generation: number;
+  cut_time_ms: number;
+  fill_seq: number;
+  ask_volume_units: string;
+  bid_volume_units: string;
+  trims: string;
+  snapshot_hash: string;
+  ask_words: string;
+  bid_words: string;
+  words_hash: string;
+  deadline_sec: number;
+  prepared_ms: number;
+  tx_key: string;
+}
+
+/** Appends prepared publications inside a transaction of the publication log's writer. A used (market, seq) violates a unique key. */
+export async function insertPublications(tx: Knex.Transaction, publications: readonly Publication[]): Promise<void> {
+  await insertAll(tx, 'publications', publications.map(toRow));
+}
+
+/** One publication, or null when this database never prepared it. */
+export async function readPublication(q: Queryable, market: number, seq: number): Promise<Publication | null> {
+  const row = (await q('publications').where({ market, seq }).first()) as StoredRow | undefined;
+  return row === undefined ? null : fromRow(row);
+}
+
+/** Publications of a market with `afterSeq` < seq <= `upToSeq`, lowest seq first, at most `limit` (1..10000). */
+export async function readPublications(
+  q: Queryable,
+  range: { market: number; afterSeq: number; upToSeq?: number; limit: number },
+): Promise<Publication[]> {
+  const query = q('publications')
+    .where({ market: range.market })
+    .where('seq', '>', range.afterSeq)
+    .orderBy('seq')
+    .limit(checkLimit(range.limit));
+  if (range.upToSeq !== undefined) void query.where('seq', '<=', range.upToSeq);
+  return ((await query.select()) as StoredRow[]).map(fromRow);
+}
+
+/** Highest seq ever prepared for the market, 0 before the first. */
+export async function lastPublicationSeq(q: Queryable, market: number): Promise<number> {
+  const row = (await q('publications').where({ market }).max({ last: 'seq' }).first()) as { last: number | null };
+  return row.last ?? 0;
+}
+
+interface SeenRow {
+  market: number;
+  seq: number;
+  base_seq: number;
+  posted_seq: number;
+  deadline_sec: number;
+  snap_ask_units: string;
+  snap_bid_units: string;
+  words_hash: string;
+  block_number: number;
+  block_timestamp_sec: number;
+  tx_hash: string;
+}
+
+/** A curve or a touch that a scanned block has: that of `seq`, or the newest one of the market. Null when there is none. */
+export async function readPostSeen(q: Queryable, market: number, seq?: number): Promise<PostSeen | null> {
+  const query = q('posts_seen').where({ market }).orderBy('seq', 'desc');
+  if (seq !== undefined) void query.where({ seq });
+  const row = (await query.first()) as SeenRow | undefined;
+  if (row === undefined) return null;
+  return {
+    market: row.market,
+    seq: row.seq,
+    baseSeq: row.base_seq,
+    postedSeq: row.posted_seq,
+    deadlineSec: row.deadline_sec,
+    snapAskUnits: fromColumn(row.snap_ask_units),
+    snapBidUnits: fromColumn(row.snap_bid_units),
+    wordsHash: row.words_hash as Hex,
+    blockNumber: row.block_number,
+    blockTimestampSec: row.block_timestamp_sec,
+    txHash: row.tx_hash as Hex,
+  };
+}
+
+/** Highest seq of the market that landed in a scanned block, 0 before the first. */
+export async function landedSeq(q: Queryable, market: number): Promise<number> {
+  const row = (await q('posts_seen').where({ market }).max({ last: 'seq' }).first()) as { last: number | null };
+  return row.last ?? 0;
+}
+
+/**
+ * Publications that a taker can still hit, or that can still land: their deadline is after `atSec`, the time of the last scanned
+ * block, and no publication of a higher seq has landed in a scanned block. Lowest seq first. Both facts come from the ledger log,
+ * so call it within `readTx` or the same transaction as other reads of that log. Throws RangeError beyond 10000 rows.
+ */
+export async function executablePublications(
+  q: Queryable,
+  at: { market: number; atSec: number },
+): Promise<Publication[]> {
+  const landed = await landedSeq(q, at.market);
+  const rows = (await q('publications')
+    .where({ market: at.market })
+    .where('seq', '>=', landed)
+    .where('deadline_sec', '>', at.atSec)
+    .orderBy('seq')
+    .limit(MAX_PAGE + 1)
+    .select()) as StoredRow[];
+  if (rows.length > MAX_PAGE)
+    throw new RangeError(`more than ${MAX_PAGE} executable publications of market ${at.market}`);
+  return rows.map(fromRow);
+}
+
+/** A publication as it is stored, every value a number or a text; what an archive keeps. */
+export type PublicationRow = StoredRow;
+
+/** The stored form of a publication. */
+export function publicationRow(publication: Publication): PublicationRow {
+  return toRow(publication);
+}
+
+/** Inverse of publicationRow. Throws PayloadError and RangeError for lists and amounts that are none. */
+export function publicationOf(row: PublicationRow): Publication {
+  return fromRow(row);
+}
+
+function toRow(publication: Publication): StoredRow {
+  return {
+    market: publication.market,
+    seq: publication.seq,
+    base_seq: publication.baseSeq,
+    kind: publication.kind,
+    block_number: publication.blockNumber,
+    block_hash: publication.blockHash,
+    excluded: encodeAddresses(publication.excluded),
+    ask_knots: publication.askKnots,
+    bid_knots: publication.bidKnots,
+    compression: publication.compression,
+    max_error_milli_bps: publication.maxErrorMilliBps,
+    exact_ask_knots: publication.exactAskKnots,
+    exact_bid_knots: publication.exactBidKnots,
+    cut_order_seq: publication.cut.orderSeq,
+    cut_generation: publication.cut.generation,
+    cut_time_ms: publication.cut.timeMs,
+    fill_seq: publication.fillSeq,
+    ask_volume_units: toColumn(publication.askVolumeUnits),
+    bid_volume_units: toColumn(publication.bidVolumeUnits),
+    trims: encodeTrims(publication.trims),
+    snapshot_hash: publication.snapshotHash,
+    ask_words: encodeWords(publication.askWords),
+    bid_words: encodeWords(publication.bidWords),
+    words_hash: publication.wordsHash,
+    deadline_sec: publication.deadlineSec,
+    prepared_ms: publication.preparedMs,
+    tx_key: publication.txKey,
+  };
+}
+
+function fromRow(row: StoredRow): Publication {
+  return {
+    market: row.market,
+    seq: row.seq,
+    baseSeq: row.base_seq,
+    kind: row.kind,
+    blockNumber: row.block_number,
+    blockHash: row.block_hash as Hex,
+    excluded: decodeAddresses(row.excluded),
+    askKnots: row.ask_knots,
+    bidKnots: row.bid_knots,
+    compression: row.compression,
+    maxErrorMilliBps: row.max_error_milli_bps,
+    exactAskKnots: row.exact_ask_knots,
+    exactBidKnots: row.exact_bid_knots,
+    cut: { orderSeq: row.cut_order_seq, generation: row.cut_generation, timeMs: row.cut_time_ms },
+    fillSeq: row.fill_seq,
+    askVolumeUnits: fromColumn(row.ask_volume_units),
+    bidVolumeUnits: fromColumn(row.bid_volume_units),
+    trims: decodeTrims(row.trims),
+    snapshotHash: row.snapshot_hash as Hex,
+    askWords: decodeWords(row.ask_words),
+    bidWords: decodeWords(row.bid_words),
+    wordsHash: row.words_hash as Hex,
+    deadlineSec: row.deadline_sec,
+    preparedMs: row.prepared_ms,
+    txKey: row.tx_key,
+  };
+}
+
+/** What the chain has is what was prepared under this number. A touch says no more than what it prolongs. */
+export function isPrepared(
+  { kind, baseSeq, wordsHash }: Pick<Publication, 'kind' | 'baseSeq' | 'wordsHash'>,
+  post: Pick<PostSeen, 'seq' | 'baseSeq' | 'wordsHash'>,
+): boolean {
+  const isTouch = post.baseSeq !== post.seq;
+  if (isTouch !== (kind === 'touch')) return false;
+  return isTouch ? baseSeq === post.baseSeq : wordsHash === post.wordsHash;
+}

@@ -1,0 +1,186 @@
+/** The settlement log: settlements prepared before they are signed, and how each of them ended. Its checkpoints are in checkpoint-log.ts. */
+import type { Knex } from 'knex';
+import type { Address } from '../../core/types.js';
+import { checkLimit, fromColumn, insertAll, toColumn } from '../db/columns.js';
+import { isTakenBack, type Reversal } from '../chain/branches.js';
+import type { CustodyEvent, Queryable, Settlement, SettlementOutcome } from '../types.js';
+
+interface StoredRow {
+  settlement_no: number;
+  maker: string;
+  token: string;
+  amount_units: string;
+  basis: string;
+  previous_units: string;
+  cut_generation: number;
+  cut_block: number;
+  checkpoint_seq: number;
+  prepared_ms: number;
+  prepared_by: Settlement['preparedBy'];
+  operator_seq: number | null;
+  tx_key: string;
+}
+
+/** Number of the newest settlement, 0 before the first. */
+export async function lastSettlementNo(q: Queryable): Promise<number> {
+  const row = (await q('settlements').max({ last: 'settlement_no' }).first()) as { last: number | null };
+  return row.last ?? 0;
+}
+
+/** Appends prepared settlements, numbered without gaps by the caller, inside a transaction of the settlement log's writer. */
+export async function insertSettlements(tx: Knex.Transaction, settlements: readonly Settlement[]): Promise<void> {
+  const rows = settlements.map((one): StoredRow => ({
+    settlement_no: one.settlementNo,
+    maker: one.maker,
+    token: one.token,
+    amount_units: toColumn(one.amountUnits),
+    basis: toColumn(one.basis),
+    previous_units: toColumn(one.previousUnits),
+    cut_generation: one.cutGeneration,
+    cut_block: one.cutBlock,
+    checkpoint_seq: one.checkpointSeq,
+    prepared_ms: one.preparedMs,
+    prepared_by: one.preparedBy,
+    operator_seq: one.operatorSeq,
+    tx_key: one.txKey,
+  }));
+  await insertAll(tx, 'settlements', rows);
+}
+
+/** Appends how settlements ended, each once, inside a transaction of the settlement log's writer. */
+export async function insertOutcomes(
+  tx: Knex.Transaction,
+  outcomes: readonly { settlementNo: number; outcome: SettlementOutcome }[],
+  timeMs: number,
+): Promise<void> {
+  const rows = outcomes.map(({ settlementNo, outcome }) => ({ settlement_no: settlementNo, time_ms: timeMs, outcome }));
+  await insertAll(tx, 'settlement_outcomes', rows);
+}
+
+/** Settlements whose end is not known, oldest first, at most `limit` (1..10000). */
+export async function openSettlements(q: Queryable, limit = 10_000): Promise<Settlement[]> {
+  const rows = await q('settlements as one')
+    .leftJoin('settlement_outcomes as end', 'end.settlement_no', 'one.settlement_no')
+    .whereNull('end.settlement_no')
+    .orderBy('one.settlement_no')
+    .limit(checkLimit(limit))
+    .select<StoredRow[]>('one.*');
+  return rows.map(fromRow);
+}
+
+/** Those of the given settlements whose WithdrawSettled is in the ledger. */
+export async function landedSettlements(q: Queryable, settlementNos: readonly number[]): Promise<Set<number>> {
+  const rows = await q('custody_events')
+    .whereIn('settlement_no', settlementNos)
+    .select<{ settlement_no: number }[]>('settlement_no');
+  return new Set(rows.map((row) => row.settlement_no));
+}
+
+/**
+ * The prepared settlement behind a WithdrawSettled event: same maker, token, amount and basis, and no earlier event's. The one that
+ * the event's transaction was signed for comes first, then the newest. Null when this database never prepared it.
+ */
+export async function explainSettlement(
+  q: Queryable,
+  event: Pick<CustodyEvent, 'maker' | 'token' | 'amountUnits' | 'basis' | 'txHash'>,
+  taken: ReadonlySet<number> = new Set(),
+): Promise<Settlement | null> {
+  if (event.basis === null) return null;
+  const rows = await q('settlements as one')
+    .leftJoin('custody_events as seen', 'seen.settlement_no', 'one.settlement_no')
+    .whereNull('seen.settlement_no')
+    .where({ 'one.maker': event.maker, 'one.token': event.token })
+    .where('one.amount_units', toColumn(event.amountUnits))
+    .where('one.basis', toColumn(event.basis))
+    .orderBy('one.settlement_no', 'desc')
+    .select<StoredRow[]>('one.*');
+  const free = rows.filter((row) => !taken.has(row.settlement_no));
+  const signed = await q<{ hash: string; tx_key: string }>('outbox').where({ hash: event.txHash }).first('tx_key');
+  const row = free.find((one) => one.tx_key === signed?.tx_key) ?? free[0];
+  return row === undefined ? null : fromRow(row);
+}
+
+/**
+ * Whether the requests that a settlement looks at may be gone: it was computed from a generation that a reorganisation took back. Blocks
+ * of the same chain that were only read anew have their requests still. What the operator wants lowered does not depend on requests. Holds
+ * for good of a settlement whose event is in the ledger.
+ */
+export function isLost(
+  { preparedBy, cutGeneration }: Pick<Settlement, 'preparedBy' | 'cutGeneration'>,
+  reversals: readonly (Reversal & { depth: number })[],
+): boolean {
+  const lost = reversals.filter(({ depth }) => depth > 0);
+  return preparedBy === 'settler' && isTakenBack(lost, cutGeneration);
+}
+
+/**
+ * Keys of the settler's transactions that were computed from generations which a reorganisation took back: the requests that they look at
+ * may be gone. What the operator wants lowered is lowered all the same.
+ */
+export async function reversedSettlementKeys(q: Queryable): Promise<Set<string>> {
+  const rows = await q('settlements as one')
+    .join('reversals as back', (on) => {
+      on.on('one.cut_generation', '>', 'back.kept_generation').on('one.cut_generation', '<', 'back.generation');
+    })
+    .where({ 'one.prepared_by': 'settler' })
+    .where('back.depth', '>', 0)
+    .distinct<{ tx_key: string }[]>('one.tx_key');
+  return new Set(rows.map((row) => row.tx_key));
+}
+
+/** When claims were settled last, by `claimKey`, as far as a settlement of theirs was prepared since `sinceMs` and has landed. */
+export async function lastSettlements(
+  q: Queryable,
+  sinceMs: number,
+  maker?: Address,
+): Promise<ReadonlyMap<string, number>> {
+  const query = q('settlements as one')
+    .join('settlement_outcomes as end', 'end.settlement_no', 'one.settlement_no')
+    .where('one.prepared_ms', '>=', sinceMs)
+    .where({ 'end.outcome': 'landed' })
+    .groupBy('one.maker', 'one.token')
+    .select<{ maker: Address; token: Address; last: number }[]>('one.maker', 'one.token')
+    .max({ last: 'one.prepared_ms' });
+  if (maker !== undefined) void query.where({ 'one.maker': maker });
+  return new Map(
+    ((await query) as { maker: Address; token: Address; last: number }[]).map((row) => [claimKey(row), row.last]),
+  );
+}
+
+/** Names one claim. */
+export const claimKey = ({ maker, token }: { maker: Address; token: Address }): string => `${maker}:${token}`;
+
+/** How many settlements that raise no claim were prepared since `sinceMs`. */
+export async function countEmptySettlements(q: Queryable, sinceMs: number): Promise<number> {
+  const row = (await q('settlements')
+    .where('prepared_ms', '>=', sinceMs)
+    .where({ prepared_by: 'settler' })
+    .whereRaw('amount_units = previous_units')
+    .count({ count: '*' })
+    .first()) as { count: number };
+  return row.count;
+}
+
+/** Nonces that the transactions of a key were signed with, none when it was never signed. */
+export async function noncesOf(q: Queryable, txKey: string): Promise<number[]> {
+  const rows = await q('outbox').where({ tx_key: txKey }).distinct<{ nonce: number }[]>('nonce').orderBy('nonce');
+  return rows.map((row) => row.nonce);
+}
+
+function fromRow(row: StoredRow): Settlement {
+  return {
+    settlementNo: row.settlement_no,
+    maker: row.maker as Address,
+    token: row.token as Address,
+    amountUnits: fromColumn(row.amount_units),
+    basis: fromColumn(row.basis),
+    previousUnits: fromColumn(row.previous_units),
+    cutGeneration: row.cut_generation,
+    cutBlock: row.cut_block,
+    checkpointSeq: row.checkpoint_seq,
+    preparedMs: row.prepared_ms,
+    preparedBy: row.prepared_by,
+    operatorSeq: row.operator_seq,
+    txKey: row.tx_key,
+  };
+}

@@ -1,0 +1,471 @@
+/**
+ * The swap log: quotes and signed orders, appended by whoever serves the swap API, attempts and outcomes, appended by the executor that
+ * owns the log. That a quote is used once, and a client order id once per owner, is the database's own rule, so any number of servers
+ * may append at once. Whether an order was filled is in the ledger log alone.
+ */
+import type { Knex } from 'knex';
+import type { Address, Hex } from '../../core/types.js';
+import { checkLimit, chunks, fromColumn, insertAll, toColumn } from '../db/columns.js';
+import { isUniqueViolation } from '../errors.js';
+import { lockOwner, readPendingSales, type PendingSale } from './swap-wallets.js';
+import type { Db, Queryable } from '../types.js';
+
+export type SwapKind = 'sell' | 'buy';
+export type RoutingPreference = 'auto' | 'preferService' | 'onlyService';
+
+/** What was quoted. Amounts in base units of their token. */
+export interface SwapQuote {
+  id: string;
+  owner: Address;
+  receiver: Address;
+  sellToken: Address;
+  buyToken: Address;
+  kind: SwapKind;
+  preference: RoutingPreference;
+  slippageBps: number;
+  /** The most that is taken of the sell token, fee included. */
+  sellUnits: bigint;
+  /** What is taken if nothing moves. */
+  expectedSellUnits: bigint;
+  buyUnits: bigint;
+  minBuyUnits: bigint;
+  /** In the sell token. */
+  feeUnits: bigint;
+  /** Permit2's. */
+  nonce: bigint;
+  /** Last second in which the order may be executed. */
+  validToSec: number;
+  createdMs: number;
+  /** Orders for this quote are accepted before. */
+  expiresMs: number;
+  /** JSON text of the quoted route. */
+  route: string;
+  /** JSON text of what the owner signs. */
+  typedData: string;
+}
+
+/** A quote without what its place in the log decides. */
+export type SwapQuoteDraft = Omit<SwapQuote, 'nonce' | 'typedData'>;
+
+export interface SwapOrder {
+  id: string;
+  quoteId: string;
+  owner: Address;
+  signature: Hex;
+  clientOrderId: string | null;
+  createdMs: number;
+}
+
+/** A try to execute an order: sent under a key of the outbox, or refused before anything was sent. */
+export type SwapAttempt = { orderId: string; attemptNo: number; timeMs: number } & (
+  { result: 'sent'; txKey: string } | { result: 'refused'; code: string; message: string }
+);
+
+/** Why an order will never be filled, as of a generation of the ledger log. */
+export interface SwapOutcome {
+  orderId: string;
+  status: 'failed' | 'expired';
+  code: string;
+  message: string;
+  generation: number;
+  timeMs: number;
+}
+
+interface QuoteRow {
+  id: string;
+  owner: string;
+  receiver: string;
+  sell_token: string;
+  buy_token: string;
+  kind: SwapKind;
+  preference: RoutingPreference;
+  slippage_bps: number;
+  sell_units: string;
+  expected_sell_units: string;
+  buy_units: string;
+  min_buy_units: string;
+  fee_units: string;
+  nonce: string;
+  valid_to_sec: number;
+  created_ms: number;
+  expires_ms: number;
+  route: string;
+  typed_data: string;
+}
+
+/**
+ * Appends quotes in one transaction, each with the next nonce of its owner. `complete` makes a draft whole: it gets the count of nonces
+ * that the owner was given before, from 0.
+ */
+export async function appendQuotes<D extends { owner: Address }>(
+  db: Db,
+  drafts: readonly D[],
+  complete: (draft: D, nonceIndex: number) => SwapQuote,
+): Promise<SwapQuote[]> {
+  return db.knex.transaction(async (tx) => {
+    const next = await issueNonces(
+      tx,
+      drafts.map(({ owner }) => owner),
+    );
+    const quotes = drafts.map((draft) => {
+      const index = next.get(draft.owner)!;
+      next.set(draft.owner, index + 1);
+      return complete(draft, index);
+    });
+    await insertAll(tx, 'swap_quotes', quotes.map(quoteRow));
+    return quotes;
+  });
+}
+
+/** First index for each owner. Owners in one order everywhere, so that two servers never wait for each other. */
+async function issueNonces(tx: Knex.Transaction, owners: readonly Address[]): Promise<Map<Address, number>> {
+  const counts = new Map<Address, number>();
+  for (const owner of owners) counts.set(owner, (counts.get(owner) ?? 0) + 1);
+  const next = new Map<Address, number>();
+  for (const [owner, count] of [...counts].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    const rows = await tx('swap_nonces')
+      .insert({ owner, issued: count })
+      .onConflict('owner')
+      .merge({ issued: tx.raw('?? + ?', ['swap_nonces.issued', count]) })
+      .returning<{ issued: number }[]>('issued');
+    next.set(owner, rows[0]!.issued - count);
+  }
+  return next;
+}
+
+/** One quote, null when there is none of that id. */
+export async function readQuote(q: Queryable, id: string): Promise<SwapQuote | null> {
+  const row = (await q('swap_quotes').where({ id }).first()) as QuoteRow | undefined;
+  return row === undefined ? null : toQuote(row);
+}
+
+/** How an order that was sent in ended: stored, found as stored before under its client order id, or its quote was used already. */
+export type Acceptance =
+  { result: 'accepted' | 'existing'; order: SwapOrder } | { result: 'quoteUsed'; order: SwapOrder };
+
+/**
+ * Appends an order, pending from then on. Of any number of concurrent calls for one client order id, or one quote, one is accepted.
+ * `check` sees the owner's other pending orders that sell the same token, which no other call can add to meanwhile; when it throws, so does
+ * this, and nothing is appended.
+ */
+export async function acceptOrder(
+  db: Db,
+  order: SwapOrder,
+  { sellToken, validToSec }: Pick<SwapQuote, 'sellToken' | 'validToSec'>,
+  check: (others: readonly PendingSale[]) => void = () => undefined,
+): Promise<Acceptance> {
+  try {
+    await db.knex.transaction(async (tx) => {
+      await tx('swap_orders').insert(orderRow(order));
+      await lockOwner(tx, order.owner);
+      check(await readPendingSales(tx, order.owner, sellToken, Math.floor(order.createdMs / 1_000)));
+      await tx('swap_pending').insert({
+        order_id: order.id,
+        created_ms: order.createdMs,
+        valid_to_sec: validToSec,
+        owner: order.owner,
+        sell_token: sellToken,
+      });
+    });
+    return { result: 'accepted', order };
+  } catch (error) {
+    if (!isUniqueViolation(error)) throw error;
+    const existing =
+      order.clientOrderId === null ? null : await readClientOrder(db.knex, order.owner, order.clientOrderId);
+    if (existing !== null) return { result: 'existing', order: existing };
+    const user = await readOrderOfQuote(db.knex, order.quoteId);
+    if (user === null) throw error;
+    return { result: 'quoteUsed', order: user };
+  }
+}
+
+/** One order, null when there is none of that id. */
+export async function readOrder(q: Queryable, id: string): Promise<SwapOrder | null> {
+  return orderWhere(q, { id });
+}
+
+/** The owner's order under its own name for it, null when there is none. */
+export async function readClientOrder(q: Queryable, owner: Address, clientOrderId: string): Promise<SwapOrder | null> {
+  return orderWhere(q, { owner, client_order_id: clientOrderId });
+}
+
+/** The order that used a quote, null while none did. */
+export async function readOrderOfQuote(q: Queryable, quoteId: string): Promise<SwapOrder | null> {
+  return orderWhere(q, { quote_id: quoteId });
+}
+
+/** An order that may still be executed, with its quote. */
+export interface PendingOrder {
+  order: SwapOrder;
+  quote: SwapQuote;
+}
+
+type PendingRow = QuoteRow & Pick<OrderRow, 'signature' | 'client_order_id'> & { order_id: string; placed_ms: number };
+
+/** Orders that did not end, with their quotes, and the fills of those that the ledger knows as filled. */
+const unended = (q: Queryable) =>
+  q('swap_pending as pending')
+    .join('swap_orders as placed', 'placed.id', 'pending.order_id')
+    .join('swap_quotes as quote', 'quote.id', 'placed.quote_id')
+    .leftJoin('settled_orders as fill', { 'fill.owner': 'quote.owner', 'fill.nonce': 'quote.nonce' });
+
+/** The oldest `limit` (1..10000) orders that did not end and that, by the ledger, nobody filled. */
+export async function listPending(q: Queryable, limit: number): Promise<{ orderId: string; owner: Address }[]> {
+  const rows = await unended(q)
+    .whereNull('fill.generation')
+    .orderBy(['pending.created_ms', 'pending.order_id'])
+    .limit(checkLimit(limit))
+    .select<{ order_id: string; owner: string }[]>('pending.order_id', 'quote.owner');
+  return rows.map(({ order_id, owner }) => ({ orderId: order_id, owner: owner as Address }));
+}
+
+/** Those of some orders that did not end and that, by the ledger, nobody filled, oldest first. */
+export async function readPending(q: Queryable, orderIds: readonly string[]): Promise<PendingOrder[]> {
+  const found: unknown = await unended(q)
+    .whereNull('fill.generation')
+    .whereIn('pending.order_id', [...orderIds])
+    .orderBy(['pending.created_ms', 'pending.order_id'])
+    .select('quote.*', {
+      order_id: 'placed.id',
+      signature: 'placed.signature',
+      client_order_id: 'placed.client_order_id',
+      placed_ms: 'placed.created_ms',
+    });
+  return (found as PendingRow[]).map((row) => {
+    const { order_id, signature, client_order_id, placed_ms } = row;
+    const placed = { id: order_id, quote_id: row.id, owner: row.owner, signature, client_order_id };
+    return { order: toOrder({ ...placed, created_ms: placed_ms }), quote: toQuote(row) };
+  });
+}
+
+/** How many orders `listPending` would find without a limit, and when the oldest was accepted. */
+export async function countPending(q: Queryable): Promise<{ count: number; oldestMs: number | null }> {
+  const found: unknown = await unended(q)
+    .whereNull('fill.generation')
+    .count({ count: '*' })
+    .min({ oldest: 'pending.created_ms' })
+    .first();
+  const { count, oldest } = found as { count: number; oldest: number | null };
+  return { count, oldestMs: oldest };
+}
+
+/** Orders on the list of those to look after that were filled at `lastBlock` or before, at most `limit` of them. */
+export async function readFilledPending(q: Queryable, lastBlock: number, limit: number): Promise<string[]> {
+  const rows = await unended(q)
+    .where('fill.block_number', '<=', lastBlock)
+    .limit(checkLimit(limit))
+    .select<{ order_id: string }[]>('pending.order_id');
+  return rows.map(({ order_id }) => order_id);
+}
+
+/** Appends an attempt. Inside a transaction of the swap log's writer. */
+export async function insertAttempt(tx: Knex.Transaction, attempt: SwapAttempt): Promise<void> {
+  const sent = attempt.result === 'sent' ? attempt : null;
+  const refused = attempt.result === 'refused' ? attempt : null;
+  await tx('swap_attempts').insert({
+    order_id: attempt.orderId,
+    attempt_no: attempt.attemptNo,
+    time_ms: attempt.timeMs,
+    result: attempt.result,
+    tx_key: sent?.txKey ?? null,
+    code: refused?.code ?? null,
+    message: refused?.message ?? null,
+  });
+}
+
+/** Every attempt of an order, oldest first. */
+export async function readAttempts(q: Queryable, orderId: string): Promise<SwapAttempt[]> {
+  const rows = (await q('swap_attempts').where({ order_id: orderId }).orderBy('attempt_no').select()) as {
+    order_id: string;
+    attempt_no: number;
+    time_ms: number;
+    result: 'sent' | 'refused';
+    tx_key: string | null;
+    code: string | null;
+    message: string | null;
+  }[];
+  return rows.map((row) => {
+    const common = { orderId: row.order_id, attemptNo: row.attempt_no, timeMs: row.time_ms };
+    if (row.result === 'sent') return { ...common, result: 'sent', txKey: row.tx_key ?? '' };
+    return { ...common, result: 'refused', code: row.code ?? '', message: row.message ?? '' };
+  });
+}
+
+/** Every transaction that was signed for one key of the outbox, its replacements included, oldest first. */
+export async function readTransactions(
+  q: Queryable,
+  txKey: string,
+): Promise<{ hash: Hex; nonce: number; isFinished: boolean }[]> {
+  const rows = await q('outbox')
+    .where({ tx_key: txKey })
+    .orderBy(['sent_ms', 'hash'])
+    .select<{ hash: string; nonce: number; finished: number }[]>('hash', 'nonce', 'finished');
+  return rows.map(({ hash, nonce, finished }) => ({ hash: hash as Hex, nonce, isFinished: finished !== 0 }));
+}
+
+/** Ends an order that was not filled. Inside a transaction of the swap log's writer. */
+export async function insertOutcome(tx: Knex.Transaction, outcome: SwapOutcome): Promise<void> {
+  await tx('swap_outcomes').insert({
+    order_id: outcome.orderId,
+    status: outcome.status,
+    code: outcome.code,
+    message: outcome.message,
+    generation: outcome.generation,
+    time_ms: outcome.timeMs,
+  });
+  await closeOrders(tx, [outcome.orderId]);
+}
+
+/** Takes orders off the list of those to look after. Inside a transaction of the swap log's writer. */
+export async function closeOrders(tx: Knex.Transaction, orderIds: readonly string[]): Promise<void> {
+  for (const part of chunks(orderIds)) await tx('swap_pending').whereIn('order_id', part).delete();
+}
+
+/**
+ * Puts orders back on the list of those to look after whose fills a reorganisation took back, but for those that ended otherwise, inside a
+ * transaction of the ledger log's writer.
+ */
+export async function reopenOrders(
+  tx: Knex.Transaction,
+  fills: readonly { owner: string; nonce: string }[],
+): Promise<void> {
+  for (const { owner, nonce } of fills) {
+    const rows = await tx('swap_quotes as quote')
+      .join('swap_orders as placed', 'placed.quote_id', 'quote.id')
+      .leftJoin('swap_outcomes as ended', 'ended.order_id', 'placed.id')
+      .leftJoin('swap_pending as pending', 'pending.order_id', 'placed.id')
+      .where({ 'quote.owner': owner, 'quote.nonce': nonce })
+      .whereNull('ended.order_id')
+      .whereNull('pending.order_id')
+      .select<object[]>('quote.valid_to_sec', 'quote.owner', 'quote.sell_token', {
+        order_id: 'placed.id',
+        created_ms: 'placed.created_ms',
+      });
+    await insertAll(tx, 'swap_pending', rows);
+  }
+}
+
+/** How an order ended unfilled, null while it did not. */
+export async function readOutcome(q: Queryable, orderId: string): Promise<SwapOutcome | null> {
+  const row = (await q('swap_outcomes').where({ order_id: orderId }).first()) as
+    | {
+        order_id: string;
+        status: 'failed' | 'expired';
+        code: string;
+        message: string;
+        generation: number;
+        time_ms: number;
+      }
+    | undefined;
+  if (row === undefined) return null;
+  const { order_id, time_ms, ...rest } = row;
+  return { orderId: order_id, timeMs: time_ms, ...rest };
+}
+
+/** When an order was last attempted, or ended unfilled; null if never. */
+export async function lastSwapAct(q: Queryable): Promise<number | null> {
+  const newest = async (table: string): Promise<number> => {
+    const row: unknown = await q(table).orderBy('time_ms', 'desc').first('time_ms');
+    return (row as { time_ms: number } | undefined)?.time_ms ?? 0;
+  };
+  return Math.max(await newest('swap_attempts'), await newest('swap_outcomes')) || null;
+}
+
+/** Forgets quotes that expired before `beforeMs` and were never used, at most `limit` of them; returns how many. */
+export async function pruneQuotes(tx: Knex.Transaction, beforeMs: number, limit: number): Promise<number> {
+  const rows = await tx('swap_quotes as quote')
+    .leftJoin('swap_orders as placed', 'placed.quote_id', 'quote.id')
+    .where('quote.expires_ms', '<', beforeMs)
+    .whereNull('placed.id')
+    .limit(checkLimit(limit))
+    .select<{ id: string }[]>('quote.id');
+  if (rows.length === 0) return 0;
+  return tx('swap_quotes')
+    .whereIn(
+      'id',
+      rows.map(({ id }) => id),
+    )
+    .delete();
+}
+
+interface OrderRow {
+  id: string;
+  quote_id: string;
+  owner: string;
+  signature: string;
+  client_order_id: string | null;
+  created_ms: number;
+}
+
+async function orderWhere(q: Queryable, where: Partial<OrderRow>): Promise<SwapOrder | null> {
+  const row = (await q('swap_orders').where(where).first()) as OrderRow | undefined;
+  return row === undefined ? null : toOrder(row);
+}
+
+const toOrder = (row: OrderRow): SwapOrder => ({
+  id: row.id,
+  quoteId: row.quote_id,
+  owner: row.owner as Address,
+  signature: row.signature as Hex,
+  clientOrderId: row.client_order_id,
+  createdMs: row.created_ms,
+});
+
+function orderRow(order: SwapOrder): OrderRow {
+  return {
+    id: order.id,
+    quote_id: order.quoteId,
+    owner: order.owner,
+    signature: order.signature,
+    client_order_id: order.clientOrderId,
+    created_ms: order.createdMs,
+  };
+}
+
+function quoteRow(quote: SwapQuote): QuoteRow {
+  return {
+    id: quote.id,
+    owner: quote.owner,
+    receiver: quote.receiver,
+    sell_token: quote.sellToken,
+    buy_token: quote.buyToken,
+    kind: quote.kind,
+    preference: quote.preference,
+    slippage_bps: quote.slippageBps,
+    sell_units: toColumn(quote.sellUnits),
+    expected_sell_units: toColumn(quote.expectedSellUnits),
+    buy_units: toColumn(quote.buyUnits),
+    min_buy_units: toColumn(quote.minBuyUnits),
+    fee_units: toColumn(quote.feeUnits),
+    nonce: toColumn(quote.nonce),
+    valid_to_sec: quote.validToSec,
+    created_ms: quote.createdMs,
+    expires_ms: quote.expiresMs,
+    route: quote.route,
+    typed_data: quote.typedData,
+  };
+}
+
+function toQuote(row: QuoteRow): SwapQuote {
+  return {
+    id: row.id,
+    owner: row.owner as Address,
+    receiver: row.receiver as Address,
+    sellToken: row.sell_token as Address,
+    buyToken: row.buy_token as Address,
+    kind: row.kind,
+    preference: row.preference,
+    slippageBps: row.slippage_bps,
+    sellUnits: fromColumn(row.sell_units),
+    expectedSellUnits: fromColumn(row.expected_sell_units),
+    buyUnits: fromColumn(row.buy_units),
+    minBuyUnits: fromColumn(row.min_buy_units),
+    feeUnits: fromColumn(row.fee_units),
+    nonce: fromColumn(row.nonce),
+    validToSec: row.valid_to_sec,
+    createdMs: row.created_ms,
+    expiresMs: row.expires_ms,
+    route: row.route,
+    typedData: row.typed_data,
+  };
+}

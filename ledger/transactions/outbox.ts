@@ -1,0 +1,139 @@
+/** Signed transactions, durable before they are broadcast, so that a restart sends the very same bytes again. */
+import type { Knex } from 'knex';
+import type { Address, Hex } from '../../core/types.js';
+import { checkLimit } from '../db/columns.js';
+import type { OutboxRow, Queryable } from '../types.js';
+
+interface StoredRow {
+  hash: string;
+  tx_key: string;
+  signer: string;
+  nonce: number;
+  to_address: string;
+  raw: string;
+  sent_ms: number;
+  valid_until_sec: number | null;
+  finished: number;
+}
+
+/** A stored transaction, and whether the chain has used its nonce as far as its keeper knows. */
+export interface ListedOutboxRow extends OutboxRow {
+  finished: boolean;
+}
+
+/**
+ * Stores a signed transaction, before its first broadcast. One nonce may have several rows, its replacements; each has a hash of
+ * its own, which is unique.
+ */
+export async function insertOutbox(tx: Knex.Transaction, row: OutboxRow): Promise<void> {
+  await tx('outbox').insert({
+    hash: row.hash,
+    tx_key: row.txKey,
+    signer: row.signer,
+    nonce: row.nonce,
+    to_address: row.to,
+    raw: row.raw,
+    sent_ms: row.sentMs,
+    valid_until_sec: row.validUntilSec,
+    finished: 0,
+  });
+}
+
+/** Unfinished rows of a signer: lowest nonce first, and of one nonce the oldest first. */
+export async function readOutbox(q: Queryable, signer: Address): Promise<OutboxRow[]> {
+  const rows = await ordered(q('outbox').where({ signer, finished: 0 }));
+  return rows.map(({ finished: _, ...row }) => row);
+}
+
+/** Rows of a signer from `nonce` on, finished ones included, in the order of `readOutbox`. */
+export async function readOutboxFrom(q: Queryable, signer: Address, nonce: number): Promise<ListedOutboxRow[]> {
+  return ordered(q('outbox').where({ signer }).where('nonce', '>=', nonce));
+}
+
+/** The newest rows of all signers, at most `limit` (1..10000), those of the highest nonces first. */
+export async function listOutbox(
+  q: Queryable,
+  filter: { signer?: Address; unfinished?: boolean; limit: number },
+): Promise<ListedOutboxRow[]> {
+  const query = q('outbox')
+    .orderBy([{ column: 'signer' }, { column: 'nonce', order: 'desc' }, { column: 'sent_ms', order: 'desc' }, 'hash'])
+    .limit(checkLimit(filter.limit));
+  if (filter.signer !== undefined) void query.where({ signer: filter.signer });
+  if (filter.unfinished === true) void query.where({ finished: 0 });
+  return ((await query.select()) as StoredRow[]).map(fromRow);
+}
+
+/** What a signer has signed and the chain has not used yet, as far as its keeper knows. */
+export interface Unmined {
+  signer: Address;
+  /** Nonces, whatever their number of replacements. */
+  count: number;
+  /** When the oldest transaction was signed; null without any. */
+  oldestSentMs: number | null;
+}
+
+/** Every signer that ever signed, by address; the number of its old transactions does not matter. */
+export async function readUnmined(q: Queryable): Promise<Unmined[]> {
+  const unmined: Unmined[] = [];
+  for (let last = ''; ;) {
+    const next = await q<{ signer: Address }>('outbox').where('signer', '>', last).orderBy('signer').first('signer');
+    if (next === undefined) return unmined;
+    last = next.signer;
+    const row = (await q('outbox')
+      .where({ signer: last, finished: 0 })
+      .countDistinct({ count: 'nonce' })
+      .min({ oldest: 'sent_ms' })
+      .first()) as { count: number; oldest: number | null };
+    unmined.push({ signer: next.signer, count: row.count, oldestSentMs: row.oldest });
+  }
+}
+
+async function ordered(query: Knex.QueryBuilder): Promise<ListedOutboxRow[]> {
+  const rows = (await query
+    .orderBy([{ column: 'nonce' }, { column: 'sent_ms' }, { column: 'hash' }])
+    .select()) as StoredRow[];
+  return rows.map(fromRow);
+}
+
+function fromRow(row: StoredRow): ListedOutboxRow {
+  return {
+    txKey: row.tx_key,
+    signer: row.signer as Address,
+    nonce: row.nonce,
+    to: row.to_address as Address,
+    raw: row.raw as Hex,
+    hash: row.hash as Hex,
+    sentMs: row.sent_ms,
+    validUntilSec: row.valid_until_sec,
+    finished: row.finished === 1,
+  };
+}
+
+/** Marks every row of the signer below `nonce` as finished: the chain has used those nonces, whichever of their rows was mined. */
+export async function finishOutbox(tx: Knex.Transaction, signer: Address, nonce: number): Promise<void> {
+  await tx('outbox').where({ signer, finished: 0 }).where('nonce', '<', nonce).update({ finished: 1 });
+}
+
+/** Takes `finishOutbox` back from `nonce` on: the chain has dropped the blocks that used those nonces. */
+export async function reopenOutbox(tx: Knex.Transaction, signer: Address, nonce: number): Promise<void> {
+  await tx('outbox').where({ signer, finished: 1 }).where('nonce', '>=', nonce).update({ finished: 0 });
+}
+
+/** Highest nonce that was ever signed and stored for the signer, null before the first. */
+export async function lastNonce(q: Queryable, signer: Address): Promise<number | null> {
+  const row = (await q('outbox').where({ signer }).max({ last: 'nonce' }).first()) as { last: number | null };
+  return row.last;
+}
+
+/** Highest nonce of the signer that the chain has used as far as its keeper knows, null before the first. */
+export async function lastFinishedNonce(q: Queryable, signer: Address): Promise<number | null> {
+  const row = (await q('outbox').where({ signer, finished: 1 }).max({ last: 'nonce' }).first()) as {
+    last: number | null;
+  };
+  return row.last;
+}
+
+/** Whether a transaction of this act was ever signed and stored. */
+export async function wasSigned(q: Queryable, txKey: string): Promise<boolean> {
+  return (await q('outbox').where({ tx_key: txKey }).first('hash')) !== undefined;
+}

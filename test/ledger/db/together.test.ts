@@ -1,0 +1,81 @@
+import { expect } from 'chai';
+import { insertAll } from '../../../ledger/db/columns.js';
+import { migrate } from '../../../ledger/db/db.js';
+import { sendForRows, together } from '../../../ledger/db/dialects.js';
+import { CommitUnknownError, isUniqueViolation } from '../../../ledger/errors.js';
+import type { Db } from '../../../ledger/types.js';
+import { acquireWriter } from '../../../ledger/db/writers.js';
+import { forEachDatabase } from '../../support/db.js';
+
+const meta = (key: string): { key: string; value: string } => ({ key, value: key });
+const many = (prefix: string): { key: string; value: string }[] =>
+  Array.from({ length: 450 }, (_, i) => meta(`${prefix}${i}`));
+
+async function failureOf(work: Promise<unknown>): Promise<unknown> {
+  return work.then(
+    () => null,
+    (error: unknown) => error,
+  );
+}
+
+/** Ends the connection that it is sent over, where there is one to end. */
+const cutOff = (db: Db): string =>
+  db.kind === 'pg' ? 'select pg_terminate_backend(pg_backend_pid())' : 'select * from nowhere';
+
+describe('statements that are sent together', () => {
+  forEachDatabase((_name, open) => {
+    it('answer in the order in which they were given, and see each other', async () => {
+      const db = await open();
+      await migrate(db);
+      const answers = await db.knex.transaction((tx) =>
+        together([
+          insertAll(tx, 'meta', [meta('a')]),
+          sendForRows(tx, 'select * from meta where "key" = ?', ['a']),
+          sendForRows(tx, 'select * from meta where "key" = ?', ['b']),
+        ]),
+      );
+      expect(answers).to.deep.equal([undefined, [meta('a')], []]);
+    });
+
+    it('fail with the cause, whatever fails because of it, and leave nothing', async () => {
+      const db = await open();
+      await migrate(db);
+      await db.knex('meta').insert(meta('known'));
+      const writer = await acquireWriter(db, 'ledger');
+      const failure = await failureOf(
+        writer.tx((tx) =>
+          // The first goes on in parts after the second has failed.
+          together([
+            insertAll(tx, 'meta', many('x')),
+            insertAll(tx, 'meta', [meta('known')]),
+            insertAll(tx, 'meta', many('y')),
+          ]),
+        ),
+      );
+      expect(isUniqueViolation(failure)).to.equal(true);
+      expect(await db.knex('meta').select()).to.deep.equal([meta('known')]);
+      await writer.tx((tx) => insertAll(tx, 'meta', [meta('next')]));
+      expect(await db.knex('meta').orderBy('key').pluck('key')).to.deep.equal(['known', 'next']);
+    });
+
+    it('fail with the connection, all of them, and the next ones get another', async () => {
+      const db = await open();
+      await migrate(db);
+      const writer = await acquireWriter(db, 'ledger');
+      const failure = await failureOf(
+        writer.tx(async (tx) => {
+          await insertAll(tx, 'meta', [meta('lost')]);
+          await together([
+            sendForRows(tx, cutOff(db)),
+            insertAll(tx, 'meta', many('x')),
+            insertAll(tx, 'meta', many('y')),
+          ]);
+        }),
+      );
+      expect(failure).to.be.instanceOf(Error);
+      expect(failure).not.to.be.instanceOf(CommitUnknownError);
+      await writer.tx((tx) => insertAll(tx, 'meta', [meta('next')]));
+      expect(await db.knex('meta').select()).to.deep.equal([meta('next')]);
+    });
+  });
+});

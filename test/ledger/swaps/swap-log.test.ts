@@ -1,0 +1,233 @@
+import { randomUUID } from 'node:crypto';
+import { expect } from 'chai';
+import type { Address } from '../../../core/types.js';
+import { migrate } from '../../../ledger/db/db.js';
+import { insertSettledOrders, readSettledOrder } from '../../../ledger/chain/settled-orders.js';
+import {
+  acceptOrder,
+  appendQuotes,
+  closeOrders,
+  countPending,
+  insertAttempt,
+  insertOutcome,
+  listPending,
+  pruneQuotes,
+  readAttempts,
+  readClientOrder,
+  readFilledPending,
+  readOrder,
+  readOutcome,
+  readPending,
+  readQuote,
+  type SwapOrder,
+  type SwapQuote,
+  type SwapQuoteDraft,
+} from '../../../ledger/swaps/swap-log.js';
+import type { Db, SettledOrder } from '../../../ledger/types.js';
+import { acquireWriter } from '../../../ledger/db/writers.js';
+import { forEachDatabase } from '../../support/db.js';
+
+const OWNER: Address = `0x${'a1'.repeat(20)}`;
+const OTHER: Address = `0x${'b2'.repeat(20)}`;
+const SELL: Address = `0x${'c3'.repeat(20)}`;
+const BUY: Address = `0x${'d4'.repeat(20)}`;
+const MAX = 2n ** 256n - 1n;
+
+function draftOf(owner: Address = OWNER, change: Partial<SwapQuoteDraft> = {}): SwapQuoteDraft {
+  return {
+    id: randomUUID(),
+    owner,
+    receiver: OTHER,
+    sellToken: SELL,
+    buyToken: BUY,
+    kind: 'sell',
+    preference: 'auto',
+    slippageBps: 50,
+    sellUnits: MAX,
+    expectedSellUnits: MAX - 1n,
+    buyUnits: 2n ** 70n + 1n,
+    minBuyUnits: 2n ** 70n,
+    feeUnits: 3n,
+    validToSec: 2_000_000_000,
+    createdMs: 1_000,
+    expiresMs: 31_000,
+    route: '{}',
+    ...change,
+  };
+}
+
+const complete = (draft: SwapQuoteDraft, index: number): SwapQuote => ({
+  ...draft,
+  nonce: MAX - 1_000n + BigInt(index),
+  typedData: `{"nonce":${index}}`,
+});
+
+const quoteIn = async (db: Db, owner?: Address, change?: Partial<SwapQuoteDraft>): Promise<SwapQuote> =>
+  (await appendQuotes(db, [draftOf(owner, change)], complete))[0]!;
+
+const orderOf = (quote: SwapQuote, clientOrderId: string | null = null): SwapOrder => ({
+  id: randomUUID(),
+  quoteId: quote.id,
+  owner: quote.owner,
+  signature: '0x1234',
+  clientOrderId,
+  createdMs: 2_000,
+});
+
+/** The oldest pending orders, whole. */
+const pendingOf = async (db: Db, limit: number) => {
+  const listed = await listPending(db.knex, limit);
+  return readPending(
+    db.knex,
+    listed.map(({ orderId }) => orderId),
+  );
+};
+
+forEachDatabase((name, open) => {
+  describe(`swap log of ${name}`, () => {
+    let db: Db;
+
+    beforeEach(async () => {
+      db = await open();
+      await migrate(db);
+    });
+
+    it('returns quotes as they were stored, and numbers the nonces of each owner from 0', async () => {
+      const drafts = [draftOf(), draftOf(OTHER), draftOf()];
+      const stored = await appendQuotes(db, drafts, complete);
+      expect(stored.map(({ nonce }) => nonce)).to.deep.equal([MAX - 1_000n, MAX - 1_000n, MAX - 999n]);
+      for (const quote of stored) expect(await readQuote(db.knex, quote.id)).to.deep.equal(quote);
+      expect((await quoteIn(db)).nonce).to.equal(MAX - 998n);
+      expect(await readQuote(db.knex, 'nothing')).to.equal(null);
+    });
+
+    it('gives every quote a nonce of its own under concurrency', async () => {
+      const quotes = await Promise.all(Array.from({ length: 40 }, (_, i) => quoteIn(db, i % 3 === 0 ? OTHER : OWNER)));
+      expect(new Set(quotes.map(({ owner, nonce }) => `${owner} ${nonce}`)).size).to.equal(40);
+    });
+
+    it('uses a quote once', async () => {
+      const quote = await quoteIn(db);
+      const first = orderOf(quote);
+      expect(await acceptOrder(db, first, quote)).to.deep.equal({ result: 'accepted', order: first });
+      const again = await acceptOrder(db, orderOf(quote), quote);
+      expect(again).to.deep.equal({ result: 'quoteUsed', order: first });
+      expect(await pendingOf(db, 10)).to.deep.equal([{ order: first, quote }]);
+    });
+
+    it('accepts one of 50 concurrent orders with one client order id, on one quote or on many', async () => {
+      for (const many of [false, true]) {
+        const id = many ? 'many' : 'one';
+        const shared = await quoteIn(db);
+        const quotes = many ? await Promise.all(Array.from({ length: 50 }, () => quoteIn(db))) : Array(50).fill(shared);
+        const results = await Promise.all(quotes.map((quote: SwapQuote) => acceptOrder(db, orderOf(quote, id), quote)));
+        expect(results.filter(({ result }) => result === 'accepted')).to.have.length(1);
+        expect(results.filter(({ result }) => result === 'existing')).to.have.length(49);
+        expect(new Set(results.map(({ order }) => order.id)).size).to.equal(1);
+        expect((await readClientOrder(db.knex, OWNER, id))?.id).to.equal(results[0]!.order.id);
+      }
+      expect(await pendingOf(db, 100)).to.have.length(2);
+    });
+
+    it('lets two owners use the same client order id, and many orders have none', async () => {
+      for (const owner of [OWNER, OTHER, OWNER, OWNER]) {
+        const quote = await quoteIn(db, owner);
+        const id = owner === OTHER ? 'shared' : null;
+        expect((await acceptOrder(db, orderOf(quote, id), quote)).result).to.equal('accepted');
+      }
+      const quote = await quoteIn(db, OWNER);
+      expect((await acceptOrder(db, orderOf(quote, 'shared'), quote)).result).to.equal('accepted');
+      expect(await readClientOrder(db.knex, OTHER, 'none')).to.equal(null);
+    });
+
+    it('keeps attempts in order and ends an order once', async () => {
+      const quote = await quoteIn(db);
+      const order = orderOf(quote);
+      await acceptOrder(db, order, quote);
+      const writer = await acquireWriter(db, 'swap');
+      const orderId = order.id;
+      const refused = {
+        orderId,
+        attemptNo: 1,
+        timeMs: 5,
+        result: 'refused',
+        code: 'PRICE_MOVED',
+        message: 'm',
+      } as const;
+      const sent = { orderId, attemptNo: 2, timeMs: 6, result: 'sent', txKey: 'order:1:2' } as const;
+      await writer.tx((tx) => insertAttempt(tx, refused));
+      await writer.tx((tx) => insertAttempt(tx, sent));
+      expect(await readAttempts(db.knex, orderId)).to.deep.equal([refused, sent]);
+      const outcome = { orderId, status: 'expired', code: 'EXPIRED', message: 'x', generation: 4, timeMs: 9 } as const;
+      await writer.tx((tx) => insertOutcome(tx, outcome));
+      expect(await readOutcome(db.knex, orderId)).to.deep.equal(outcome);
+      expect(await pendingOf(db, 10)).to.deep.equal([]);
+      expect(await readOrder(db.knex, orderId)).to.deep.equal(order);
+      const second = await writer
+        .tx((tx) => insertOutcome(tx, { ...outcome, status: 'failed' }))
+        .catch((e: unknown) => e);
+      expect(second).to.be.instanceOf(Error);
+    });
+
+    it('forgets old quotes that nobody used', async () => {
+      const used = await quoteIn(db, OWNER, { expiresMs: 10 });
+      const unused = await quoteIn(db, OWNER, { expiresMs: 10 });
+      const young = await quoteIn(db, OWNER, { expiresMs: 30 });
+      await acceptOrder(db, orderOf(used), used);
+      expect(await db.knex.transaction((tx) => pruneQuotes(tx, 20, 100))).to.equal(1);
+      expect(await readQuote(db.knex, unused.id)).to.equal(null);
+      for (const { id } of [used, young]) expect(await readQuote(db.knex, id)).not.to.equal(null);
+    });
+
+    it('knows as pending what neither ended nor was filled, and what was filled long ago', async () => {
+      const quotes = await Promise.all([1, 2, 3].map(() => quoteIn(db)));
+      const orders = quotes.map((quote, i) => ({ ...orderOf(quote), createdMs: 2_000 + i }));
+      for (const [i, order] of orders.entries()) await acceptOrder(db, order, quotes[i]!);
+      expect(await countPending(db.knex)).to.deep.equal({ count: 3, oldestMs: 2_000 });
+      const fill: SettledOrder = {
+        owner: OWNER,
+        nonce: quotes[0]!.nonce,
+        recipient: OTHER,
+        tokenIn: SELL,
+        tokenOut: BUY,
+        amountInUnits: 1n,
+        amountOutUnits: 1n,
+        feeUnits: 0n,
+        feeInSwap: true,
+        blockNumber: 7,
+        txHash: `0x${'ef'.repeat(32)}`,
+        logIndex: 3,
+      };
+      await db.knex.transaction((tx) => insertSettledOrders(tx, 5, [fill]));
+      expect((await pendingOf(db, 10)).map(({ order }) => order)).to.deep.equal(orders.slice(1));
+      expect((await pendingOf(db, 1)).map(({ order }) => order)).to.deep.equal(orders.slice(1, 2));
+      expect(await readPending(db.knex, [orders[0]!.id, 'unknown'])).to.deep.equal([]);
+      expect(await countPending(db.knex)).to.deep.equal({ count: 2, oldestMs: 2_001 });
+      expect(await readFilledPending(db.knex, 6, 10)).to.deep.equal([]);
+      expect(await readFilledPending(db.knex, 7, 10)).to.deep.equal([orders[0]!.id]);
+      await db.knex.transaction((tx) => closeOrders(tx, [orders[0]!.id]));
+      expect(await readFilledPending(db.knex, 7, 10)).to.deep.equal([]);
+      expect(await countPending(db.knex)).to.deep.equal({ count: 2, oldestMs: 2_001 });
+    });
+
+    it('stores what the settler filled, whatever the amounts', async () => {
+      const order: SettledOrder = {
+        owner: OWNER,
+        nonce: MAX,
+        recipient: OTHER,
+        tokenIn: SELL,
+        tokenOut: BUY,
+        amountInUnits: MAX,
+        amountOutUnits: MAX,
+        feeUnits: 0n,
+        feeInSwap: false,
+        blockNumber: 7,
+        txHash: `0x${'ef'.repeat(32)}`,
+        logIndex: 3,
+      };
+      await db.knex.transaction((tx) => insertSettledOrders(tx, 5, [order]));
+      expect(await readSettledOrder(db.knex, { owner: OWNER, nonce: MAX })).to.deep.equal({ ...order, generation: 5 });
+      expect(await readSettledOrder(db.knex, { owner: OWNER, nonce: 1n })).to.equal(null);
+    });
+  });
+});
