@@ -59,12 +59,29 @@ const sharedTestCompiler: HardhatPlugin = {
   },
 };
 
+/**
+ * TypeChain writes its lists in the order in which it gets the artifacts, which is the file system's and differs from build to build. This
+ * plugin comes before it and gets the same array.
+ */
+const sortedArtifacts: HardhatPlugin = {
+  id: 'curvebook-sorted-artifacts',
+  hookHandlers: {
+    solidity: async () => ({
+      default: async () => ({
+        processArtifactsAfterSuccessfulBuild: async (_context, artifactPaths) => {
+          (artifactPaths as string[]).sort();
+        },
+      }),
+    }),
+  },
+};
+
 const testSources = readdirSync(solidityTests, { recursive: true, withFileTypes: true })
   .filter((entry) => entry.isFile() && entry.name.endsWith('.sol'))
   .map((entry) => relative(root, join(entry.parentPath, entry.name)));
 
 export default defineConfig({
-  plugins: [hardhatToolboxMochaEthers, hardhatUpgrades, sharedTestCompiler],
+  plugins: [sortedArtifacts, hardhatToolboxMochaEthers, hardhatUpgrades, sharedTestCompiler],
   solidity: {
     compilers: [compiler],
     overrides: Object.fromEntries(testSources.map((source) => [source, testCompiler])),

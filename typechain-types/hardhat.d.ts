@@ -10,15 +10,15 @@ import * as Contracts from "./index.js";
 
 declare module "@nomicfoundation/hardhat-ethers/types" {
   interface HardhatEthersHelpers extends HardhatEthersHelpersBase {
-  getContractFactory(name: 'Entrypoint', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.Entrypoint__factory>
-getContractFactory(name: 'OrderSettler', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.OrderSettler__factory>
+  getContractFactory(name: 'CurveBook', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.CurveBook__factory>
 getContractFactory(name: 'Custodian', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.Custodian__factory>
-getContractFactory(name: 'CurveBook', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.CurveBook__factory>
+getContractFactory(name: 'Entrypoint', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.Entrypoint__factory>
+getContractFactory(name: 'OrderSettler', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.OrderSettler__factory>
 getContractFactory(name: 'PlatformProxy', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.PlatformProxy__factory>
 getContractFactory(name: 'ICurveBook', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.ICurveBook__factory>
 getContractFactory(name: 'ICurveLens', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.ICurveLens__factory>
-getContractFactory(name: 'IEntrypoint', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.IEntrypoint__factory>
 getContractFactory(name: 'ICustodian', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.ICustodian__factory>
+getContractFactory(name: 'IEntrypoint', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.IEntrypoint__factory>
 getContractFactory(name: 'IOrderSettler', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.IOrderSettler__factory>
 getContractFactory(name: 'IPermit2', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.IPermit2__factory>
 getContractFactory(name: 'IPropAMM', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.IPropAMM__factory>
@@ -37,15 +37,15 @@ getContractFactory(name: 'CurveLens', signerOrOptions?: ethers.Signer | FactoryO
 getContractFactory(name: 'PropAmmAdapter', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.PropAmmAdapter__factory>
 getContractFactory(name: 'TransferProbe', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.TransferProbe__factory>
 
-  getContractAt(name: 'Entrypoint', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.Entrypoint>
-getContractAt(name: 'OrderSettler', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.OrderSettler>
+  getContractAt(name: 'CurveBook', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.CurveBook>
 getContractAt(name: 'Custodian', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.Custodian>
-getContractAt(name: 'CurveBook', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.CurveBook>
+getContractAt(name: 'Entrypoint', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.Entrypoint>
+getContractAt(name: 'OrderSettler', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.OrderSettler>
 getContractAt(name: 'PlatformProxy', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.PlatformProxy>
 getContractAt(name: 'ICurveBook', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.ICurveBook>
 getContractAt(name: 'ICurveLens', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.ICurveLens>
-getContractAt(name: 'IEntrypoint', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.IEntrypoint>
 getContractAt(name: 'ICustodian', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.ICustodian>
+getContractAt(name: 'IEntrypoint', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.IEntrypoint>
 getContractAt(name: 'IOrderSettler', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.IOrderSettler>
 getContractAt(name: 'IPermit2', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.IPermit2>
 getContractAt(name: 'IPropAMM', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.IPropAMM>
@@ -64,15 +64,15 @@ getContractAt(name: 'CurveLens', address: string | ethers.Addressable, signer?: 
 getContractAt(name: 'PropAmmAdapter', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.PropAmmAdapter>
 getContractAt(name: 'TransferProbe', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.TransferProbe>
 
-  deployContract(name: 'Entrypoint', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Entrypoint>
-deployContract(name: 'OrderSettler', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.OrderSettler>
+  deployContract(name: 'CurveBook', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveBook>
 deployContract(name: 'Custodian', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Custodian>
-deployContract(name: 'CurveBook', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveBook>
+deployContract(name: 'Entrypoint', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Entrypoint>
+deployContract(name: 'OrderSettler', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.OrderSettler>
 deployContract(name: 'PlatformProxy', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.PlatformProxy>
 deployContract(name: 'ICurveBook', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICurveBook>
 deployContract(name: 'ICurveLens', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICurveLens>
-deployContract(name: 'IEntrypoint', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IEntrypoint>
 deployContract(name: 'ICustodian', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICustodian>
+deployContract(name: 'IEntrypoint', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IEntrypoint>
 deployContract(name: 'IOrderSettler', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IOrderSettler>
 deployContract(name: 'IPermit2', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IPermit2>
 deployContract(name: 'IPropAMM', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IPropAMM>
@@ -91,15 +91,15 @@ deployContract(name: 'CurveLens', signerOrOptions?: ethers.Signer | DeployContra
 deployContract(name: 'PropAmmAdapter', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.PropAmmAdapter>
 deployContract(name: 'TransferProbe', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.TransferProbe>
 
-  deployContract(name: 'Entrypoint', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Entrypoint>
-deployContract(name: 'OrderSettler', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.OrderSettler>
+  deployContract(name: 'CurveBook', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveBook>
 deployContract(name: 'Custodian', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Custodian>
-deployContract(name: 'CurveBook', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveBook>
+deployContract(name: 'Entrypoint', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Entrypoint>
+deployContract(name: 'OrderSettler', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.OrderSettler>
 deployContract(name: 'PlatformProxy', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.PlatformProxy>
 deployContract(name: 'ICurveBook', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICurveBook>
 deployContract(name: 'ICurveLens', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICurveLens>
-deployContract(name: 'IEntrypoint', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IEntrypoint>
 deployContract(name: 'ICustodian', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.ICustodian>
+deployContract(name: 'IEntrypoint', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IEntrypoint>
 deployContract(name: 'IOrderSettler', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IOrderSettler>
 deployContract(name: 'IPermit2', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IPermit2>
 deployContract(name: 'IPropAMM', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.IPropAMM>
