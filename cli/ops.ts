@@ -1,8 +1,7 @@
 /** Metrics and probes of one process, whichever roles it plays. */
 import { createApp } from '../server/app.js';
 import { createMetrics, type MetricSources, type Metrics } from '../server/ops/metrics.js';
-import { probeRoutes } from '../server/ops/probes.js';
-import { metricsRoutes } from '../server/ops/routes.js';
+import { probeRoutes, metricsRoutes } from '../server/ops/probes.js';
 import { UNATTRIBUTED } from '../ledger/types.js';
 import { readBalances } from '../ledger/chain/ledger-log.js';
 import { readOperatorStandings } from '../ledger/chain/operator-capital.js';

@@ -4,7 +4,7 @@ import type { Loop } from '../keepers/loop.js';
 import { createRemoteStatus } from '../keepers/watcher/remote-status.js';
 import { narrate } from '../keepers/watcher/narrate.js';
 import { judgeReadiness, type WatcherStatus } from '../keepers/watcher/status.js';
-import { createTransferWatch } from '../keepers/watcher/transfer-watch.js';
+import { createTransferWatch } from '../keepers/watcher/tokens/transfer-watch.js';
 import { createReplicationWatch } from '../keepers/replication.js';
 import { createWatcher } from '../keepers/watcher/watcher.js';
 import { openDb, prepareDb } from '../ledger/db/db.js';

@@ -1,5 +1,6 @@
 import { createKeccak } from 'hash-wasm';
 import type { Hex } from './types.js';
+import { toSafeInt } from './amounts.js';
 
 /** One hasher for the process: hashing is synchronous, so no two uses overlap. */
 const hasher = await createKeccak(256);
@@ -29,4 +30,18 @@ export function hexToBytes(hex: string): Uint8Array {
 /** Lower-case hex with 0x in front. */
 export function bytesToHex(bytes: Uint8Array): Hex {
   return `0x${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')}`;
+}
+
+/**
+ * The id that makers deduplicate fills by: the top 53 bits of a hash over deployment, market, transaction, fill and order, so that
+ * a replay gives the same id and a fill re-mined in another transaction gives another.
+ */
+export function tradeId(
+  deploymentId: string,
+  marketId: Hex,
+  fill: { txHash: Hex; fillSeq: number },
+  oid: number,
+): number {
+  const hash = keccakText(`${deploymentId}:${marketId}:${fill.txHash}:${fill.fillSeq}:${oid}`);
+  return toSafeInt(BigInt(hash) >> (256n - 53n));
 }

@@ -2,12 +2,11 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { Interface, dataSlice, zeroPadValue } from 'ethers';
-import type { InterfaceAbi } from 'ethers';
+import { Interface, dataSlice, zeroPadValue, type InterfaceAbi } from 'ethers';
 import type { StorageLayout, ValidationDataCurrent } from '@openzeppelin/upgrades-core';
 import { DeployError } from './errors.js';
-import { upgradesCore } from './upgrades-core.js';
-import { normalizeLayout } from './layout.js';
+import { upgradesCore } from './upgrade/upgrades-core.js';
+import { normalizeLayout } from './upgrade/layout.js';
 
 export interface Immutable {
   name: string;

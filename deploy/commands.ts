@@ -2,21 +2,18 @@
 import { isError } from 'ethers';
 import { decodeSymbol, nameTokens } from '../core/token-names.js';
 import type { Address, Hex, Token } from '../core/types.js';
-import { actionOn, assertOwner, sendActions } from './actions.js';
-import type { Action } from './actions.js';
+import { actionOn, assertOwner, sendActions, type Action } from './actions.js';
 import type { DeployConfig } from './config.js';
 import { configureActions } from './configure.js';
-import { currentRecord } from './context.js';
-import type { Context, Mode } from './context.js';
+import { currentRecord, type Context, type Mode } from './context.js';
 import { CONTRACT_NAMES, PERIPHERY_NAMES, connectContracts, ownershipOf } from './contracts.js';
 import { DeployError } from './errors.js';
 import { listingOf, manifestToken } from './listing.js';
 import { acceptActions, transferActions } from './ownership.js';
 import type { DeploymentRecord } from './record.js';
-import { readState } from './state.js';
-import type { PlatformState } from './state.js';
-import { assertEvenTransfers } from './token-check.js';
-import { addressesOf } from './upgrade.js';
+import { readState, type PlatformState } from './state.js';
+import { assertEvenTransfers } from './checks/token-check.js';
+import { addressesOf } from './upgrade/upgrade.js';
 
 /** Selector of symbol() */
 const SYMBOL = '0x95d89b41';

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { formatUnits } from '../core/amounts.js';
 import { MAX_TTL_SEC } from '../core/market.js';
 import { MAX_SYMBOL_CHARS, isUsableSymbol } from '../core/token-names.js';
-import { PERMIT2_ADDRESS } from './canonical.js';
+import { PERMIT2_ADDRESS } from './sandbox/canonical.js';
 import { DeployError } from './errors.js';
 import { assertDistinct, listingOf } from './listing.js';
 

@@ -2,19 +2,14 @@
  * Deploys the contracts, lists markets, and hands over the roles, in one go on a chain where nothing can come in between: the sandbox's,
  * and those of tests. The deployment commands (deploy/commands.ts) take the same steps one by one.
  */
-import { getAddress } from 'ethers';
-import type { Signer } from 'ethers';
+import { getAddress, type Signer } from 'ethers';
 import { toSafeInt } from '../core/amounts.js';
 import { sendActions } from './actions.js';
-import { PERMIT2_ADDRESS } from './canonical.js';
-import { configureActions } from './configure.js';
-import type { PlatformConfig } from './configure.js';
-import { connectContracts, executePlan, planDeployment, providerOf } from './contracts.js';
-import type { Contracts } from './contracts.js';
-import { listingOf, manifestToken } from './listing.js';
-import type { DeployMarket } from './listing.js';
-import { deploymentIdOf } from './manifest.js';
-import type { DeploymentManifest, ManifestToken } from './manifest.js';
+import { PERMIT2_ADDRESS } from './sandbox/canonical.js';
+import { configureActions, type PlatformConfig } from './configure.js';
+import { connectContracts, executePlan, planDeployment, providerOf, type Contracts } from './contracts.js';
+import { listingOf, manifestToken, type DeployMarket } from './listing.js';
+import { deploymentIdOf, type DeploymentManifest, type ManifestToken } from './manifest.js';
 import { transferActions } from './ownership.js';
 
 export type { DeployMarket } from './listing.js';

@@ -1,33 +1,24 @@
 /** `npm run deploy -- <command>`: the owner's command line. Results go to standard output, errors with their code to standard error. */
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
-import { ZeroAddress, getAddress, isAddress } from 'ethers';
-import type { Signer } from 'ethers';
-import { proposalOf } from './actions.js';
-import type { Action } from './actions.js';
+import { ZeroAddress, getAddress, isAddress, type Signer } from 'ethers';
+import { proposalOf, type Action } from './actions.js';
 import { readBuild } from './build.js';
 import { acceptCommand, configureCommand, setSeqCommand, statusCommand, transferCommand } from './commands.js';
-import { readConfig } from './config.js';
-import type { DeployConfig } from './config.js';
-import { createContext, currentRecord } from './context.js';
-import type { Context } from './context.js';
-import { PROXY_NAMES, ownershipOf } from './contracts.js';
-import type { ProxyName } from './contracts.js';
-import { KEY_VARIABLE, RPC_VARIABLE, readEnvironment } from './environment.js';
-import type { DeployEnvironment } from './environment.js';
+import { readConfig, type DeployConfig } from './config.js';
+import { createContext, currentRecord, type Context } from './context.js';
+import { PROXY_NAMES, ownershipOf, type ProxyName } from './contracts.js';
+import { KEY_VARIABLE, RPC_VARIABLE, readEnvironment, type DeployEnvironment } from './environment.js';
 import { DeployError } from './errors.js';
 import { deployCommand, deployDryRun } from './install.js';
 import { accountOfKey, explorerKey, keySigner, onlooker } from './keys.js';
-import { COMMANDS, HELP, readDeployLine } from './options.js';
-import type { DeployLine } from './options.js';
+import { COMMANDS, HELP, readDeployLine, type DeployLine } from './options.js';
 import { reasonOf } from './reasons.js';
-import { deploymentFiles, writeJson } from './record.js';
-import type { DeploymentRecord } from './record.js';
-import { rollbackCommand } from './rollback.js';
+import { deploymentFiles, writeJson, type DeploymentRecord } from './record.js';
+import { rollbackCommand } from './upgrade/rollback.js';
 import { connect } from './transactions.js';
-import { upgradeCommand } from './upgrade.js';
-import { EXPLORERS, verifyCommand } from './verify.js';
-import type { Explorer } from './verify.js';
+import { upgradeCommand } from './upgrade/upgrade.js';
+import { EXPLORERS, verifyCommand, type Explorer } from './checks/verify.js';
 
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
 
@@ -139,7 +130,7 @@ async function verify(context: Context, { options }: DeployLine, rpcUrl: string)
   if (explorer === undefined) throw new DeployError('BAD_ARGUMENT', `--explorer is one of ${EXPLORERS.join(', ')}`);
   const apiKey = await keyOf(explorer);
   const { chainId, build, log } = context;
-  const { submitSources } = await import('./verify-online.js');
+  const { submitSources } = await import('./checks/verify-online.js');
   await submitSources(build, targets, { rpcUrl, chainId, explorer, apiUrl: options['api-url'], apiKey, log });
 }
 

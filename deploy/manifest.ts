@@ -2,7 +2,7 @@
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { solidityPackedKeccak256 } from 'ethers';
-import type { TokenList } from './sandbox-token-list.js';
+import type { TokenList } from './sandbox/token-list.js';
 
 export interface ManifestToken {
   symbol: string;

@@ -9,4 +9,4 @@ await ensureNode();
 process.chdir(projectRoot);
 await ensureInstalled();
 await ensureCompiled();
-await runTypeScript('deploy/write-snapshots.ts');
+await runTypeScript('deploy/checks/write-snapshots.ts');

@@ -1,7 +1,7 @@
 /** Signed orders that the operator's executor fills from the curve. */
 import { toSafeInt } from '../../core/amounts.js';
 import type { Address } from '../../core/types.js';
-import { PERMIT2_ADDRESS } from '../../deploy/canonical.js';
+import { PERMIT2_ADDRESS } from '../../deploy/sandbox/canonical.js';
 import type { Measured } from './chain.js';
 import { path, post, quoteUnits, DEADLINE_SEC, DIRECTIONS, ONE_BASE, type Direction, type Venue } from './curvebook.js';
 import { row, type Row } from './rows.js';

@@ -6,7 +6,7 @@ import { toSafeInt } from '../../core/amounts.js';
 import { OWN } from '../../core/swap/source.js';
 import type { Part, SplitKind } from '../../core/swap/split.js';
 import type { Address } from '../../core/types.js';
-import { PERMIT2_ADDRESS } from '../../deploy/canonical.js';
+import { PERMIT2_ADDRESS } from '../../deploy/sandbox/canonical.js';
 import { orderCalldata } from '../../keepers/executor/transaction.js';
 import type { SwapQuote } from '../../ledger/swaps/swap-log.js';
 import { createUniswapV3 } from '../../liquidity/uniswap-v3.js';

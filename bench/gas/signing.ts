@@ -2,8 +2,8 @@
 import { HDNodeWallet, Mnemonic } from 'ethers';
 import { orderTypedData, type OrderTerms } from '../../core/swap/typed-data.js';
 import type { Address, Hex } from '../../core/types.js';
-import { PERMIT2_ADDRESS } from '../../deploy/canonical.js';
-import { SANDBOX_CHAIN_ID, SANDBOX_MNEMONIC } from '../../deploy/chain-options.js';
+import { PERMIT2_ADDRESS } from '../../deploy/sandbox/canonical.js';
+import { SANDBOX_CHAIN_ID, SANDBOX_MNEMONIC } from '../../deploy/sandbox/accounts.js';
 import { digestOf } from '../../server/swap/signature.js';
 import type { Venue } from './curvebook.js';
 import { TAKER } from './world.js';

@@ -1,9 +1,8 @@
 /** The tokens that all venues trade, and the accounts that hold them. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { Interface, MaxUint256 } from 'ethers';
-import type { InterfaceAbi } from 'ethers';
-import { placePermit2, placeWeth, WETH_ADDRESS } from '../../deploy/canonical.js';
+import { Interface, MaxUint256, type InterfaceAbi } from 'ethers';
+import { placePermit2, placeWeth, WETH_ADDRESS } from '../../deploy/sandbox/canonical.js';
 import { MintableToken__factory } from '../../typechain-types/factories/mocks/MintableToken__factory.js';
 import { SandboxUsdcProxy__factory } from '../../typechain-types/factories/mocks/SandboxUsdcProxy__factory.js';
 import { SandboxUsdc__factory } from '../../typechain-types/factories/mocks/SandboxUsdc__factory.js';

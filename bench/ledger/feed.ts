@@ -2,9 +2,9 @@
 import { createMarket, quoteUnitsFloor } from '../../core/market.js';
 import { snapshotHash } from '../../core/snapshot.js';
 import type { Address, ChainFill, Hex, Market, MarketSnapshot } from '../../core/types.js';
-import { depositEntries } from '../../keepers/watcher/postings.js';
-import { createAttributor, type Attributor } from '../../keepers/watcher/attributor.js';
-import { fillPostings } from '../../keepers/watcher/derive.js';
+import { depositEntries } from '../../keepers/watcher/derive/postings.js';
+import { createAttributor, type Attributor } from '../../keepers/watcher/derive/attributor.js';
+import { fillPostings } from '../../keepers/watcher/derive/derive.js';
 import { commitGeneration } from '../../ledger/chain/ledger-log.js';
 import { insertPublications } from '../../ledger/publications/publication-log.js';
 import { createSnapshotStore, type SnapshotStore } from '../../ledger/orders/snapshots.js';

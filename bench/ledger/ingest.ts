@@ -4,12 +4,11 @@ import { Contract, Interface, JsonRpcProvider, zeroPadValue } from 'ethers';
 import { decodeLog, parseRpcLog } from '../../keepers/chain/logs.js';
 import { receiptsRoot } from '../../keepers/chain/receipts-root.js';
 import { createRpc, toQuantity } from '../../keepers/chain/rpc.js';
-import { scanRange } from '../../keepers/watcher/scan.js';
+import { scanRange } from '../../keepers/watcher/scan/scan.js';
 import type { Hex } from '../../core/types.js';
 import { sealBlock } from '../../test/support/real-blocks.js';
 import { Entrypoint__factory } from '../../typechain-types/index.js';
-import { cpuUs, interleaved, median } from '../gateway/measure.js';
-import type { Row } from '../gateway/measure.js';
+import { cpuUs, interleaved, median, type Row } from '../gateway/measure.js';
 
 const BLOCKS = 1_000;
 const LOGS_PER_BLOCK = 5;

@@ -16,7 +16,7 @@ import { createGateway } from '../../server/orders/engine.js';
 import { ordersRoutes } from '../../server/orders/routes.js';
 import { createCheckpointView } from '../../server/read/checkpoint-view.js';
 import { createFeed } from '../../server/read/feed.js';
-import { readLimits } from '../../server/read/limit.js';
+import { readLimits } from '../../server/rate-limit.js';
 import { readRoutes } from '../../server/read/routes.js';
 import { createReadStore } from '../../server/read/store.js';
 import { createSessions } from '../../server/stream/sessions.js';

@@ -1,7 +1,7 @@
 /** What the read API is measured with: ten markets, a thousand makers that quote in all of them, and a history of fills. */
 import { createMarket, quoteUnitsFloor } from '../../core/market.js';
 import type { Address, Hex, Market, OrderLogRow, Side } from '../../core/types.js';
-import { depositEntries, fillEntries } from '../../keepers/watcher/postings.js';
+import { depositEntries, fillEntries } from '../../keepers/watcher/derive/postings.js';
 import { createCheckpointer } from '../../keepers/settler/checkpointer.js';
 import { insertCheckpoint, readBalancesSince } from '../../ledger/settlements/checkpoint-log.js';
 import { commitGeneration, lastGeneration } from '../../ledger/chain/ledger-log.js';

@@ -1,6 +1,6 @@
 import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
 import { standingCauses } from '../../keepers/watcher/halt-causes.js';
-import { readStandingHalt } from '../../keepers/watcher/standing-halt.js';
+import { readStandingHalt } from '../../keepers/watcher/status.js';
 import { COMMON_OPTIONS, commandConfig, commandRpc, print, withDatabase, type Command } from './command.js';
 
 /** Stops readiness, publication and settlement on purpose. */

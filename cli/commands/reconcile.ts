@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { toSafeInt } from '../../core/amounts.js';
 import { ReconcileError, planReconcile, type ReconcilePlan } from '../../keepers/watcher/reconcile.js';
 import { planRepair, type RepairPlan } from '../../keepers/watcher/repair.js';
-import { readStandingHalt } from '../../keepers/watcher/standing-halt.js';
+import { readStandingHalt } from '../../keepers/watcher/status.js';
 import { lastGeneration } from '../../ledger/chain/generations.js';
 import { lastCarriedOut, requestReconcile } from '../../ledger/operator/reconcile-requests.js';
 import type { Db } from '../../ledger/types.js';

@@ -1,9 +1,8 @@
 import { formatUnits } from '../../core/amounts.js';
 import { isLosing } from '../../core/attribution/gains.js';
 import { servedTokens, type OperatorStanding } from '../../core/operator-row.js';
-import { judgeReadiness, CATCH_UP_BLOCKS } from '../../keepers/watcher/status.js';
-import { readHead } from '../../keepers/watcher/headers.js';
-import { readStandingHalt } from '../../keepers/watcher/standing-halt.js';
+import { judgeReadiness, CATCH_UP_BLOCKS, readStandingHalt } from '../../keepers/watcher/status.js';
+import { readHead } from '../../keepers/watcher/scan/headers.js';
 import { readCapitalOrigin, readOperatorStandings } from '../../ledger/chain/operator-capital.js';
 import { countPendingClaims } from '../../ledger/chain/claims.js';
 import { readTx } from '../../ledger/db/db.js';

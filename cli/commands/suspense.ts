@@ -1,6 +1,6 @@
 import { formatUnits } from '../../core/amounts.js';
 import type { Address, Token } from '../../core/types.js';
-import { assignmentEntries } from '../../keepers/watcher/postings.js';
+import { assignmentEntries } from '../../keepers/watcher/derive/postings.js';
 import { readBalances } from '../../ledger/chain/balances.js';
 import { readClaimsOf } from '../../ledger/chain/claims.js';
 import { readMarkets } from '../../ledger/chain/markets.js';

@@ -1,6 +1,6 @@
 import { servedTokens } from '../../core/operator-row.js';
 import type { Address, Token } from '../../core/types.js';
-import { readSaid } from '../../keepers/watcher/tokens.js';
+import { readSaid } from '../../keepers/watcher/tokens/tokens.js';
 import { readMarkets, readTokenListings } from '../../ledger/chain/markets.js';
 import { appendOperatorRow, readOperatorState } from '../../ledger/operator/operator-log.js';
 import { standingFindings } from '../../ledger/chain/token-findings.js';

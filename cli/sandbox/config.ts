@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { ConfigError } from '../config.js';
 import { givenSettings, integer } from '../fields.js';
-import { SANDBOX_MARKETS } from '../../deploy/sandbox.js';
+import { SANDBOX_MARKETS } from '../../deploy/sandbox/sandbox.js';
 
 export const SANDBOX_USAGE = `npm start [-- options]
 

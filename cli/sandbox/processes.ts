@@ -2,15 +2,14 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { freePort } from '../../deploy/ports.js';
+import { freePort } from '../../deploy/sandbox/ports.js';
 import type { SandboxManifest } from '../../deploy/manifest.js';
-import { startChild } from './child.js';
-import type { Child } from './child.js';
+import { startChild, type Child } from './child.js';
 import { waitFor } from './wait.js';
 
 const CHAIN_TIMEOUT_MS = 60_000;
 const SERVER_TIMEOUT_MS = 90_000;
-const CHAIN_PROGRAM = fileURLToPath(new URL('../../deploy/chain.ts', import.meta.url));
+const CHAIN_PROGRAM = fileURLToPath(new URL('../../deploy/sandbox/chain.ts', import.meta.url));
 const CLI_PROGRAM = fileURLToPath(new URL('../main.ts', import.meta.url));
 
 export interface ChainProcess {

@@ -3,8 +3,8 @@ import { nameMarkets } from '../../core/token-names.js';
 import type { Address, Hex, Market } from '../../core/types.js';
 import { decodeLog, parseRpcLog, type RawLog } from '../chain/logs.js';
 import { RpcResponseError, toQuantity, type Rpc } from '../chain/rpc.js';
-import { readHead } from '../watcher/headers.js';
-import { readMarket } from '../watcher/tokens.js';
+import { readHead } from '../watcher/scan/headers.js';
+import { readMarket } from '../watcher/tokens/tokens.js';
 
 export interface LandedCurve {
   market: number;

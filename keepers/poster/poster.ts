@@ -16,14 +16,13 @@ import type { Outbox, SentTx, TxRequest } from '../chain/outbox.js';
 import type { Rpc } from '../chain/rpc.js';
 import { startLoop, type Loop } from '../loop.js';
 import type { Archive, ArchiveStatus } from '../archive/archive.js';
-import { postCalldata } from './calldata.js';
+import { postCalldata, OUT_OF_DATE, revertReason, wouldRevert } from './post-call.js';
 import { createBlockClock, seenAtMs } from './clock.js';
 import { createCosts, HOUR_MS, type Costs } from './costs.js';
 import { gasLimitOf, splitByGas } from './gas.js';
 import { createMeter, type PosterMetrics } from './metrics.js';
 import { createOwnerWatch, type OwnerState } from './owner-state.js';
 import { BELOW_FLOOR, TOKEN_QUARANTINED, prepareDue, type Due, type Prepared } from './prepare.js';
-import { OUT_OF_DATE, revertReason, wouldRevert } from './reverts.js';
 import type { SmallChanges } from './small.js';
 import { readPosterView, type PosterView, type ViewDeps } from './view.js';
 

@@ -27,9 +27,15 @@ import type { Outbox } from '../chain/outbox.js';
 import { mayPost } from '../chain/poster-key.js';
 import type { Rpc } from '../chain/rpc.js';
 import { startLoop, type Loop } from '../loop.js';
-import { settleCalldata, settleGasLimit } from './calldata.js';
+import {
+  settleCalldata,
+  settleGasLimit,
+  backoffMs,
+  planLowering,
+  planSettlements,
+  type PlannedSettlement,
+} from './plan.js';
 import { createCheckpointer, type Cut } from './checkpointer.js';
-import { backoffMs, planLowering, planSettlements, type PlannedSettlement } from './plan.js';
 import { CANDIDATES_MAX, readSettlerView, type PendingView, type SettlerView } from './view.js';
 
 export interface SettlerDeps {

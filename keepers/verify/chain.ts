@@ -15,12 +15,12 @@ import { ICurveBook__factory, ICustodian__factory } from '../../typechain-types/
 import type { ChainEvent } from '../chain/logs.js';
 import type { RpcPool } from '../chain/pool.js';
 import { toQuantity, type Rpc } from '../chain/rpc.js';
-import { draftGeneration } from '../watcher/derive.js';
-import { NO_CLAIMS } from '../watcher/claims.js';
-import { draftSettledOrders } from '../watcher/settled-orders.js';
-import { proveRange } from '../watcher/prove-range.js';
-import type { Scan } from '../watcher/scan.js';
-import { readBalancesAt, readMarket } from '../watcher/tokens.js';
+import { draftGeneration } from '../watcher/derive/derive.js';
+import { NO_CLAIMS } from '../watcher/derive/claims.js';
+import { draftSettledOrders } from '../watcher/derive/settled-orders.js';
+import { proveRange } from '../watcher/scan/prove-range.js';
+import type { Scan } from '../watcher/scan/scan.js';
+import { readBalancesAt, readMarket } from '../watcher/tokens/tokens.js';
 import { VerifyError, same, type Verification } from './verify.js';
 
 const CHECK = 'chain';

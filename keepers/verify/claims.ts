@@ -15,7 +15,7 @@ import { readClaim } from '../../ledger/chain/claims.js';
 import { fromColumn } from '../../ledger/db/columns.js';
 import { isLost } from '../../ledger/settlements/settlement-log.js';
 import type { CustodyKind, Settlement } from '../../ledger/types.js';
-import { servedFrom } from './served.js';
+import { servedFrom } from './listings.js';
 import { VerifyError, same, type Verification } from './verify.js';
 
 const CHECK = 'withdrawals';

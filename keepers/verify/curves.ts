@@ -1,6 +1,6 @@
 import { leastGainUnits, NO_GAINS, orderFillsOf, replayCurve, type SideGains } from '../../core/attribution.js';
 import { snapshotCloids } from '../../core/snapshot.js';
-import { tradeId } from '../../core/trade-id.js';
+import { tradeId } from '../../core/hash.js';
 import type { Market, MarketSnapshot, OrderFill, Side, Decomposition } from '../../core/types.js';
 import { readAttributedFill, type FillRow } from '../../ledger/chain/fills.js';
 import { readSnapshot } from '../../ledger/chain/ledger-log.js';
@@ -10,7 +10,7 @@ import { checkFoldedPublication, RecordFaultError, rebuildPublication } from '..
 import { createSnapshotStore } from '../../ledger/orders/snapshots.js';
 import type { Publication, Queryable } from '../../ledger/types.js';
 import { isSuspendedCurve } from '../../ledger/chain/suspense.js';
-import { unexplainedFill } from '../watcher/attributor.js';
+import { unexplainedFill } from '../watcher/derive/attributor.js';
 import { VerifyError, same, type Verification } from './verify.js';
 
 const CHECK = 'curves';

@@ -9,8 +9,8 @@ import { readTakerFees } from '../../ledger/chain/claims.js';
 import { readBalances } from '../../ledger/chain/balances.js';
 import { readAssigned, readSuspended } from '../../ledger/chain/suspense.js';
 import { UNATTRIBUTED, VAULT, type Account, type LedgerEntry, type Queryable } from '../../ledger/types.js';
-import { assignmentEntries, depositEntries, executionEntries, fillEntries } from '../watcher/postings.js';
-import { servedFrom } from './served.js';
+import { assignmentEntries, depositEntries, executionEntries, fillEntries } from '../watcher/derive/postings.js';
+import { servedFrom } from './listings.js';
 import { checkStarts, inBookingOrder, readStarts, startKey } from './starts.js';
 import { VerifyError, same, type Verification } from './verify.js';
 

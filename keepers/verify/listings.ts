@@ -1,7 +1,7 @@
 import { nameMarkets } from '../../core/token-names.js';
-import type { Market, Token } from '../../core/types.js';
+import type { Market, Token, Address } from '../../core/types.js';
 import type { SaidOfToken } from '../../ledger/types.js';
-import { tokenOf } from '../watcher/tokens.js';
+import { tokenOf } from '../watcher/tokens/tokens.js';
 import { same, type Verification } from './verify.js';
 
 const CHECK = 'blocks';
@@ -23,4 +23,17 @@ export async function verifyListings({ q, markets }: Verification): Promise<void
   });
   const tokensOf = ({ base, quote }: Market): Token[] => [base, quote];
   same(CHECK, 'the tokens of all markets', markets.map(tokensOf), nameMarkets(again).map(tokensOf));
+}
+
+/** Generation in which each token was first traded by a listed pair. */
+export async function servedFrom({ q, markets }: Pick<Verification, 'q' | 'markets'>): Promise<Map<Address, number>> {
+  const rows = await q('markets').select<{ market: number; generation: number }[]>('market', 'generation');
+  const served = new Map<Address, number>();
+  for (const { market, generation } of rows) {
+    const { base, quote } = markets[market]!;
+    for (const { address } of [base, quote]) {
+      served.set(address, Math.min(served.get(address) ?? generation, generation));
+    }
+  }
+  return served;
 }

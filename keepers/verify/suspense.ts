@@ -2,7 +2,7 @@ import { toSafeInt } from '../../core/amounts.js';
 import { nameItem, readSuspense, type SuspenseRow } from '../../ledger/chain/suspense.js';
 import { readAttributedFill, type FillRow } from '../../ledger/chain/fills.js';
 import type { OperatorRow } from '../../ledger/types.js';
-import { fillItem } from '../watcher/suspense.js';
+import { fillItem } from '../watcher/derive/suspense.js';
 import { VerifyError, same, type Verification } from './verify.js';
 
 const CHECK = 'suspense';

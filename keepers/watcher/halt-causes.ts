@@ -9,13 +9,13 @@ import { readPostSeen } from '../../ledger/publications/publication-log.js';
 import { isSuspendedCurve, readSuspense } from '../../ledger/chain/suspense.js';
 import { VAULT, type GenerationRow, type Queryable, type Db } from '../../ledger/types.js';
 import type { RpcPool } from '../chain/pool.js';
-import { unexplainedFill } from './attributor.js';
-import { isConfirmed } from './canonical.js';
-import { readHead } from './headers.js';
-import { fillEntries } from './postings.js';
+import { unexplainedFill } from './derive/attributor.js';
+import { isConfirmed } from './scan/canonical.js';
+import { readHead } from './scan/headers.js';
+import { fillEntries } from './derive/postings.js';
 import { holdingsIfKnown, planRepair, type RepairDeps } from './repair.js';
-import { scanRange, type SeenEvent } from './scan.js';
-import { readBalancesAt } from './tokens.js';
+import { scanRange, type SeenEvent } from './scan/scan.js';
+import { readBalancesAt } from './tokens/tokens.js';
 
 /** A halt that can't be ended by saying so, and what ends it. */
 export interface StandingCause {

@@ -12,8 +12,8 @@ import { listOrphans, type Orphans } from '../../ledger/chain/orphans.js';
 import type { Db, GenerationRow, Queryable } from '../../ledger/types.js';
 import type { RpcPool } from '../chain/pool.js';
 import type { Rpc } from '../chain/rpc.js';
-import { confirmMismatch, isConfirmed, type KnownBlock } from './canonical.js';
-import { readBlock, readHead, readHeaders, type Header } from './headers.js';
+import { confirmMismatch, isConfirmed, type KnownBlock } from './scan/canonical.js';
+import { readBlock, readHead, readHeaders, type Header } from './scan/headers.js';
 
 /** What a reorganisation takes back at most on a healthy chain. A deeper one is asked for by its own option, and looked at first. */
 export const MAX_REORG_BLOCKS = 64;

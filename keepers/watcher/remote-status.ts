@@ -5,8 +5,7 @@ import { lastReversal } from '../../ledger/chain/reversals.js';
 import { standingFindings } from '../../ledger/chain/token-findings.js';
 import type { Db } from '../../ledger/types.js';
 import { startLoop, type Loop } from '../loop.js';
-import { readStandingHalt } from './standing-halt.js';
-import { CATCH_UP_BLOCKS, beforeFirstScan, type WatcherStatus } from './status.js';
+import { readStandingHalt, CATCH_UP_BLOCKS, beforeFirstScan, type WatcherStatus } from './status.js';
 
 export interface RemoteStatusDeps {
   db: Db;

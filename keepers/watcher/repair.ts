@@ -14,10 +14,10 @@ import {
 } from '../../ledger/chain/reversals.js';
 import { UNATTRIBUTED, VAULT, type Db, type Queryable } from '../../ledger/types.js';
 import type { Rpc } from '../chain/rpc.js';
-import { NO_CLAIMS, custodyEvent } from './claims.js';
+import { NO_CLAIMS, custodyEvent } from './derive/claims.js';
 import { ReconcileError } from './reconcile.js';
-import { scanRange, type Scan, type SeenEvent } from './scan.js';
-import { StateMissingError, readBalancesAt } from './tokens.js';
+import { scanRange, type Scan, type SeenEvent } from './scan/scan.js';
+import { StateMissingError, readBalancesAt } from './tokens/tokens.js';
 
 /** One event as it is booked, or should be. */
 export interface Booking {

@@ -1,5 +1,7 @@
 import type { Address } from '../../core/types.js';
-import type { TokenFinding } from '../../ledger/types.js';
+import type { TokenFinding, Queryable } from '../../ledger/types.js';
+import { FOLLOWED_HALTS, readHalt } from '../../ledger/chain/halts.js';
+import { readOperatorState } from '../../ledger/operator/operator-log.js';
 
 /** Why inventory is not safe to quote against; the last one is that of a process that waits for another one's logs. */
 export const NOT_READY_REASONS = [
@@ -87,4 +89,17 @@ export function judgeReadiness(status: Omit<WatcherStatus, 'solvency' | 'finding
   if (nowMs - status.lastSuccessfulScanMs > MAX_LEDGER_AGE_MS) return notReady('stale_ledger');
   if (nowMs - status.observedHeadTimestampMs > MAX_HEAD_AGE_MS) return notReady('chain_stalled');
   return { ready: true, reason: null };
+}
+
+/** The halt that stands now: what a scan found comes before what the operator asked for. Null when there is none. */
+export async function readStandingHalt(q: Queryable): Promise<WatcherStatus['halt']> {
+  const found = await readHalt(q);
+  if (found !== null) return { code: found.code, message: found.message, byOperator: false };
+  const { halted } = await readOperatorState(q);
+  return halted === null ? null : { ...halted, byOperator: true };
+}
+
+/** Whether the chain is not read on: after what a scan found to be impossible, and not for the operator's own halt. */
+export function stopsScans(halt: WatcherStatus['halt']): boolean {
+  return halt !== null && !halt.byOperator && !FOLLOWED_HALTS.has(halt.code);
 }

@@ -1,6 +1,6 @@
 import Router from '@koa/router';
 import type { Middleware } from 'koa';
-import { notModified, tagOf } from '../etag.js';
+import { notModified, tagOf } from '../rendered.js';
 import { openApiDocument, type DocumentInfo } from './document.js';
 import { asyncApiDocument } from '../stream/document.js';
 import type { Endpoint } from './endpoint.js';

@@ -1,7 +1,7 @@
 import type { Middleware } from 'koa';
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
 import { maxBig, minBig, toSafeInt } from '../../core/amounts.js';
-import { createActionMeter, type ActionMeter } from './action-meter.js';
+import { createActionMeter, type ActionMeter } from './observed-actions.js';
 import type { SignerFacts, EndpointFacts, PairFacts, MetricSources } from './metric-sources.js';
 
 export type {

@@ -2,6 +2,7 @@ import Router from '@koa/router';
 import type { Middleware } from 'koa';
 import { z } from 'zod';
 import type { Endpoint } from '../openapi/endpoint.js';
+import type { Registry } from 'prom-client';
 
 /** What a process says of itself to whoever restarts it, sends it requests, or sends it actions. */
 export interface Probes {
@@ -78,3 +79,13 @@ export const PROBE_ENDPOINTS: readonly Endpoint[] = [
     refusals: { 429: RATE_LIMITED },
   },
 ];
+
+/** For machines that watch this process, on a port that the public does not reach: GET /metrics. */
+export function metricsRoutes(registry: Registry): Router {
+  const router = new Router();
+  router.get('/metrics', async (ctx) => {
+    ctx.body = await registry.metrics();
+    ctx.set('content-type', registry.contentType);
+  });
+  return router;
+}

@@ -2,18 +2,16 @@ import type { Address } from '../../core/types.js';
 import { WireError } from '../../core/wire/errors.js';
 import { readSignedRequest } from '../../core/wire/request.js';
 import type { SignedRequest } from '../../core/wire/types.js';
-import { networkOf } from '../client-address.js';
-import { isTooLong } from './actions/batch.js';
+import { networkOf } from '../rate-limit.js';
+import { isTooLong } from './actions/order.js';
 import { createFailureLimit } from './failures.js';
-import { standingRefusal } from './plan.js';
-import type { Entry } from './plan.js';
-import { createRecoveryQueue } from './recovery-queue.js';
-import type { Outcome, RecoveryQueueOptions } from './recovery-queue.js';
+import { standingRefusal, type Entry } from './plan.js';
+import { createRecoveryQueue, type Outcome, type RecoveryQueueOptions } from './recovery-queue.js';
 import { RateLimitedError, REFUSALS } from './refusals.js';
 import type { SignerStanding } from './signers.js';
 import type { GatewayConfig } from './types.js';
-import { resolveAgain, verifyApproval, verifyRequest } from './verify.js';
-import type { ConnectionHint, VerifiedAction } from './verify.js';
+import { resolveAgain, verifyApproval, verifyRequest, type ConnectionHint, type VerifiedAction } from './verify.js';
+import { MAX_NONCES, NONCE_FUTURE_MS, NONCE_PAST_MS } from './limits.js';
 
 /** Requests up to this length are read as they come: recovering their signer takes longer. */
 export const SHORT_REQUEST_BYTES = 16 * 1024;
@@ -179,4 +177,19 @@ export function createAuthenticator(deps: AuthenticatorDeps): Authenticator {
   }
 
   return { parse, read, authenticate };
+}
+
+/**
+ * Why a nonce is not admitted, or null. It must lie strictly inside the window around `nowMs`, be new to the signer's set, and,
+ * once the set is full, be above its lowest element, because what was below has been forgotten. `used` is ascending.
+ */
+export function refuseNonce(nonce: number, used: readonly number[], nowMs: number): string | null {
+  const low = nowMs - NONCE_PAST_MS;
+  const high = nowMs + NONCE_FUTURE_MS;
+  if (nonce <= low) return REFUSALS.nonceTooLow(nonce, low);
+  if (nonce >= high) return REFUSALS.nonceTooHigh(nonce, high);
+  if (used.includes(nonce)) return REFUSALS.duplicateNonce(nonce);
+  if (used.length < MAX_NONCES) return null;
+  const lowest = used[0] ?? high;
+  return nonce < lowest ? REFUSALS.nonceTooLow(nonce, lowest) : null;
 }

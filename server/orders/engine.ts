@@ -14,7 +14,7 @@ import { createGroupCommit, createNoCommit, standby, type GroupSteps } from './g
 import type { KnownOrder } from './history.js';
 import { createPlanner, type Entry } from './plan.js';
 import { REFUSALS, refuse } from './refusals.js';
-import { isShort } from './shortage.js';
+import { isShort } from './inventory.js';
 import { resolveAccount, resolveSigner, type SignerStanding } from './signers.js';
 import { loadState, readRows } from './state.js';
 import type { ExchangeReply, GatewayDeps } from './types.js';

@@ -2,14 +2,12 @@ import type { Book } from '../../core/book.js';
 import type { Address, CloseReason, OpenOrder, OrderEffect, OrderLogRow } from '../../core/types.js';
 import type { MinOrderUnits } from '../../core/min-order.js';
 import type { SignedRequest } from '../../core/wire/types.js';
-import { judgeAction } from './actions/registry.js';
-import type { AdmittedAction } from './actions/registry.js';
+import { judgeAction, type AdmittedAction } from './actions/registry.js';
 import type { Plan } from './group-commit.js';
-import { refuseNonce } from './nonces.js';
+import { refuseNonce } from './authenticate.js';
 import { REFUSALS, refuse } from './refusals.js';
-import { closeForShortage } from './shortage.js';
-import { resolveAccount, resolveSigner } from './signers.js';
-import type { OperatorView, SignerStanding } from './signers.js';
+import { closeForShortage } from './inventory.js';
+import { resolveAccount, resolveSigner, type OperatorView, type SignerStanding } from './signers.js';
 import type { GatewayState } from './state.js';
 import type { ExchangeReply, Readiness } from './types.js';
 

@@ -1,4 +1,4 @@
-import { networkOf } from '../client-address.js';
+import { networkOf } from '../rate-limit.js';
 import { createWindows } from './failures.js';
 import { RateLimitedError, tooManyQueries } from './refusals.js';
 

@@ -1,10 +1,13 @@
 import Router from '@koa/router';
 import { stringify } from '../../core/json.js';
 import { answer } from './answer.js';
-import { exchangeHandler } from './exchange.js';
 import { answerInfo } from './info/registry.js';
 import type { InfoDeps } from './info/types.js';
 import { MAX_INFO_BYTES } from './limits.js';
+import type { Socket } from 'node:net';
+import type { ExchangeReply } from './types.js';
+import type { Gateway } from './engine.js';
+import type { ConnectionHint } from './verify.js';
 
 /** POST /exchange and POST /info. */
 export function ordersRoutes(deps: InfoDeps): Router {
@@ -32,4 +35,38 @@ export function ordersRoutes(deps: InfoDeps): Router {
     ),
   );
   return router;
+}
+
+/** Where a request came from: its connection, and the client's address, which a proxy may have named. */
+export interface RequestOrigin {
+  socket: Socket;
+  address: string;
+}
+
+/** Reads and serves requests of POST /exchange. */
+export interface ExchangeHandler {
+  /** The JSON value of a body, or a promise of it. Throws SyntaxError. */
+  parse(text: string, origin: RequestOrigin): unknown;
+  serve(body: unknown, origin: RequestOrigin, bytes: number): Promise<ExchangeReply>;
+  /** The last signature that came over the connection was that of somebody who may act. */
+  isProven(origin: RequestOrigin): boolean;
+}
+
+/** What a connection's client signs with is remembered for as long as it lives, and as long as a proxy sends the same client over it. */
+export function exchangeHandler(gateway: Gateway): ExchangeHandler {
+  const hints = new WeakMap<Socket, ConnectionHint>();
+
+  function hintOf({ socket, address }: RequestOrigin): ConnectionHint {
+    const known = hints.get(socket);
+    if (known?.address === address) return known;
+    const hint = { address };
+    hints.set(socket, hint);
+    return hint;
+  }
+
+  return {
+    parse: (text, origin) => gateway.parse(text, hintOf(origin)),
+    serve: async (body, origin, bytes) => (await gateway.submit(body, hintOf(origin), bytes)).reply,
+    isProven: (origin) => hintOf(origin).isProven === true,
+  };
 }

@@ -5,8 +5,7 @@ import { stringify } from '../../core/json.js';
 import type { Market } from '../../core/types.js';
 import type { ReadDeps } from './deps.js';
 import { marketOf } from './params.js';
-import { sendTagged, stemOf, withTail } from './rendered.js';
-import type { Stem } from './rendered.js';
+import { sendTagged, stemOf, withTail, type Stem } from '../rendered.js';
 import { integerSchema, pairSchema } from './schemas.js';
 
 /** Price in ticks, size in lots. */

@@ -10,7 +10,7 @@ import { readTx } from '../../ledger/db/db.js';
 import { readMarkets } from '../../ledger/chain/ledger-log.js';
 import { eachInSlices } from '../../ledger/db/lists.js';
 import type { CheckpointHead, CheckpointRow, Db } from '../../ledger/types.js';
-import type { Rendered } from './rendered.js';
+import type { Rendered } from '../rendered.js';
 
 /** A row of the newest checkpoint with its proof. */
 export interface ProvenRow {

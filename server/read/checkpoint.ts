@@ -5,7 +5,7 @@ import { LEAF_ENCODING } from '../../core/merkle.js';
 import { badRequest, notReady } from '../errors.js';
 import type { ReadDeps } from './deps.js';
 import { addressOf } from './params.js';
-import { sendRendered } from './rendered.js';
+import { sendRendered } from '../rendered.js';
 import { addressSchema, decimalSchema, hashSchema, integerSchema, pairSchema, signedDecimalSchema } from './schemas.js';
 
 /** The operator's balance alone may be negative. */

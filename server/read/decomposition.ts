@@ -4,7 +4,7 @@ import { formatUnits } from '../../core/amounts.js';
 import { ticksToPrice, unitsToSize } from '../../core/market.js';
 import type { Leg, Market } from '../../core/types.js';
 import type { ExplainedFill, ReadDeps } from './deps.js';
-import { directionOf, feeOf } from './fill-row.js';
+import { directionOf, feeOf } from './fills.js';
 import { queryMarket, sequenceOf } from './params.js';
 import {
   addressSchema,

@@ -16,7 +16,7 @@ import type {
 } from '../../ledger/types.js';
 import type { PlatformFacts } from '../../ledger/views/platform.js';
 import type { CheckpointView } from './checkpoint-view.js';
-import type { ReadLimits } from './limit.js';
+import type { ReadLimits } from '../rate-limit.js';
 
 /** A fill as the read API needs it; the decomposition is final because its generation is durable. */
 export interface ExplainedFill {

@@ -3,8 +3,7 @@ import { z } from 'zod';
 import { formatUnits } from '../../core/amounts.js';
 import type { Address, Market, Token } from '../../core/types.js';
 import type { ReadDeps, ReadStore } from './deps.js';
-import { createRemembered } from './remembered.js';
-import { render, type Rendered } from './rendered.js';
+import { createRemembered, render, type Rendered } from '../rendered.js';
 import { addressSchema, decimalSchema, signedDecimalSchema } from './schemas.js';
 
 /** `accrued` only grows; `balance` is the address's whole ledger balance in that token, whatever it came from. */

@@ -1,12 +1,76 @@
 import type { RouterMiddleware } from '@koa/router';
 import { z } from 'zod';
 import type { ReadDeps } from './deps.js';
-import { fillRow, fillRowSchema } from './fill-row.js';
 import { queryLimit, queryMarket } from './params.js';
-import { createRemembered } from './remembered.js';
-import type { Remembered } from './remembered.js';
-import { render, sendRendered } from './rendered.js';
-import type { Rendered } from './rendered.js';
+import { createRemembered, render, sendRendered, type Remembered, type Rendered } from '../rendered.js';
+import { formatUnits } from '../../core/amounts.js';
+import type { ChainFill, Market } from '../../core/types.js';
+import {
+  addressSchema,
+  decimalSchema,
+  directionSchema,
+  feeSchema,
+  hashSchema,
+  integerSchema,
+  pairSchema,
+} from './schemas.js';
+
+/** One on-chain fill. Amounts are the whole trade; `amount_out` is what the recipient got, after the fee. */
+export const fillRowSchema = z
+  .strictObject({
+    pair: pairSchema,
+    fill_seq: integerSchema,
+    curve_seq: integerSchema,
+    direction: directionSchema,
+    token_in: z.string(),
+    amount_in: decimalSchema,
+    token_out: z.string(),
+    amount_out: decimalSchema,
+    fee: feeSchema.extend({ taker: addressSchema, token: z.string() }),
+    taker: addressSchema,
+    recipient: addressSchema,
+    block_number: integerSchema,
+    block_hash: hashSchema,
+    tx_hash: hashSchema,
+    timestamp_ms: integerSchema,
+  })
+  .meta({ id: 'Fill' });
+
+export type FillRow = z.infer<typeof fillRowSchema>;
+
+/** The taker's direction: it consumes asks when it buys base. */
+export const directionOf = (fill: ChainFill): 'buy' | 'sell' => (fill.side === 'ask' ? 'buy' : 'sell');
+
+/** The taker's fee, in the output token. */
+export function feeOf(market: Market, fill: ChainFill): FillRow['fee'] {
+  const token = directionOf(fill) === 'buy' ? market.base : market.quote;
+  return { taker: fill.taker, token: token.symbol, amount: formatUnits(fill.feeUnits, token.decimals) };
+}
+
+/** The wire form of a fill. The curve's gross output is amount_out + fee.amount. */
+export function fillRow(market: Market, fill: ChainFill): FillRow {
+  const direction = directionOf(fill);
+  const base = { token: market.base, units: fill.baseUnits };
+  const quote = { token: market.quote, units: fill.quoteUnits };
+  const [input, output] = direction === 'buy' ? [quote, base] : [base, quote];
+  return {
+    pair: market.pair,
+    fill_seq: fill.fillSeq,
+    curve_seq: fill.curveSeq,
+    direction,
+    token_in: input.token.symbol,
+    amount_in: formatUnits(input.units, input.token.decimals),
+    token_out: output.token.symbol,
+    amount_out: formatUnits(output.units - fill.feeUnits, output.token.decimals),
+    fee: feeOf(market, fill),
+    taker: fill.taker,
+    recipient: fill.recipient,
+    block_number: fill.blockNumber,
+    block_hash: fill.blockHash,
+    tx_hash: fill.txHash,
+    timestamp_ms: fill.timestampMs,
+  };
+}
 
 /** Most fills that one answer holds. */
 export const FILLS_LIMIT = 256;

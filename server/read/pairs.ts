@@ -4,8 +4,7 @@ import { formatUnits } from '../../core/amounts.js';
 import type { Address, Market } from '../../core/types.js';
 import type { TokenFinding } from '../../ledger/types.js';
 import type { ReadDeps } from './deps.js';
-import { render, sendRendered } from './rendered.js';
-import type { Rendered } from './rendered.js';
+import { render, sendRendered, type Rendered } from '../rendered.js';
 import { decimalSchema, pairSchema } from './schemas.js';
 
 export const pairsSchema = z.array(

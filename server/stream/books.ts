@@ -1,6 +1,5 @@
 import type { Market } from '../../core/types.js';
-import { bookOf } from '../orders/info/l2-book.js';
-import { midsOf } from '../orders/info/all-mids.js';
+import { bookOf, midsOf } from '../orders/info/markets.js';
 import type { Gateway } from '../orders/engine.js';
 import { channelFrame } from './frames.js';
 import type { StreamLimits } from './limits.js';

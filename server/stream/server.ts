@@ -1,19 +1,16 @@
 import type { EventEmitter } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { WebSocketServer } from 'ws';
-import type { WebSocket } from 'ws';
-import { clientAddress } from '../client-address.js';
+import { WebSocketServer, type WebSocket } from 'ws';
+import { clientAddress } from '../rate-limit.js';
 import type { Gateway } from '../orders/engine.js';
 import type { InfoDeps } from '../orders/info/types.js';
 import type { GatewayLogger } from '../orders/types.js';
 import { createBookFeed } from './books.js';
 import { createConnection } from './connection.js';
 import { errorFrame } from './frames.js';
-import { CLOSE, STREAM_LIMITS } from './limits.js';
-import type { CloseReason, StreamLimits } from './limits.js';
-import { createOutbox } from './outbox.js';
-import type { Outbox } from './outbox.js';
+import { CLOSE, STREAM_LIMITS, type CloseReason, type StreamLimits } from './limits.js';
+import { createOutbox, type Outbox } from './outbox.js';
 import type { Sessions } from './sessions.js';
 import { createUpdateFeed } from './updates.js';
 

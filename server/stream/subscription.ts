@@ -1,7 +1,7 @@
 import { asAddress } from '../../core/wire/shape.js';
 import { WireError } from '../../core/wire/errors.js';
 import type { Address, Market } from '../../core/types.js';
-import { coinOf } from '../orders/info/spot-meta.js';
+import { coinOf } from '../orders/info/markets.js';
 import { subscriptionSchema } from './schemas.js';
 
 /** What a connection may subscribe to. `key` is equal for subscriptions that mean the same. */

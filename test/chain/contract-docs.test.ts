@@ -5,7 +5,7 @@ import { expect } from 'chai';
 import { documentedTables, gasTables } from '../../bench/gas/doc.js';
 import { readSnapshot } from '../../bench/gas/snapshot.js';
 import { readBuild } from '../../deploy/build.js';
-import { SNAPSHOT_CONTRACTS, SNAPSHOT_FOLDER, contractSnapshot, idOf } from '../../deploy/snapshots.js';
+import { SNAPSHOT_CONTRACTS, SNAPSHOT_FOLDER, contractSnapshot, idOf } from '../../deploy/checks/snapshots.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const build = readBuild();

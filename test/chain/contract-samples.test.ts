@@ -3,8 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
-import { BrowserProvider, Contract, ContractFactory, MaxUint256, parseUnits } from 'ethers';
-import type { Signer } from 'ethers';
+import { BrowserProvider, Contract, ContractFactory, MaxUint256, parseUnits, type Signer } from 'ethers';
 import {
   BaseError,
   ContractFunctionRevertedError,
@@ -16,13 +15,11 @@ import {
 import { foundry } from 'viem/chains';
 import type { Build } from '../../deploy/build.js';
 import { configureCommand } from '../../deploy/commands.js';
-import { connectContracts } from '../../deploy/contracts.js';
-import type { Contracts } from '../../deploy/contracts.js';
+import { connectContracts, type Contracts } from '../../deploy/contracts.js';
 import { deployCommand } from '../../deploy/install.js';
-import { addressesOf } from '../../deploy/upgrade.js';
+import { addressesOf } from '../../deploy/upgrade/upgrade.js';
 import { postFirstCurve } from '../support/live-curve.js';
-import { startOwnerWorld } from '../support/owner.js';
-import type { OwnerWorld } from '../support/owner.js';
+import { startOwnerWorld, type OwnerWorld } from '../support/owner.js';
 import { buildSuccessors } from '../support/successors.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));

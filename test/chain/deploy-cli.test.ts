@@ -1,6 +1,5 @@
 import { execFile } from 'node:child_process';
-import { createServer } from 'node:http';
-import type { Server } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -9,13 +8,12 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { JsonRpcProvider, keccak256 } from 'ethers';
-import { sandboxAccounts } from '../../deploy/accounts.js';
+import { sandboxAccounts } from '../../deploy/sandbox/accounts.js';
 import type { Proposal } from '../../deploy/actions.js';
 import type { DeploymentRecord } from '../../deploy/record.js';
-import type { VerificationTarget } from '../../deploy/verify.js';
+import type { VerificationTarget } from '../../deploy/checks/verify.js';
 import { loadConfig } from '../../cli/config.js';
-import { startChild } from '../support/child.js';
-import type { Child } from '../support/child.js';
+import { startChild, type Child } from '../support/child.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const run = promisify(execFile);
@@ -35,7 +33,7 @@ describe('npm run deploy', function () {
   let folder: string;
 
   before(async () => {
-    chain = startChild('deploy/chain.ts', ['--port', '0', '--block-time-ms', '50']);
+    chain = startChild('deploy/sandbox/chain.ts', ['--port', '0', '--block-time-ms', '50']);
     ({ rpcUrl } = JSON.parse(await chain.line((text) => text.startsWith('{'), 120_000)) as { rpcUrl: string });
     folder = mkdtempSync(join(tmpdir(), 'curvebook-cli-'));
     writeFileSync(

@@ -1,10 +1,8 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { ContractFactory, keccak256 } from 'ethers';
-import type { Signer } from 'ethers';
-import { proposalOf } from '../../deploy/actions.js';
-import type { Action } from '../../deploy/actions.js';
+import { ContractFactory, keccak256, type Signer } from 'ethers';
+import { proposalOf, type Action } from '../../deploy/actions.js';
 import type { Build } from '../../deploy/build.js';
 import {
   acceptCommand,
@@ -16,10 +14,9 @@ import {
 import { parseConfig } from '../../deploy/config.js';
 import { CONTRACT_NAMES, connectContracts, ownershipOf } from '../../deploy/contracts.js';
 import { deployCommand, deployDryRun } from '../../deploy/install.js';
-import { addressesOf } from '../../deploy/upgrade.js';
+import { addressesOf } from '../../deploy/upgrade/upgrade.js';
 import { MintableToken__factory } from '../../typechain-types/factories/mocks/MintableToken__factory.js';
-import { refusal, startOwnerWorld } from '../support/owner.js';
-import type { OwnerWorld } from '../support/owner.js';
+import { refusal, startOwnerWorld, type OwnerWorld } from '../support/owner.js';
 import { buildSuccessors } from '../support/successors.js';
 
 describe('deployment commands', function () {

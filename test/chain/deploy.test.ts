@@ -1,21 +1,17 @@
 import { expect } from 'chai';
 import { Contract, Wallet, getCreateAddress, keccak256 } from 'ethers';
-import { sandboxAccounts } from '../../deploy/accounts.js';
-import { PERMIT2_ADDRESS, WETH_ADDRESS } from '../../deploy/canonical.js';
-import { deployCurvebook } from '../../deploy/deploy.js';
-import type { DeployOptions } from '../../deploy/deploy.js';
-import { deploymentIdOf } from '../../deploy/manifest.js';
-import type { SandboxManifest } from '../../deploy/manifest.js';
-import { SANDBOX_MARKETS, deploySandbox } from '../../deploy/sandbox.js';
+import { sandboxAccounts } from '../../deploy/sandbox/accounts.js';
+import { PERMIT2_ADDRESS, WETH_ADDRESS } from '../../deploy/sandbox/canonical.js';
+import { deployCurvebook, type DeployOptions } from '../../deploy/deploy.js';
+import { deploymentIdOf, type SandboxManifest } from '../../deploy/manifest.js';
+import { SANDBOX_MARKETS, deploySandbox } from '../../deploy/sandbox/sandbox.js';
 import { connect } from '../../deploy/transactions.js';
 import { CurveBook__factory } from '../../typechain-types/factories/CurveBook__factory.js';
 import { Custodian__factory } from '../../typechain-types/factories/Custodian__factory.js';
 import { Entrypoint__factory } from '../../typechain-types/factories/Entrypoint__factory.js';
 import { MintableToken__factory } from '../../typechain-types/factories/mocks/MintableToken__factory.js';
-import { startTestChain } from '../support/chain.js';
-import type { TestChain } from '../support/chain.js';
-import { startChild } from '../support/child.js';
-import type { Child } from '../support/child.js';
+import { startTestChain, type TestChain } from '../support/chain.js';
+import { startChild, type Child } from '../support/child.js';
 
 const ERC20_ABI = [
   'function name() view returns (string)',
@@ -108,7 +104,7 @@ describe('sandbox chain', function () {
   let provider: ReturnType<typeof connect>;
 
   before(async () => {
-    chain = startChild('deploy/chain.ts', ['--port', '0', '--block-time-ms', '100']);
+    chain = startChild('deploy/sandbox/chain.ts', ['--port', '0', '--block-time-ms', '100']);
     const line = await chain.line((text) => text.startsWith('{'), 60_000);
     const { rpcUrl } = JSON.parse(line) as { rpcUrl: string };
     manifest = await deploySandbox({ rpcUrl, serverUrl: 'http://127.0.0.1:1', marketCount: 4, log: () => undefined });
@@ -223,7 +219,7 @@ describe('sandbox chain', function () {
 
   it('says which setting to change when its port is taken', async () => {
     const port = new URL(manifest.rpcUrl).port;
-    const second = startChild('deploy/chain.ts', ['--port', port]);
+    const second = startChild('deploy/sandbox/chain.ts', ['--port', port]);
     await new Promise<void>((resolve) => second.process.once('close', () => resolve()));
     expect(second.process.exitCode).to.equal(1);
     expect(second.output()).to.contain(`port ${port} is in use`).and.to.contain('RPC_PORT');

@@ -6,7 +6,7 @@ import type { FullPost, PostRecord } from '../../core/curve/post.js';
 import { createMarket, marketId } from '../../core/market.js';
 import type { Address, Hex } from '../../core/types.js';
 import { deployCurvebook, type Deployment } from '../../deploy/deploy.js';
-import { postCalldata } from '../../keepers/poster/calldata.js';
+import { postCalldata } from '../../keepers/poster/post-call.js';
 import { gasLimitOf, MAX_TX_GAS, splitByGas } from '../../keepers/poster/gas.js';
 import { MintableToken__factory } from '../../typechain-types/factories/mocks/MintableToken__factory.js';
 import { snapshotOfLevels } from '../support/books.js';

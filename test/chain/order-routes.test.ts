@@ -1,8 +1,7 @@
 /** Signed orders filled by external targets, alone and beside the curve. */
 import { expect } from 'chai';
-import { MaxUint256, ZeroAddress } from 'ethers';
-import type { Contract, Wallet } from 'ethers';
-import { PERMIT2_ADDRESS } from '../../deploy/canonical.js';
+import { MaxUint256, ZeroAddress, type Contract, type Wallet } from 'ethers';
+import { PERMIT2_ADDRESS } from '../../deploy/sandbox/canonical.js';
 import { mined } from '../../deploy/transactions.js';
 import type { Entrypoint, MockExchange, OrderSettler } from '../../typechain-types/index.js';
 import type { ManualChain } from '../support/keeper-stack.js';

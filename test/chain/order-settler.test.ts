@@ -1,9 +1,8 @@
 /** Signed orders filled by the curve alone, and what their signatures do not allow; routes are in order-routes.test.ts. */
 import { expect } from 'chai';
-import { Signature, TypedDataEncoder, id } from 'ethers';
-import type { Contract, Wallet } from 'ethers';
+import { Signature, TypedDataEncoder, id, type Contract, type Wallet } from 'ethers';
 import type { Market } from '../../core/types.js';
-import { PERMIT2_ADDRESS } from '../../deploy/canonical.js';
+import { PERMIT2_ADDRESS } from '../../deploy/sandbox/canonical.js';
 import { mined } from '../../deploy/transactions.js';
 import type { CurveBook, Entrypoint, OrderSettler } from '../../typechain-types/index.js';
 import type { ManualChain } from '../support/keeper-stack.js';

@@ -1,9 +1,7 @@
 /** OpenZeppelin's timelock as the owner: what the commands prepare waits for its delay in public, and can be cancelled meanwhile. */
 import { expect } from 'chai';
-import { Contract, ContractFactory, Interface, ZeroHash, id } from 'ethers';
-import type { BaseContract, Signer } from 'ethers';
-import type { Action } from '../../deploy/actions.js';
-import { proposalOf } from '../../deploy/actions.js';
+import { Contract, ContractFactory, Interface, ZeroHash, id, type BaseContract, type Signer } from 'ethers';
+import { proposalOf, type Action } from '../../deploy/actions.js';
 import type { Build } from '../../deploy/build.js';
 import { acceptCommand, configureCommand, statusCommand, transferCommand } from '../../deploy/commands.js';
 import {
@@ -12,13 +10,12 @@ import {
   connectContracts,
   implementationOf,
   ownershipOf,
+  type Contracts,
 } from '../../deploy/contracts.js';
-import type { Contracts } from '../../deploy/contracts.js';
 import { deployCommand } from '../../deploy/install.js';
-import { rollbackCommand } from '../../deploy/rollback.js';
-import { addressesOf, upgradeCommand } from '../../deploy/upgrade.js';
-import { refusal, startOwnerWorld } from '../support/owner.js';
-import type { OwnerWorld } from '../support/owner.js';
+import { rollbackCommand } from '../../deploy/upgrade/rollback.js';
+import { addressesOf, upgradeCommand } from '../../deploy/upgrade/upgrade.js';
+import { refusal, startOwnerWorld, type OwnerWorld } from '../support/owner.js';
 import { buildSuccessors } from '../support/successors.js';
 
 const DELAY_SEC = 2 * 86_400;

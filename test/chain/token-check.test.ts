@@ -5,12 +5,11 @@ import type { Address, Market } from '../../core/types.js';
 import { configureCommand } from '../../deploy/commands.js';
 import type { RpcProvider } from '../../deploy/context.js';
 import { deployCommand } from '../../deploy/install.js';
-import { assertEvenTransfers } from '../../deploy/token-check.js';
-import { createTransferWatch } from '../../keepers/watcher/transfer-watch.js';
+import { assertEvenTransfers } from '../../deploy/checks/token-check.js';
+import { createTransferWatch } from '../../keepers/watcher/tokens/transfer-watch.js';
 import { SwitchFeeToken__factory } from '../../typechain-types/factories/mocks/SwitchFeeToken__factory.js';
 import type { SwitchFeeToken } from '../../typechain-types/index.js';
-import { refusal, startOwnerWorld } from '../support/owner.js';
-import type { OwnerWorld } from '../support/owner.js';
+import { refusal, startOwnerWorld, type OwnerWorld } from '../support/owner.js';
 
 const PPM_OF_2_PERCENT = 20_000n;
 

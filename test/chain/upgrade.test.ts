@@ -1,24 +1,26 @@
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
-import { Contract, ContractFactory, Interface, parseUnits } from 'ethers';
-import type { Signer } from 'ethers';
+import { Contract, ContractFactory, Interface, parseUnits, type Signer } from 'ethers';
 import type { Action } from '../../deploy/actions.js';
-import { readBuild } from '../../deploy/build.js';
-import type { Build } from '../../deploy/build.js';
+import { readBuild, type Build } from '../../deploy/build.js';
 import { acceptCommand, configureCommand, statusCommand, transferCommand } from '../../deploy/commands.js';
 import { currentRecord } from '../../deploy/context.js';
-import { PROXIES, PROXY_NAMES, connectContracts, implementationOf } from '../../deploy/contracts.js';
-import type { Contracts, ProxyName } from '../../deploy/contracts.js';
+import {
+  PROXIES,
+  PROXY_NAMES,
+  connectContracts,
+  implementationOf,
+  type Contracts,
+  type ProxyName,
+} from '../../deploy/contracts.js';
 import { deployCommand } from '../../deploy/install.js';
 import { deploymentFiles } from '../../deploy/record.js';
-import { rollbackCommand } from '../../deploy/rollback.js';
-import { addressesOf, upgradeCommand } from '../../deploy/upgrade.js';
-import type { UpgradeOptions } from '../../deploy/upgrade.js';
+import { rollbackCommand } from '../../deploy/upgrade/rollback.js';
+import { addressesOf, upgradeCommand, type UpgradeOptions } from '../../deploy/upgrade/upgrade.js';
 import { CurveLens__factory } from '../../typechain-types/factories/periphery/CurveLens__factory.js';
 import { PropAmmAdapter__factory } from '../../typechain-types/factories/periphery/PropAmmAdapter__factory.js';
 import { postCurve, postFirstCurve } from '../support/live-curve.js';
-import { refusal, startOwnerWorld } from '../support/owner.js';
-import type { OwnerWorld } from '../support/owner.js';
+import { refusal, startOwnerWorld, type OwnerWorld } from '../support/owner.js';
 import { buildSuccessors } from '../support/successors.js';
 
 const NOTE = new Interface(['function note() view returns (uint256)', 'function initializeV2(uint256)']);

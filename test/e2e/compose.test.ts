@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { DCLinter } from 'dclint';
 import { Wallet } from 'ethers';
 import { parse } from 'yaml';
-import { freePort } from '../../deploy/ports.js';
+import { freePort } from '../../deploy/sandbox/ports.js';
 import { openDb } from '../../ledger/db/db.js';
 import { startManualChain, type ManualChain } from '../support/keeper-stack.js';
 import { runProgram, startProgram, type Program } from '../support/program.js';

@@ -7,11 +7,19 @@ import { HttpTransport, ExchangeClient } from '@nktkas/hyperliquid';
 import { expect } from 'chai';
 import { Contract, Wallet } from 'ethers';
 import { WebSocket } from 'ws';
-import { freePort } from '../../deploy/ports.js';
+import { freePort } from '../../deploy/sandbox/ports.js';
 import { createMetrics, type MetricSources } from '../../server/ops/metrics.js';
 import { MAKERS, micros, wei } from '../support/audit.js';
-import { accountOf, contractsOf, forEachDatabaseUrl, startStack, tokenOf, until } from '../support/stack.js';
-import type { Stack, TestDatabase } from '../support/stack.js';
+import {
+  accountOf,
+  contractsOf,
+  forEachDatabaseUrl,
+  startStack,
+  tokenOf,
+  until,
+  type Stack,
+  type TestDatabase,
+} from '../support/stack.js';
 import { signQuote, type OrderAnswer, type QuoteAnswer } from '../support/swap-stack.js';
 import { FIRST_ASSET, swap } from '../support/trading.js';
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import type { Address, OrderLogRow } from '../../core/types.js';
-import { freePort } from '../../deploy/ports.js';
+import { freePort } from '../../deploy/sandbox/ports.js';
 import { openDb } from '../../ledger/db/db.js';
 import { appendOrderRows, lastOrderSeq } from '../../ledger/orders/order-log.js';
 import { acquireWriter } from '../../ledger/db/writers.js';

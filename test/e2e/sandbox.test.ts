@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { SANDBOX_MARKETS } from '../../deploy/sandbox.js';
+import { SANDBOX_MARKETS } from '../../deploy/sandbox/sandbox.js';
 import type { SandboxManifest } from '../../deploy/manifest.js';
 import { openReader, type Reader, type Running } from '../support/reader.js';
 import { until } from '../support/stack.js';
@@ -16,7 +16,7 @@ const isWhole = (count: number): boolean => process.env.RUNS !== undefined || co
 /** A chain outlives a console that was killed, and nothing in its command line names the folder. */
 function endChain(rpcUrl: string): void {
   const processes = execFileSync('ps', ['-A', '-o', 'pid=', '-o', 'args='], { encoding: 'utf8', maxBuffer: 1e8 });
-  const words = ['deploy/chain.ts', `--port ${new URL(rpcUrl).port} `];
+  const words = ['deploy/sandbox/chain.ts', `--port ${new URL(rpcUrl).port} `];
   const found = processes.split('\n').filter((line) => words.every((word) => line.includes(word)));
   for (const line of found) process.kill(parseInt(line, 10), 'SIGKILL');
 }

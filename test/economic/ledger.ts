@@ -12,7 +12,12 @@ import { afterExecution, afterRequest, afterSettlement, NO_CLAIM, type ClaimStat
 import { consumedUnits } from '../../core/curve/walk.js';
 import { executablePublication, type ExecutablePublication } from '../../core/exposure.js';
 import type { Address, ChainFill, Decomposition, MarketSnapshot, OrderFill, Side } from '../../core/types.js';
-import { depositEntries, executionEntries, fillEntries, surplusEntries } from '../../keepers/watcher/postings.js';
+import {
+  depositEntries,
+  executionEntries,
+  fillEntries,
+  surplusEntries,
+} from '../../keepers/watcher/derive/postings.js';
 import { dueRaise, namedVolume, raisedBy } from '../../ledger/publications/raises.js';
 import { VAULT, type Account, type LedgerEntry, type MarketProgress, type Publication } from '../../ledger/types.js';
 import type { WorldEvent } from './calls.js';

@@ -3,7 +3,7 @@ import { createMarket } from '../../core/market.js';
 import type { KnotPolicy } from '../../core/curve/compress.js';
 import { createMinOrderUnits, type MinOrderUnits, type MinOrderValues } from '../../core/min-order.js';
 import type { Address, Market, Token } from '../../core/types.js';
-import { sandboxAccounts, type SandboxRole } from '../../deploy/accounts.js';
+import { sandboxAccounts, type SandboxRole } from '../../deploy/sandbox/accounts.js';
 
 /** What a post does to the carry: nothing, as contracts before the rule did, or raise it to a segment's end. */
 export type CarryRule = 'none' | 'raised';

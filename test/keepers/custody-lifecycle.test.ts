@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import { MaxUint256, type ContractTransactionResponse } from 'ethers';
-import { createTokens } from '../../deploy/sandbox-tokens.js';
+import { createTokens } from '../../deploy/sandbox/tokens.js';
 import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
 import { GAS, type Custody, type Send, type Standing } from '../support/custody.js';
 import type { KeeperStack, ManualChain } from '../support/keeper-stack.js';

@@ -1,7 +1,7 @@
 /** Owners who sign more than they hold, or who spoil what is sent: what that costs the executor. */
 import { expect } from 'chai';
 import { Contract, parseUnits, toBeHex, type TransactionResponse, type Wallet } from 'ethers';
-import { PERMIT2_ADDRESS } from '../../deploy/canonical.js';
+import { PERMIT2_ADDRESS } from '../../deploy/sandbox/canonical.js';
 import { sumReverts } from '../../ledger/swaps/swap-wallets.js';
 import { OrderSettler__factory } from '../../typechain-types/factories/OrderSettler__factory.js';
 import type { ManualChain } from '../support/keeper-stack.js';

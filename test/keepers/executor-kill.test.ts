@@ -1,9 +1,8 @@
 /** The executor as a process of its own, killed with SIGKILL between every two steps that leave it. */
 import { expect } from 'chai';
-import type { Wallet } from 'ethers';
-import { parseUnits } from 'ethers';
+import { parseUnits, type Wallet } from 'ethers';
 import type { Address, Hex } from '../../core/types.js';
-import { WETH_ADDRESS } from '../../deploy/canonical.js';
+import { WETH_ADDRESS } from '../../deploy/sandbox/canonical.js';
 import { OrderSettler__factory } from '../../typechain-types/factories/OrderSettler__factory.js';
 import { startChild, type Child } from '../support/child.js';
 import { forEachDatabase, locationOf } from '../support/db.js';

@@ -1,7 +1,6 @@
 import { expect } from 'chai';
-import type { Wallet } from 'ethers';
-import { Contract, Interface, parseUnits } from 'ethers';
-import { PERMIT2_ADDRESS } from '../../deploy/canonical.js';
+import { Contract, Interface, parseUnits, type Wallet } from 'ethers';
+import { PERMIT2_ADDRESS } from '../../deploy/sandbox/canonical.js';
 import type { Rpc } from '../../keepers/chain/rpc.js';
 import { refusalOf } from '../../keepers/executor/refusals.js';
 import type { Writer } from '../../ledger/types.js';

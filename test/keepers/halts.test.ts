@@ -4,7 +4,7 @@ import { pino } from 'pino';
 import type { ChainFill, Hex } from '../../core/types.js';
 import { createRpcPool, type RpcPool } from '../../keepers/chain/pool.js';
 import { createRpc, toQuantity, type Rpc } from '../../keepers/chain/rpc.js';
-import { createAttributor } from '../../keepers/watcher/attributor.js';
+import { createAttributor } from '../../keepers/watcher/derive/attributor.js';
 import { createProgress } from '../../keepers/watcher/progress.js';
 import { readBalances } from '../../ledger/chain/balances.js';
 import { readHalt } from '../../ledger/chain/halts.js';

@@ -2,7 +2,7 @@ import { AbiCoder, id, zeroPadValue } from 'ethers';
 import { expect } from 'chai';
 import type { Address, Hex } from '../../core/types.js';
 import { decodeLog, type RawLog } from '../../keepers/chain/logs.js';
-import { postCalldata } from '../../keepers/poster/calldata.js';
+import { postCalldata } from '../../keepers/poster/post-call.js';
 import { ICurveBook__factory, ICustodian__factory, IEntrypoint__factory } from '../../typechain-types/index.js';
 
 const MAKER: Address = '0x14791697260e4c9a71f18484c9f997b308e59325';

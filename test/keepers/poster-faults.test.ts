@@ -5,7 +5,7 @@ import type { Address } from '../../core/types.js';
 import { WriterLostError } from '../../ledger/errors.js';
 import { readHalt } from '../../ledger/chain/halts.js';
 import { readPublicationStates } from '../../ledger/publications/publication-states.js';
-import { OUT_OF_DATE } from '../../keepers/poster/reverts.js';
+import { OUT_OF_DATE } from '../../keepers/poster/post-call.js';
 import { acquireWriter } from '../../ledger/db/writers.js';
 import type { Db } from '../../ledger/types.js';
 import { forEachDatabase, locationOf } from '../support/db.js';

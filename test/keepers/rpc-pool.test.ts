@@ -12,7 +12,7 @@ import {
   toQuantity,
   type Rpc,
 } from '../../keepers/chain/rpc.js';
-import { confirmMismatch } from '../../keepers/watcher/canonical.js';
+import { confirmMismatch } from '../../keepers/watcher/scan/canonical.js';
 
 /** An endpoint that answers what the test says. */
 interface FakeEndpoint {

@@ -4,9 +4,9 @@ import type { Address, Hex } from '../../core/types.js';
 import { EVENT_TOPICS } from '../../keepers/chain/logs.js';
 import { receiptsRoot } from '../../keepers/chain/receipts-root.js';
 import { RpcContradictionError, RpcResponseError, RpcUnavailableError, type Rpc } from '../../keepers/chain/rpc.js';
-import { NoMajorityError } from '../../keepers/watcher/majority.js';
-import { aloneContext, type ScanContext } from '../../keepers/watcher/proof.js';
-import { CanonicalMismatchError, scanRange, type Scan } from '../../keepers/watcher/scan.js';
+import { NoMajorityError } from '../../keepers/watcher/scan/majority.js';
+import { aloneContext, type ScanContext } from '../../keepers/watcher/scan/proof.js';
+import { CanonicalMismatchError, scanRange, type Scan } from '../../keepers/watcher/scan/scan.js';
 import { Custodian__factory, Entrypoint__factory } from '../../typechain-types/index.js';
 import {
   filterOf,

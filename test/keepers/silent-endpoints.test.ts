@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { RpcUnavailableError, type Rpc } from '../../keepers/chain/rpc.js';
-import { confirmBlock, createSilence } from '../../keepers/watcher/majority.js';
+import { confirmBlock, createSilence } from '../../keepers/watcher/scan/majority.js';
 import { doubleChain } from '../support/ledger-world.js';
 
 const HEAD = 1;

@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import type { Address } from '../../core/types.js';
 import { RpcResponseError, RpcUnavailableError, type Rpc } from '../../keepers/chain/rpc.js';
-import { createTransferSums } from '../../keepers/watcher/transfers.js';
+import { createTransferSums } from '../../keepers/watcher/tokens/transfers.js';
 import { word } from '../support/lying-tokens.js';
 
 const TOKEN: Address = `0x${'1'.repeat(40)}`;

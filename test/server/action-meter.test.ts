@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { Registry } from 'prom-client';
 import { signatureBackend } from '../../core/wire/recover.js';
 import { createGateway } from '../../server/orders/engine.js';
-import { createActionMeter } from '../../server/ops/action-meter.js';
+import { createActionMeter } from '../../server/ops/observed-actions.js';
 import { acquireWriter } from '../../ledger/db/writers.js';
 import { addressOf, signRequest } from '../support/gateway.js';
 import { limit, orderAction, until, withGateway } from '../support/gateway-suite.js';

@@ -1,13 +1,11 @@
 import { once } from 'node:events';
-import { connect } from 'node:net';
-import type { Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import Router from '@koa/router';
 import { expect } from 'chai';
 import { createApp } from '../../server/app.js';
-import { clientAddress } from '../../server/client-address.js';
+import { clientAddress } from '../../server/rate-limit.js';
 import { badRequest } from '../../server/errors.js';
-import { listen, ListenError } from '../../server/listen.js';
-import type { Listening } from '../../server/listen.js';
+import { listen, ListenError, type Listening } from '../../server/listen.js';
 
 interface Logged {
   fields: unknown;

@@ -7,7 +7,7 @@ import { apiFiles, STREAM_DOC } from '../../cli/api-doc.js';
 import { createApp } from '../../server/app.js';
 import { listen } from '../../server/listen.js';
 import { openApiRoutes } from '../../server/openapi/routes.js';
-import { readLimits } from '../../server/read/limit.js';
+import { readLimits } from '../../server/rate-limit.js';
 import { asyncApiDocument } from '../../server/stream/document.js';
 import { readSubscription } from '../../server/stream/subscription.js';
 import { conformFrame, conformMessage, STREAM_DOCUMENT } from '../support/asyncapi.js';

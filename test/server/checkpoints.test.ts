@@ -16,7 +16,7 @@ import { checkpointSchema, proofSchema } from '../../server/read/checkpoint.js';
 import { createCheckpointView, type CheckpointView } from '../../server/read/checkpoint-view.js';
 import type { ReadDeps } from '../../server/read/deps.js';
 import { feesSchema } from '../../server/read/fees.js';
-import { readLimits } from '../../server/read/limit.js';
+import { readLimits } from '../../server/rate-limit.js';
 import { readRoutes } from '../../server/read/routes.js';
 import { errorSchema } from '../../server/read/schemas.js';
 import { createReadStore } from '../../server/read/store.js';

@@ -110,13 +110,12 @@ describe('the guides', () => {
   it('say how to repair every halt', () => {
     const listed = captures(section('docs/runbook.md', '## IntegrityHalt'), /^\| (`.*?`) \|/gm).join(' ');
     const errors = read('ledger/errors.ts').split('export type InvariantCode =')[1]!.split(';')[0]!;
-    const sources = ['attributor', 'claims', 'suspense', 'watcher', 'repair']
-      .map((name) => `keepers/watcher/${name}.ts`)
-      .filter((path) => existsSync(join(root, path)))
-      .map(read);
+    const sources = ['derive/attributor', 'derive/claims', 'derive/suspense', 'watcher', 'repair'].map((name) =>
+      read(`keepers/watcher/${name}.ts`),
+    );
     const found = sources.flatMap((source) => captures(source, /code: '(\w+)'/g));
     // What is found of a token there stops its own markets; only what is set as the halt is one.
-    const ofHoldings = captures(read('keepers/watcher/holdings.ts'), /halt \?\?= \{ code: '(\w+)'/g);
+    const ofHoldings = captures(read('keepers/watcher/tokens/holdings.ts'), /halt \?\?= \{ code: '(\w+)'/g);
     expect(ofHoldings).to.not.deep.equal([]);
     const codes = new Set([...captures(errors, /'(\w+)'/g), ...found, ...ofHoldings, ...FOLLOWED_HALTS]);
     expect(new Set(captures(listed, /`([a-z_]+)`/g))).to.deep.equal(codes);

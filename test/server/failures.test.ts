@@ -1,15 +1,13 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { expect } from 'chai';
-import { networkOf } from '../../server/client-address.js';
+import { networkOf } from '../../server/rate-limit.js';
 import { createFailureLimit } from '../../server/orders/failures.js';
-import { createRecoveryQueue } from '../../server/orders/recovery-queue.js';
-import type { Requester } from '../../server/orders/recovery-queue.js';
+import { createRecoveryQueue, type Requester } from '../../server/orders/recovery-queue.js';
 import { addGeneration, addressOf, deposit, operate, post, signRequest } from '../support/gateway.js';
 import { forEachGateway, limit, orderAction, withGateway } from '../support/gateway-suite.js';
 import { WETH } from '../support/markets.js';
-import { connectWs } from '../support/ws.js';
-import type { Frame } from '../support/ws.js';
+import { connectWs, type Frame } from '../support/ws.js';
 
 describe('the budget of failed signatures', () => {
   it('is per address and minute, and long requests use up more of it', () => {

@@ -1,12 +1,11 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { createAgents } from '../../core/book/agents.js';
-import { createBook } from '../../core/book.js';
-import type { Book } from '../../core/book.js';
+import { createBook, type Book } from '../../core/book.js';
 import type { Address } from '../../core/types.js';
 import { readAction } from '../../core/wire/action.js';
 import { judgeAction } from '../../server/orders/actions/registry.js';
-import { closeForShortage, isShort } from '../../server/orders/shortage.js';
+import { closeForShortage, isShort } from '../../server/orders/inventory.js';
 import type { ActionOutcome } from '../../server/orders/types.js';
 import { fcOptions } from '../support/fc.js';
 import { limit, orderAction } from '../support/gateway-suite.js';

@@ -12,10 +12,9 @@ import {
   exchangeRequestSchema,
   infoRequestSchema,
 } from '../../server/orders/endpoints.js';
-import { listen } from '../../server/listen.js';
-import type { Listening } from '../../server/listen.js';
+import { listen, type Listening } from '../../server/listen.js';
 import { openApiRoutes } from '../../server/openapi/routes.js';
-import { readLimits } from '../../server/read/limit.js';
+import { readLimits } from '../../server/rate-limit.js';
 import { readRoutes } from '../../server/read/routes.js';
 import type { ReadDeps } from '../../server/read/deps.js';
 import { conform, conformAnswer, conformWire, DOCUMENT } from '../support/openapi.js';

@@ -1,12 +1,8 @@
 import { expect } from 'chai';
 import { createApp } from '../../server/app.js';
-import { listen } from '../../server/listen.js';
-import type { Listening } from '../../server/listen.js';
-import { createMetrics } from '../../server/ops/metrics.js';
-import type { MetricSources } from '../../server/ops/metrics.js';
-import { probeRoutes } from '../../server/ops/probes.js';
-import type { Probes } from '../../server/ops/probes.js';
-import { metricsRoutes } from '../../server/ops/routes.js';
+import { listen, type Listening } from '../../server/listen.js';
+import { createMetrics, type MetricSources } from '../../server/ops/metrics.js';
+import { probeRoutes, metricsRoutes, type Probes } from '../../server/ops/probes.js';
 import Router from '@koa/router';
 import { conform } from '../support/openapi.js';
 

@@ -7,7 +7,7 @@ import { migrate } from '../../ledger/db/db.js';
 import { lastGeneration } from '../../ledger/chain/ledger-log.js';
 import type { Db } from '../../ledger/types.js';
 import { createCheckpointView, type CheckpointView } from '../../server/read/checkpoint-view.js';
-import { readLimits } from '../../server/read/limit.js';
+import { readLimits } from '../../server/rate-limit.js';
 import { createSessions, type Sessions } from '../../server/stream/sessions.js';
 import { createFeed } from '../../server/read/feed.js';
 import { forEachDatabase } from '../support/db.js';

@@ -1,7 +1,7 @@
 /** What the swap API quotes, for whom, and how often; orders are in swap-orders.test.ts. */
 import { expect } from 'chai';
 import { parseUnits, type Wallet } from 'ethers';
-import { PERMIT2_ADDRESS } from '../../deploy/canonical.js';
+import { PERMIT2_ADDRESS } from '../../deploy/sandbox/canonical.js';
 import { WITNESS_TYPE_STRING } from '../../core/swap/typed-data.js';
 import type { ManualChain } from '../support/keeper-stack.js';
 import { forEachSwapStack, type SwapChanges } from '../support/manual-suite.js';

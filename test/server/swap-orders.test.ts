@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { Contract, Signature, Wallet, concat, parseUnits, toBeHex } from 'ethers';
 import type { Address, Hex } from '../../core/types.js';
-import { PERMIT2_ADDRESS } from '../../deploy/canonical.js';
+import { PERMIT2_ADDRESS } from '../../deploy/sandbox/canonical.js';
 import { mined } from '../../deploy/transactions.js';
 import { SmartAccount__factory } from '../../typechain-types/factories/mocks/SmartAccount__factory.js';
 import type { ManualChain } from '../support/keeper-stack.js';

@@ -12,14 +12,14 @@ export const MISTAKES: readonly Mistake[] = [
     name: 'omitted second log',
     args: ['--lies', 'omitSecondLog'],
     patches: [
-      { file: 'keepers/watcher/scan.ts', from: 'events: decodeAll(proven) }', to: 'events: decodeAll(first) }' },
+      { file: 'keepers/watcher/scan/scan.ts', from: 'events: decodeAll(proven) }', to: 'events: decodeAll(first) }' },
       {
-        file: 'keepers/watcher/scan.ts',
+        file: 'keepers/watcher/scan/scan.ts',
         from: 'function compare(\n  rpc: Rpc,',
         to: 'function compare(\n  rpc: Rpc | null,',
       },
       {
-        file: 'keepers/watcher/scan.ts',
+        file: 'keepers/watcher/scan/scan.ts',
         from: '  if (wrong === undefined) return;',
         to: '  if (wrong !== rpc) return;',
       },
@@ -145,7 +145,7 @@ export const MISTAKES: readonly Mistake[] = [
     name: 'half of a batch of logs',
     patches: [
       {
-        file: 'keepers/watcher/derive.ts',
+        file: 'keepers/watcher/derive/derive.ts',
         from: '        draft.custody.push(custodyEvent(log, event, context.claims));\n',
         to: "        if (event.type === 'requested' && log.logIndex > 2) break;\n        draft.custody.push(custodyEvent(log, event, context.claims));\n",
       },

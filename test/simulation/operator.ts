@@ -1,7 +1,7 @@
 /** Whoever operates the backend: lets makers in, looks at halts, and does what the runbook says, with the commands' own code. */
 import { createRpcPool } from '../../keepers/chain/pool.js';
 import { ReconcileError, planReconcile } from '../../keepers/watcher/reconcile.js';
-import { readStandingHalt } from '../../keepers/watcher/standing-halt.js';
+import { readStandingHalt } from '../../keepers/watcher/status.js';
 import { openDb, prepareDb } from '../../ledger/db/db.js';
 import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
 import { requestReconcile } from '../../ledger/operator/reconcile-requests.js';

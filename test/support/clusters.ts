@@ -1,10 +1,9 @@
 /** PostgreSQL servers of a test's own, made of the binaries that the machine has. */
-import { spawn } from 'node:child_process';
+import { spawn, execFileSync } from 'node:child_process';
 import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { execFileSync } from 'node:child_process';
-import { freePort } from '../../deploy/ports.js';
+import { freePort } from '../../deploy/sandbox/ports.js';
 
 const ROOT = '/usr/lib/postgresql';
 

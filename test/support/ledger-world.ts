@@ -5,7 +5,7 @@ import { pino } from 'pino';
 import { createMarket } from '../../core/market.js';
 import { snapshotHash } from '../../core/snapshot.js';
 import type { Address, Hex, Market, MarketSnapshot } from '../../core/types.js';
-import { sandboxAccounts } from '../../deploy/accounts.js';
+import { sandboxAccounts } from '../../deploy/sandbox/accounts.js';
 import { createRpcPool } from '../../keepers/chain/pool.js';
 import { createRpc, type Rpc } from '../../keepers/chain/rpc.js';
 import type { VerifyDeps } from '../../keepers/verify/verify.js';

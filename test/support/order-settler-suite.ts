@@ -1,20 +1,28 @@
 /** OrderSettler on a chain of its own, against the published Permit2, and with signatures as ethers makes them. */
 import { expect } from 'chai';
-import { Contract, Interface } from 'ethers';
-import type { ContractTransactionReceipt, ContractTransactionResponse, Wallet } from 'ethers';
+import {
+  Contract,
+  Interface,
+  type ContractTransactionReceipt,
+  type ContractTransactionResponse,
+  type Wallet,
+} from 'ethers';
 import { buildCurve } from '../../core/curve/build.js';
 import { encodePost } from '../../core/curve/post.js';
 import { createMarket } from '../../core/market.js';
 import type { Address, Hex, Market } from '../../core/types.js';
-import { PERMIT2_ADDRESS, WETH_ADDRESS } from '../../deploy/canonical.js';
+import { PERMIT2_ADDRESS, WETH_ADDRESS } from '../../deploy/sandbox/canonical.js';
 import { mined } from '../../deploy/transactions.js';
 import {
   CurveBook__factory,
   Entrypoint__factory,
   MockExchange__factory,
   OrderSettler__factory,
+  type CurveBook,
+  type Entrypoint,
+  type MockExchange,
+  type OrderSettler,
 } from '../../typechain-types/index.js';
-import type { CurveBook, Entrypoint, MockExchange, OrderSettler } from '../../typechain-types/index.js';
 import { snapshotOfLevels } from './books.js';
 import { startManualChain, type ManualChain } from './keeper-stack.js';
 import { randomNonce, signOrder, type OrderDomain, type OrderTerms } from './orders.js';

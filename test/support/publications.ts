@@ -4,7 +4,7 @@ import { Transaction } from 'ethers';
 import { toSafeInt } from '../../core/amounts.js';
 import type { PostRecord } from '../../core/curve/post.js';
 import type { Hex, Market } from '../../core/types.js';
-import { postCalldata } from '../../keepers/poster/calldata.js';
+import { postCalldata } from '../../keepers/poster/post-call.js';
 import { readPublications } from '../../ledger/publications/publication-log.js';
 import { readPosted } from '../../ledger/publications/raises.js';
 import { differencesFromChain, rebuildPublication, type ChainCurve } from '../../ledger/publications/rebuild.js';

@@ -9,7 +9,7 @@ import type { Db, GenerationWrite } from '../../ledger/types.js';
 import { createApp } from '../../server/app.js';
 import { listen } from '../../server/listen.js';
 import type { ReadDeps } from '../../server/read/deps.js';
-import { readLimits } from '../../server/read/limit.js';
+import { readLimits } from '../../server/rate-limit.js';
 import { readRoutes } from '../../server/read/routes.js';
 import { createReadStore } from '../../server/read/store.js';
 import { OPERATOR } from './generations.js';

@@ -4,19 +4,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ExchangeClient, HttpTransport, InfoClient } from '@nktkas/hyperliquid';
-import { Contract, Wallet } from 'ethers';
-import type { JsonRpcProvider } from 'ethers';
+import { Contract, Wallet, type JsonRpcProvider } from 'ethers';
 import pg from 'pg';
-import { writeManifest } from '../../deploy/manifest.js';
-import type { SandboxManifest } from '../../deploy/manifest.js';
-import { freePort } from '../../deploy/ports.js';
-import { deploySandbox } from '../../deploy/sandbox.js';
+import { writeManifest, type SandboxManifest } from '../../deploy/manifest.js';
+import { freePort } from '../../deploy/sandbox/ports.js';
+import { deploySandbox } from '../../deploy/sandbox/sandbox.js';
 import { connect } from '../../deploy/transactions.js';
 import { Custodian__factory } from '../../typechain-types/factories/Custodian__factory.js';
 import { Entrypoint__factory } from '../../typechain-types/factories/Entrypoint__factory.js';
 import { conform } from './openapi.js';
-import { startChild } from './child.js';
-import type { Child } from './child.js';
+import { startChild, type Child } from './child.js';
 
 /** A bound, not an expectation: machines that run tests are busy. */
 const START_TIMEOUT_MS = 180_000;
@@ -66,7 +63,12 @@ export interface Stack {
 export async function startStack(options: StackOptions): Promise<Stack> {
   const folder = mkdtempSync(join(tmpdir(), 'curvebook-stack-'));
   const manifestPath = join(folder, 'sandbox.json');
-  const chain = startChild('deploy/chain.ts', ['--port', '0', '--block-time-ms', String(options.blockTimeMs ?? 250)]);
+  const chain = startChild('deploy/sandbox/chain.ts', [
+    '--port',
+    '0',
+    '--block-time-ms',
+    String(options.blockTimeMs ?? 250),
+  ]);
   const processes = options.processes ?? [''];
   const servers = new Map<string, Child>();
   const lines: string[] = [];

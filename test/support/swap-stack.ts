@@ -5,7 +5,7 @@ import { pino } from 'pino';
 import { DEFAULT_GAS } from '../../core/swap/pricing.js';
 import type { OrderTypedData } from '../../core/swap/typed-data.js';
 import type { Address, Hex } from '../../core/types.js';
-import { WETH_ADDRESS } from '../../deploy/canonical.js';
+import { WETH_ADDRESS } from '../../deploy/sandbox/canonical.js';
 import { createOutbox, type Outbox } from '../../keepers/chain/outbox.js';
 import { createRpc, type Rpc } from '../../keepers/chain/rpc.js';
 import { createExecutor, type Executor, type ExecutorDeps } from '../../keepers/executor/executor.js';

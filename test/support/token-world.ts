@@ -3,7 +3,7 @@ import { Interface } from 'ethers';
 import { pino } from 'pino';
 import type { Address } from '../../core/types.js';
 import { createRpcPool, type RpcPool } from '../../keepers/chain/pool.js';
-import { HOLDINGS_PACE } from '../../keepers/watcher/holdings.js';
+import { HOLDINGS_PACE } from '../../keepers/watcher/tokens/holdings.js';
 import type { WatcherDeps } from '../../keepers/watcher/watcher.js';
 import { readBalances } from '../../ledger/chain/balances.js';
 import { readHalt } from '../../ledger/chain/halts.js';

@@ -1,11 +1,9 @@
 import type { OpenOrder } from '../../../core/types.js';
-import type { CancelAction } from '../../../core/wire/types.js';
-import type { Draft } from '../draft.js';
-import { createDraft } from '../draft.js';
-import { marketOf } from '../place.js';
+import type { CancelAction, CancelByCloidAction } from '../../../core/wire/types.js';
+import { createDraft, type Draft } from '../draft.js';
+import { marketOf, refuseBatch } from './order.js';
 import { REFUSALS, refuse } from '../refusals.js';
 import type { ActionHandler, ActionOutcome, AdmissionView, EntryStatus } from '../types.js';
-import { refuseBatch } from './batch.js';
 
 /** Cancels by order id. An id of another maker or another market is not found. */
 export const cancel: ActionHandler<CancelAction> = (action, maker, view) => {
@@ -32,3 +30,13 @@ export function cancelEntries(
   });
   return { effects: draft.effects, reply: { status: 'ok', response: { type: 'cancel', data: { statuses } } } };
 }
+
+/** Cancels by client order id, in any letter case. The reply has the type of a cancel. */
+export const cancelByCloid: ActionHandler<CancelByCloidAction> = (action, maker, view) => {
+  const draft = createDraft(view, maker);
+  const entries = action.cancels.map(({ asset, cloid }) => ({
+    asset,
+    find: () => draft.orderByCloid(cloid.toLowerCase()),
+  }));
+  return cancelEntries(entries, draft, view);
+};

@@ -1,11 +1,9 @@
 import type { Address } from '../../../core/types.js';
 import type { BatchModifyAction, ModifyAction, WireOrder } from '../../../core/wire/types.js';
-import { createDraft } from '../draft.js';
-import type { Draft } from '../draft.js';
-import { marketOf, placeOrder } from '../place.js';
+import { createDraft, type Draft } from '../draft.js';
+import { marketOf, placeOrder, refuseBatch } from './order.js';
 import { REFUSALS, refuse } from '../refusals.js';
 import type { ActionHandler, AdmissionView, EntryStatus } from '../types.js';
-import { refuseBatch } from './batch.js';
 
 interface Change {
   oid: number | string;

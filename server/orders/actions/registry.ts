@@ -1,13 +1,11 @@
 import type { Address } from '../../../core/types.js';
-import type { WireAction } from '../../../core/wire/types.js';
+import type { WireAction, NoopAction } from '../../../core/wire/types.js';
 import type { ApproveAgentAction } from '../../../core/wire/user-signed.js';
 import { REFUSALS, refuse } from '../refusals.js';
-import type { ActionOutcome, AdmissionView } from '../types.js';
+import type { ActionOutcome, AdmissionView, ActionHandler } from '../types.js';
 import { approveAgent } from './approve-agent.js';
-import { cancelByCloid } from './cancel-by-cloid.js';
-import { cancel } from './cancel.js';
+import { cancelByCloid, cancel } from './cancel.js';
 import { batchModify, modify } from './modify.js';
-import { noop } from './noop.js';
 import { order } from './order.js';
 import { scheduleCancel } from './schedule-cancel.js';
 
@@ -91,3 +89,9 @@ export function judgeAction(action: AdmittedAction, maker: Address, view: Admiss
       return { effects: [], reply: refuse(REFUSALS.unsupportedAction(action.type)) };
   }
 }
+
+/** Uses up a nonce and nothing else: the way to invalidate a request that is still under way. */
+export const noop: ActionHandler<NoopAction> = () => ({
+  effects: [],
+  reply: { status: 'ok', response: { type: 'default' } },
+});

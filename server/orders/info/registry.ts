@@ -1,31 +1,28 @@
 import { WireError } from '../../../core/wire/errors.js';
 import { asObject, asText } from '../../../core/wire/shape.js';
-import { allMids } from './all-mids.js';
-import { clearinghouseState } from './clearinghouse-state.js';
-import { exchangeStatus } from './exchange-status.js';
-import { extraAgents } from './extra-agents.js';
-import { frontendOpenOrders } from './frontend-open-orders.js';
-import { historicalOrders } from './historical-orders.js';
-import { l2Book } from './l2-book.js';
-import { maxBuilderFee } from './max-builder-fee.js';
-import { metaAndAssetCtxs } from './meta-and-asset-ctxs.js';
-import { meta } from './meta.js';
-import { emptyList, nothing } from './nothing.js';
-import { openOrders } from './open-orders.js';
-import { orderStatus } from './order-status.js';
-import { outcomeMeta } from './outcome-meta.js';
-import { perpDexs } from './perp-dexs.js';
-import { recentTrades } from './recent-trades.js';
-import { spotClearinghouseState } from './spot-clearinghouse-state.js';
-import { spotMetaAndAssetCtxs } from './spot-meta-and-asset-ctxs.js';
-import { spotMeta } from './spot-meta.js';
+import { allMids, l2Book, recentTrades, spotMetaAndAssetCtxs, spotMeta } from './markets.js';
+import {
+  clearinghouseState,
+  extraAgents,
+  spotClearinghouseState,
+  userFees,
+  userRateLimit,
+  userRole,
+} from './account.js';
+import {
+  exchangeStatus,
+  maxBuilderFee,
+  metaAndAssetCtxs,
+  meta,
+  emptyList,
+  nothing,
+  outcomeMeta,
+  perpDexs,
+  userAbstraction,
+} from './constants.js';
+import { frontendOpenOrders, historicalOrders, openOrders, orderStatus } from './orders.js';
 import type { InfoDeps, InfoHandler } from './types.js';
-import { userAbstraction } from './user-abstraction.js';
-import { userFees } from './user-fees.js';
-import { userFillsByTime } from './user-fills-by-time.js';
-import { userFills } from './user-fills.js';
-import { userRateLimit } from './user-rate-limit.js';
-import { userRole } from './user-role.js';
+import { userFillsByTime, userFills } from './fills.js';
 
 const HANDLERS: ReadonlyMap<string, InfoHandler> = new Map<string, InfoHandler>([
   ['allMids', allMids],

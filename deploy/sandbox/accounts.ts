@@ -1,0 +1,45 @@
+/** The sandbox's accounts: well-known development keys, worthless on any other chain. */
+import { HDNodeWallet, Mnemonic } from 'ethers';
+import type { ManifestAccount } from '../manifest.js';
+
+export const SANDBOX_ROLES = [
+  'owner',
+  'poster',
+  'settler',
+  'executor',
+  'maker1',
+  'maker2',
+  'maker3',
+  'taker1',
+  'taker2',
+  'taker3',
+] as const;
+export type SandboxRole = (typeof SANDBOX_ROLES)[number];
+
+/** Mints the sandbox's tokens; no role of the product. */
+const ISSUER_INDEX = 19;
+
+/** The accounts of all roles, in the order above. */
+export function sandboxAccounts(): (ManifestAccount & { role: SandboxRole })[] {
+  return SANDBOX_ROLES.map((role, index) => ({ role, ...keyAt(index) }));
+}
+
+/** Private key of the account that issues the tokens. */
+export function sandboxIssuerKey(): string {
+  return keyAt(ISSUER_INDEX).privateKey;
+}
+
+/** Slow to derive, so only once. */
+let parent: HDNodeWallet | undefined;
+
+function keyAt(index: number): { address: string; privateKey: string } {
+  parent ??= HDNodeWallet.fromMnemonic(Mnemonic.fromPhrase(SANDBOX_MNEMONIC), "m/44'/60'/0'/0");
+  const { address, privateKey } = parent.deriveChild(index);
+  return { address, privateKey };
+}
+
+/** What the sandbox's chain and its users agree on. */
+
+export const SANDBOX_CHAIN_ID = 8453;
+/** Well known, worthless anywhere else: the accounts of every Hardhat network. */
+export const SANDBOX_MNEMONIC = 'test test test test test test test test test test test junk';

@@ -1,0 +1,122 @@
+/** External liquidity of the sandbox: Uniswap v3 from its published artifacts, with a pool per market that holds liquidity. */
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import {
+  Contract,
+  ContractFactory,
+  MaxUint256,
+  Wallet,
+  ZeroAddress,
+  parseUnits,
+  type InterfaceAbi,
+  type JsonRpcProvider,
+} from 'ethers';
+import { sandboxIssuerKey } from './accounts.js';
+import { WETH_ADDRESS } from './canonical.js';
+import type { ManifestMarket } from '../manifest.js';
+import { reasonOf } from '../reasons.js';
+import type { SandboxSymbol, SandboxToken } from './tokens.js';
+import { mined } from '../transactions.js';
+
+const CORE = '@uniswap/v3-core/artifacts/contracts';
+const PERIPHERY = '@uniswap/v3-periphery/artifacts/contracts';
+/** 0.05 %, and the tick spacing that goes with it. */
+const FEE_PPM = 500;
+const TICK_SPACING = 10;
+/** Ticks to either side of the price in which liquidity stands: about 10 %, and 1 % for a narrower position. */
+const WIDTHS = [960, 100] as const;
+/** Dollars on each side of the wide position, and of the narrow one. */
+const DEPTHS = [400_000n, 100_000n] as const;
+/** Dollars per token; where the example makers' prices begin. */
+const DOLLARS: Record<SandboxSymbol, bigint> = { WETH: 2_500n, USDC: 1n, DAI: 1n, cbBTC: 65_000n };
+
+/** Fixed: what a pool's price history costs depends on the second in which a block is mined, so an estimate may be too low. */
+const GAS = { gasLimit: 8_000_000n };
+
+const require = createRequire(import.meta.url);
+
+/** Contracts by their names in the manifest. */
+export interface PoolContracts {
+  uniswapV3Factory: string;
+  uniswapV3Router: string;
+  uniswapV3Quoter: string;
+}
+
+/** Deploys factory, router, quoter and positions, and a pool for each market. The issuer of the tokens provides the liquidity. */
+export async function deployPools(
+  provider: JsonRpcProvider,
+  tokens: readonly SandboxToken[],
+  markets: readonly Pick<ManifestMarket, 'pair'>[],
+): Promise<PoolContracts> {
+  const provided = new Wallet(sandboxIssuerKey(), provider);
+  const factory = await publish(provided, `${CORE}/UniswapV3Factory.sol/UniswapV3Factory.json`);
+  const at = await factory.getAddress();
+  const router = await publish(provided, `${PERIPHERY}/SwapRouter.sol/SwapRouter.json`, at, WETH_ADDRESS);
+  const quoter = await publish(provided, `${PERIPHERY}/lens/QuoterV2.sol/QuoterV2.json`, at, WETH_ADDRESS);
+  const managerPath = `${PERIPHERY}/NonfungiblePositionManager.sol/NonfungiblePositionManager.json`;
+  const positions = await publish(provided, managerPath, at, WETH_ADDRESS, ZeroAddress);
+  const manager = await positions.getAddress();
+  for (const token of tokens) {
+    const pools = BigInt(markets.filter(({ pair }) => pair.split('-').includes(token.symbol)).length);
+    await token.give(provided, unitsWorth(token, pools * (DEPTHS[0] + DEPTHS[1])));
+    await token.approve(provided, manager, MaxUint256);
+  }
+  for (const { pair } of markets) {
+    await addPool(positions, provided, sorted(tokens, pair)).catch((error: unknown) => {
+      throw new Error(`the pool of ${pair} can't be made: ${reasonOf(error)}`, { cause: error });
+    });
+  }
+  return {
+    uniswapV3Factory: at,
+    uniswapV3Router: await router.getAddress(),
+    uniswapV3Quoter: await quoter.getAddress(),
+  };
+}
+
+async function publish(deployer: Wallet, path: string, ...args: unknown[]): Promise<Contract> {
+  const { abi, bytecode } = JSON.parse(readFileSync(require.resolve(path), 'utf8')) as {
+    abi: InterfaceAbi;
+    bytecode: string;
+  };
+  const contract = await new ContractFactory(abi, bytecode, deployer).deploy(...args);
+  await contract.deploymentTransaction()?.wait();
+  return new Contract(await contract.getAddress(), abi, deployer);
+}
+
+/** The tokens of a pair as a pool orders them, lower address first. */
+function sorted(tokens: readonly SandboxToken[], pair: string): [SandboxToken, SandboxToken] {
+  const [one, other] = pair.split('-').map((symbol) => tokens.find((token) => token.symbol === symbol));
+  if (one === undefined || other === undefined) throw new Error(`the tokens of ${pair} do not exist`);
+  return BigInt(one.address) < BigInt(other.address) ? [one, other] : [other, one];
+}
+
+const unitsWorth = (token: SandboxToken, dollars: bigint): bigint =>
+  (parseUnits('1', token.decimals) * dollars) / DOLLARS[token.symbol];
+
+async function addPool(
+  positions: Contract,
+  owner: Wallet,
+  [token0, token1]: [SandboxToken, SandboxToken],
+): Promise<void> {
+  const many = 10n ** 15n;
+  const [worth0, worth1] = [unitsWorth(token0, many), unitsWorth(token1, many)];
+  const sqrtPrice = squareRoot((worth1 << 192n) / worth0);
+  const pool = [token0.address, token1.address, FEE_PPM] as const;
+  await mined(positions.getFunction('createAndInitializePoolIfNecessary').send(...pool, sqrtPrice, GAS));
+  const tick = Math.floor(Math.log(Number(worth1) / Number(worth0)) / Math.log(1.0001) / TICK_SPACING) * TICK_SPACING;
+  for (const [i, width] of WIDTHS.entries()) {
+    const depth = DEPTHS[i] ?? 0n;
+    const amounts = [unitsWorth(token0, depth), unitsWorth(token1, depth)];
+    const position = [...pool, tick - width, tick + width + TICK_SPACING, ...amounts, 0, 0, owner.address, MaxUint256];
+    await mined(positions.getFunction('mint').send(position, GAS));
+  }
+}
+
+function squareRoot(value: bigint): bigint {
+  let root = 1n << BigInt(Math.ceil(value.toString(2).length / 2));
+  for (;;) {
+    const next = (root + value / root) / 2n;
+    if (next >= root) return root;
+    root = next;
+  }
+}

@@ -1,0 +1,39 @@
+import type { ManifestToken } from '../manifest.js';
+
+/** A token list in the Uniswap format, as far as the sandbox needs it. */
+export interface TokenList {
+  name: string;
+  timestamp: string;
+  version: { major: number; minor: number; patch: number };
+  tokens: { chainId: number; address: string; symbol: string; name: string; decimals: number; logoURI: string }[];
+}
+
+const NAMES: Record<string, string> = {
+  WETH: 'Wrapped Ether',
+  USDC: 'USD Coin',
+  DAI: 'Dai Stablecoin',
+  cbBTC: 'Coinbase Wrapped BTC',
+};
+const COLOURS: Record<string, string> = { WETH: '#627eea', USDC: '#2775ca', DAI: '#f5ac37', cbBTC: '#0052ff' };
+
+/** The list of the sandbox's tokens, with logos that need no network. */
+export function sandboxTokenList(chainId: number, tokens: readonly ManifestToken[]): TokenList {
+  return {
+    name: 'Curvebook sandbox',
+    timestamp: '2025-01-01T00:00:00.000Z',
+    version: { major: 1, minor: 0, patch: 0 },
+    tokens: tokens.map(({ symbol, address, decimals }) => ({
+      chainId,
+      address,
+      symbol,
+      name: NAMES[symbol] ?? symbol,
+      decimals,
+      logoURI: logo(COLOURS[symbol] ?? '#888888'),
+    })),
+  };
+}
+
+function logo(colour: string): string {
+  const svg = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><circle cx="16" cy="16" r="16" fill="${colour}"/></svg>`;
+  return `data:image/svg+xml,${encodeURIComponent(svg)}`;
+}

@@ -1,0 +1,238 @@
+/**
+ * The `upgrade` command. What the sources build is compared with what the proxies run; where they differ, the new implementation must
+ * pass OpenZeppelin's checks, its storage layout against the one that is live, and a trial call, before the owner's call is sent or
+ * prepared. An implementation by itself has no rights, so anybody may deploy it.
+ */
+import { concat, getCreateAddress, keccak256 } from 'ethers';
+import type { StorageItem, StorageLayout } from '@openzeppelin/upgrades-core';
+import { actionOn, assertOwner, sendActions, type Action } from '../actions.js';
+import { immutableValues } from '../build.js';
+import { codeOf, currentRecord, describeImplementation, type Context, type Mode } from '../context.js';
+import {
+  PROXIES,
+  PROXY_NAMES,
+  connectContracts,
+  constructorArgs,
+  ownershipOf,
+  type Addresses,
+  type ProxyName,
+} from '../contracts.js';
+import { DeployError } from '../errors.js';
+import { upgradesCore } from './upgrades-core.js';
+import { reasonOf } from '../reasons.js';
+import { addProposal, type DeploymentRecord, type ImplementationRecord } from '../record.js';
+import { mined } from '../transactions.js';
+
+export interface UpgradeOptions {
+  mode: Mode;
+  /** Which proxies to look at; all of them by default. */
+  only?: readonly ProxyName[];
+  /** Sources of the new implementations where they have other names than the ones deployed first. */
+  sources?: Partial<Record<ProxyName, string>>;
+  /** Call data that the proxy runs right after it changed over, for instance a reinitializer. */
+  calls?: Partial<Record<ProxyName, string>>;
+}
+
+export interface PlannedUpgrade {
+  name: ProxyName;
+  proxy: string;
+  contract: string;
+  before: ImplementationRecord;
+  /** ABI-encoded. */
+  constructorArgs: string;
+  initCode: string;
+  /** Where it is, or will be as long as the signer sends nothing else before. */
+  address: string;
+  /** Null when it still has to be deployed. */
+  deployed: ImplementationRecord | null;
+  codeHash: string;
+  call: string;
+  /** For people: one line per change. */
+  changes: string[];
+}
+
+/** Plans, shows the plan, and then does what `mode` says. Returns the calls that the owner has to make; they are made in mode `send`. */
+export async function upgradeCommand(
+  context: Context,
+  { mode, only = PROXY_NAMES, sources = {}, calls = {} }: UpgradeOptions,
+): Promise<Action[]> {
+  const { signer, files, log } = context;
+  const record = await currentRecord(context);
+  const plans: PlannedUpgrade[] = [];
+  let nonce = await signer.getNonce();
+  for (const name of only) {
+    const plan = await planUpgrade(context, record, name, sources[name] ?? PROXIES[name], calls[name] ?? '0x', nonce);
+    if (plan === null) {
+      log(`${name}: the sources build what it runs`);
+      continue;
+    }
+    if (plan.deployed === null) nonce += 1;
+    plans.push(plan);
+    for (const line of plan.changes) log(line);
+  }
+  const actions: Action[] = [];
+  for (const plan of plans) actions.push(await upgradeAction(context, record, plan));
+  if (mode === 'dry-run' || actions.length === 0) return actions;
+
+  if (mode === 'send') await assertOwner(actions, signer);
+  for (const plan of plans) {
+    plan.deployed ??= await deployImplementation(context, plan);
+    addProposal(record, plan.name, plan.deployed);
+    files.writeLayouts({ ...files.readLayouts(), [plan.address]: context.build.layout(plan.contract) });
+    files.write(record);
+    await rehearse(context, await upgradeAction(context, record, plan));
+  }
+  if (mode === 'propose') return actions;
+  await sendActions(actions, signer, log);
+  await currentRecord(context);
+  return actions;
+}
+
+/** Null when the proxy runs just that already. Throws `UNSAFE_UPGRADE` or `LAYOUT_UNKNOWN`. */
+async function planUpgrade(
+  context: Context,
+  record: DeploymentRecord,
+  name: ProxyName,
+  contract: string,
+  call: string,
+  nonce: number,
+): Promise<PlannedUpgrade | null> {
+  const { build, provider, signer } = context;
+  const before = record.implementations[name];
+  const built = build.contract(contract);
+  const args = constructorArgs(name, record.contracts);
+  const encodedArgs = built.interface.encodeDeploy(args);
+  const initCode = concat([built.bytecode, encodedArgs]);
+  const codeIf = (address: string): Promise<string> => codeOf(context, contract, initCode, address);
+  if (keccak256(await codeIf(before.address)) === before.codeHash) return null;
+
+  build.assertUpgradeSafe(contract);
+  // What was deployed for an earlier proposal, or is an earlier version, serves as it is.
+  let deployed: ImplementationRecord | null = null;
+  for (const one of [...(record.previous[name] ?? []), ...(record.proposed[name] ?? [])]) {
+    if (keccak256(await codeIf(one.address)) === one.codeHash) deployed = one;
+  }
+  const address = deployed?.address ?? getCreateAddress({ from: await signer.getAddress(), nonce });
+  const code = await codeIf(address);
+  const liveCode = await provider.getCode(before.address);
+  const values = immutableValues(code, built.immutables);
+  return {
+    name,
+    proxy: record.contracts[name],
+    contract,
+    before,
+    constructorArgs: encodedArgs,
+    initCode,
+    address,
+    deployed,
+    codeHash: keccak256(code),
+    call,
+    changes: [
+      `${name} ${record.contracts[name]}: ${before.contract} of ${before.commit} -> ${contract} of ${context.commit}`,
+      `  implementation ${before.address} -> ${address}${deployed === null ? '' : ' (deployed)'}`,
+      `  code hash ${before.codeHash} -> ${keccak256(code)}`,
+      `  code size ${byteLength(liveCode)} -> ${byteLength(code)} bytes`,
+      ...immutableChanges(before.immutables, values),
+      ...layoutChanges(context, before, contract),
+      `  then calls ${call === '0x' ? 'nothing' : call}`,
+    ],
+  };
+}
+
+function byteLength(code: string): number {
+  return (code.length - 2) / 2;
+}
+
+function immutableChanges(before: Record<string, string>, after: Record<string, string>): string[] {
+  return [...new Set([...Object.keys(before), ...Object.keys(after)])].map((key) => {
+    const [from, to] = [before[key] ?? 'none', after[key] ?? 'none'];
+    return from === to ? `  immutable ${key} stays ${to}` : `  immutable ${key} ${from} -> ${to}`;
+  });
+}
+
+function layoutChanges({ build, files }: Context, before: ImplementationRecord, contract: string): string[] {
+  const live = files.readLayouts()[before.address];
+  if (live === undefined) {
+    throw new DeployError('LAYOUT_UNKNOWN', `no storage layout of ${before.contract} at ${before.address} is recorded`);
+  }
+  const next = build.layout(contract);
+  assertLayoutSafe(`${contract} can't take over the storage of ${before.contract}`, live, next);
+  const changes = layoutDifference(live, next);
+  return changes.length === 0 ? ['  storage layout stays'] : changes.map((line) => `  storage ${line}`);
+}
+
+/** Throws `UNSAFE_UPGRADE`, with `problem` first, when data stored by `live` would be read as something else by `next`. */
+export function assertLayoutSafe(problem: string, live: StorageLayout, next: StorageLayout): void {
+  const options = upgradesCore.withValidationDefaults({ kind: 'uups' });
+  const report = upgradesCore.getStorageUpgradeReport(live, next, options);
+  if (report.ok) return;
+  throw new DeployError('UNSAFE_UPGRADE', `${problem}\n${report.explain(false)}`);
+}
+
+/** What is in one layout only, as `- …` and `+ …`. */
+export function layoutDifference(live: StorageLayout, next: StorageLayout): string[] {
+  const [old, young] = [layoutLines(live), layoutLines(next)];
+  return [
+    ...old.filter((line) => !young.includes(line)).map((line) => `- ${line}`),
+    ...young.filter((line) => !old.includes(line)).map((line) => `+ ${line}`),
+  ];
+}
+
+/** One line per variable and per member of a struct. */
+export function layoutLines({ storage, types, namespaces = {} }: StorageLayout): string[] {
+  const line = (
+    where: string,
+    { label, type, slot, offset }: Pick<StorageItem, 'label' | 'type' | 'slot' | 'offset'>,
+  ) => `${where} slot ${slot} offset ${offset}: ${types[type]?.label ?? type} ${label}`;
+  const members = Object.values(types).flatMap(({ label, members: all = [] }) =>
+    all.flatMap((member) => (typeof member === 'string' ? [] : [line(label, member)])),
+  );
+  const spaces = Object.entries(namespaces).flatMap(([name, items]) => items.map((item) => line(name, item)));
+  return [...storage.map((item) => line('storage', item)), ...spaces, ...members];
+}
+
+/** The owner's call that changes a proxy over. */
+export async function upgradeAction(
+  { provider }: Context,
+  record: DeploymentRecord,
+  { name, address, codeHash, call }: Pick<PlannedUpgrade, 'name' | 'address' | 'codeHash' | 'call'>,
+): Promise<Action> {
+  const before = record.implementations[name].address;
+  const summary = `~ implementation of ${name} ${before} -> ${address} (code hash ${codeHash})`;
+  const contracts = connectContracts(addressesOf(record), provider);
+  return actionOn(name, contracts[name], 'upgradeToAndCall', [address, call], summary);
+}
+
+async function deployImplementation(context: Context, plan: PlannedUpgrade): Promise<ImplementationRecord> {
+  const { signer, log } = context;
+  const receipt = await mined(signer.sendTransaction({ data: plan.initCode }));
+  if (receipt.contractAddress !== plan.address) {
+    throw new DeployError(
+      'INTERRUPTED',
+      `the implementation of ${plan.name} is at ${receipt.contractAddress}; run again`,
+    );
+  }
+  const { contract, address, constructorArgs } = plan;
+  const deployed = await describeImplementation(context, contract, address, receipt.blockNumber, constructorArgs);
+  if (deployed.codeHash !== plan.codeHash) {
+    throw new DeployError('CODE_MISMATCH', `${plan.contract} at ${plan.address} has code ${deployed.codeHash}`);
+  }
+  log(`deployed ${plan.contract} ${plan.address}`);
+  return deployed;
+}
+
+/** The owner's call, tried without being sent. Throws `CALL_REVERTS`. */
+export async function rehearse({ provider }: Context, action: Action): Promise<void> {
+  const { owner } = await ownershipOf(provider, action.to);
+  try {
+    await provider.call({ from: owner, to: action.to, data: action.data });
+  } catch (error) {
+    throw new DeployError('CALL_REVERTS', `${action.contract}: ${action.summary} would fail: ${reasonOf(error)}`);
+  }
+}
+
+/** The part of the record that names what has an owner. */
+export function addressesOf({ contracts }: DeploymentRecord): Addresses {
+  const { custodian, curveBook, entrypoint, orderSettler } = contracts;
+  return { custodian, curveBook, entrypoint, orderSettler };
+}

@@ -1,0 +1,83 @@
+/** Why posts revert, in the words of the contract, and which records would. */
+import { encodePost, type PostRecord, type BlockRef } from '../../core/curve/post.js';
+import type { Address, Hex } from '../../core/types.js';
+import { chunks } from '../../ledger/db/columns.js';
+import { CurveBook__factory } from '../../typechain-types/factories/CurveBook__factory.js';
+import { RpcResponseError, revertData, toQuantity, type Rpc } from '../chain/rpc.js';
+import { keccakText } from '../../core/hash.js';
+
+const BOOK = CurveBook__factory.createInterface();
+/** Records that are tried at the same time. */
+const CONCURRENCY = 16;
+/** What can't be told: the node does not say, or the call would not revert again. */
+const UNKNOWN = 'unknown';
+/** Errors of a post that landed too late, or on a chain that has lost its block: another one, made later, may well land. */
+export const OUT_OF_DATE: readonly string[] = ['StaleSeq', 'CurveExpired', 'DeadlineOutOfRange', 'OrphanedBlock'];
+
+/** Name of the contract's error that a call of this data ends with at a block; null when it does not revert. */
+async function errorOf(
+  rpc: Rpc,
+  call: { from: Address; to: Address; data: Hex },
+  block: string,
+): Promise<string | null> {
+  try {
+    await rpc.call('eth_call', [call, block]);
+    return null;
+  } catch (error) {
+    if (!(error instanceof RpcResponseError)) throw error;
+    const data = revertData(error.data);
+    return (data === null ? null : (BOOK.parseError(data)?.name ?? null)) ?? UNKNOWN;
+  }
+}
+
+/** Why a mined transaction reverted, as far as it does so again at the end of its block: the name of the contract's error, or `unknown`. */
+export async function revertReason(rpc: Rpc, hash: Hex, blockNumber: number): Promise<string> {
+  try {
+    const tx = (await rpc.call('eth_getTransactionByHash', [hash])) as {
+      from: Address;
+      to: Address;
+      input: Hex;
+    } | null;
+    if (tx === null) return UNKNOWN;
+    const call = { from: tx.from, to: tx.to, data: tx.input };
+    return (await errorOf(rpc, call, toQuantity(blockNumber))) ?? UNKNOWN;
+  } catch {
+    // It is for the log; whatever keeps the node from answering shows elsewhere.
+    return UNKNOWN;
+  }
+}
+
+/**
+ * The error of each record that would revert at the newest block, by its place in the list. The node runs a call within its newest block,
+ * which does not know its own hash, so the records are tried with the block before as the one they were cut from.
+ */
+export async function wouldRevert(
+  rpc: Rpc,
+  at: { from: Address; to: Address; headBlock: number },
+  records: readonly PostRecord[],
+): Promise<ReadonlyMap<number, string>> {
+  const number = at.headBlock - 1;
+  const { hash } = (await rpc.call('eth_getBlockByNumber', [toQuantity(number), false])) as { hash: Hex; number: Hex };
+  const failing = new Map<number, string>();
+  for (const part of chunks([...records.entries()], CONCURRENCY)) {
+    await Promise.all(
+      part.map(async ([i, record]) => {
+        const data = postCalldata({ number: number, hash }, [record]);
+        const error = await errorOf(rpc, { from: at.from, to: at.to, data }, 'latest');
+        if (error !== null) failing.set(i, error);
+      }),
+    );
+  }
+  return failing;
+}
+
+const POST = keccakText('post(bytes)').slice(0, 10);
+const POST_BATCH = keccakText('postBatch(bytes)').slice(0, 10);
+
+/** The call that publishes the records: `post` for one, which reverts when it is stale, `postBatch` for several. */
+export function postCalldata(block: BlockRef, records: readonly PostRecord[]): Hex {
+  const payload = encodePost(block, records).slice(2);
+  const word = (value: number): string => value.toString(16).padStart(64, '0');
+  const padded = payload.padEnd(Math.ceil(payload.length / 64) * 64, '0');
+  return `${records.length === 1 ? POST : POST_BATCH}${word(32)}${word(payload.length / 2)}${padded}` as Hex;
+}

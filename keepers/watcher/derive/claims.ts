@@ -1,0 +1,181 @@
+/** What the ledger already knows about the withdrawals that a scan's events concern. */
+import {
+  NO_CLAIM,
+  addSaturating,
+  afterExecution,
+  afterRequest,
+  afterSettlement,
+  type LaterRequests,
+} from '../../../core/claims.js';
+import { maxBig, minBig, toSafeInt, MAX_U128 } from '../../../core/amounts.js';
+import type { Address } from '../../../core/types.js';
+import { readClaimsOf, requestsAfter } from '../../../ledger/chain/claims.js';
+import { readReversals } from '../../../ledger/chain/reversals.js';
+import { explainSettlement, isLost } from '../../../ledger/settlements/settlement-log.js';
+import type {
+  BalanceRow,
+  ClaimRow,
+  CustodyEvent,
+  GenerationWrite,
+  Queryable,
+  Settlement,
+} from '../../../ledger/types.js';
+import type { ChainEvent, RawLog } from '../../chain/logs.js';
+import type { SeenEvent } from '../scan/scan.js';
+
+/** A settlement that this database prepared, and the requests of earlier scans that it did not look at. */
+export interface ExplainedSettlement {
+  settlement: Pick<Settlement, 'settlementNo' | 'cutBlock'>;
+  later: LaterRequests;
+  /** A reorganisation took the blocks back that it looked at. */
+  lost: boolean;
+}
+
+export interface ClaimContext {
+  /** Claims before the scan, by `claimKey`; those that were never touched are missing. */
+  claims: ReadonlyMap<string, ClaimRow>;
+  /** Explained settlements of the scan, by `logKey`. */
+  settlements: ReadonlyMap<string, ExplainedSettlement>;
+}
+
+export const claimKey = ({ maker, token }: { maker: Address; token: Address }): string => `${maker}:${token}`;
+export const logKey = ({ txHash, logIndex }: { txHash: string; logIndex: number }): string => `${txHash}:${logIndex}`;
+
+/** A scan without custody events has nothing to look up. */
+export const NO_CLAIMS: ClaimContext = { claims: new Map(), settlements: new Map() };
+
+/** Looks up what `createClaimFold` needs for the events of a scan. */
+export async function readClaimContext(q: Queryable, events: readonly SeenEvent[]): Promise<ClaimContext> {
+  const makers = events.flatMap(({ event }) => (isCustodyEvent(event) ? [event.maker] : []));
+  if (makers.length === 0) return NO_CLAIMS;
+  const claims = new Map((await readClaimsOf(q, makers)).map((claim) => [claimKey(claim), claim]));
+  const settlements = new Map<string, ExplainedSettlement>();
+  const taken = new Set<number>();
+  const reversals = events.some(({ event }) => event.type === 'settled') ? await readReversals(q) : [];
+  for (const { log, event } of events) {
+    if (event.type !== 'settled') continue;
+    const settlement = await explainSettlement(q, { ...event, txHash: log.txHash }, taken);
+    if (settlement === null) continue;
+    taken.add(settlement.settlementNo);
+    const later = await requestsAfter(q, event, settlement.cutBlock);
+    settlements.set(logKey(log), { settlement, later, lost: isLost(settlement, reversals) });
+  }
+  return { claims, settlements };
+}
+
+/** An event of the custodian. */
+export type CustodyChainEvent = Extract<ChainEvent, { type: 'deposited' | 'requested' | 'executed' | 'settled' }>;
+
+function isCustodyEvent(event: ChainEvent): event is CustodyChainEvent {
+  return ['deposited', 'requested', 'settled', 'executed'].includes(event.type);
+}
+
+/** Folds the withdrawals of one scan, event by event in chain order. */
+export interface ClaimFold {
+  /** A deposit changes no withdrawal. */
+  apply(log: RawLog, event: CustodyChainEvent): void;
+  /** Claims as the events left them. */
+  changed(): ClaimRow[];
+  /** What that does to reservations; changes of nothing are left out. */
+  reservations(): GenerationWrite['reservations'];
+}
+
+/** Starts a fold on what was known before the scan. */
+export function createClaimFold(context: ClaimContext): ClaimFold {
+  const changed = new Map<string, ClaimRow>();
+  const requests: { key: string; units: bigint; blockNumber: number }[] = [];
+
+  const before = (key: string, { maker, token }: CustodyChainEvent): ClaimRow =>
+    context.claims.get(key) ?? { maker, token, ...NO_CLAIM };
+
+  /** Requests of earlier scans and of this one so far, mined after the settlement's cut. */
+  function laterRequests(key: string, { settlement, later }: ExplainedSettlement): LaterRequests {
+    const inScan = requests.filter((one) => one.key === key && one.blockNumber > settlement.cutBlock);
+    return {
+      units: inScan.reduce((sum, { units }) => addSaturating(sum, units), later.units),
+      sinceBlock: later.sinceBlock ?? inScan[0]?.blockNumber ?? null,
+    };
+  }
+
+  /** Nobody knows what an unexplained settlement looked at, so every request that waits goes on waiting. */
+  const allPending = (claim: ClaimRow): LaterRequests => ({
+    units: maxBig(claim.outstandingUnits - claim.claimUnits, 0n),
+    sinceBlock: claim.pendingSinceBlock,
+  });
+
+  return {
+    apply(log, event) {
+      const key = claimKey(event);
+      const claim = changed.get(key) ?? before(key, event);
+      if (event.type === 'requested') {
+        requests.push({ key, units: event.amountUnits, blockNumber: log.blockNumber });
+        changed.set(key, { ...claim, ...afterRequest(claim, event.amountUnits, log.blockNumber) });
+      } else if (event.type === 'executed') {
+        changed.set(key, { ...claim, ...afterExecution(claim, event.amountUnits) });
+      } else if (event.type === 'settled') {
+        const explained = context.settlements.get(logKey(log));
+        const later = explained === undefined ? allPending(claim) : laterRequests(key, explained);
+        const settled = {
+          units: event.amountUnits,
+          readyAtSec: readyAtSec(event),
+          blockNumber: log.blockNumber,
+          lost: explained?.lost ?? false,
+        };
+        changed.set(key, { ...claim, ...afterSettlement(claim, settled, later) });
+      }
+    },
+    changed: () => [...changed.values()],
+    reservations: () =>
+      [...changed.entries()].flatMap(([key, { maker, token, outstandingUnits }]) => {
+        const deltaUnits = outstandingUnits - (context.claims.get(key)?.outstandingUnits ?? 0n);
+        return deltaUnits === 0n ? [] : [{ account: maker, token, deltaUnits }];
+      }),
+  };
+}
+
+/** Seconds of chain time; a delay beyond what JSON holds exactly means never. */
+export function readyAtSec(event: Extract<ChainEvent, { type: 'settled' }>): number {
+  return toSafeInt(minBig(event.readyAtSec, 2n ** 53n - 1n));
+}
+
+/** The event as the ledger log keeps it. */
+export function custodyEvent(log: RawLog, event: CustodyChainEvent, context: ClaimContext): CustodyEvent {
+  const settled = event.type === 'settled' ? event : null;
+  return {
+    kind: event.type,
+    maker: event.maker,
+    token: event.token,
+    amountUnits: minBig(event.amountUnits, MAX_U128),
+    basis: settled?.basis ?? null,
+    readyAtSec: settled === null ? null : readyAtSec(settled),
+    settlementNo: context.settlements.get(logKey(log))?.settlement.settlementNo ?? null,
+    blockNumber: log.blockNumber,
+    txHash: log.txHash,
+    logIndex: log.logIndex,
+  };
+}
+
+/**
+ * A claim above the ledger balance that should pay for it. The rule of settlement makes that impossible, so it means that a deposit
+ * or a fill is no longer what it was when the claim was settled. The operator's row is left out: it may owe, and a rounded sale beside
+ * a claim for all that it had must stop nobody. `balanceUnits` answers for after the scan.
+ */
+export async function unbackedClaim(
+  q: Queryable,
+  write: Pick<GenerationWrite, 'entries' | 'claims'>,
+  operator: Address,
+  balanceUnits: (account: BalanceRow['account'], token: Address) => bigint,
+): Promise<{ code: string; message: string } | null> {
+  const changed = new Map(write.claims.map((claim) => [claimKey(claim), claim]));
+  const makers = write.entries.flatMap(({ account }) => (account.startsWith('0x') ? [account as Address] : []));
+  const stored = makers.length === 0 ? [] : await readClaimsOf(q, makers);
+  for (const claim of [...changed.values(), ...stored.filter((one) => !changed.has(claimKey(one)))]) {
+    const { maker, token, claimUnits } = claim;
+    if (maker === operator || claimUnits === 0n || claimUnits <= balanceUnits(maker, token)) continue;
+    return {
+      code: 'unbacked_claim',
+      message: `${maker} may withdraw ${claimUnits} units of ${token} and has ${balanceUnits(maker, token)}`,
+    };
+  }
+  return null;
+}

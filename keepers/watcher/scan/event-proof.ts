@@ -1,0 +1,59 @@
+import type { Logger } from 'pino';
+import type { Address } from '../../../core/types.js';
+import type { Db, Queryable } from '../../../ledger/types.js';
+import type { RpcPool } from '../../chain/pool.js';
+import { RpcContradictionError, type Rpc } from '../../chain/rpc.js';
+import { logKey } from '../derive/claims.js';
+import { proveRange } from './prove-range.js';
+import type { Scan, SeenEvent } from './scan.js';
+
+/** The ledger lacks an event of a block that it has scanned: no later look at holdings can make up for that. */
+export class MissingEventError extends Error {
+  override readonly name = 'MissingEventError';
+}
+
+/**
+ * Proves that blocks `from..to` hold no event that moves money and that neither the ledger nor the scan under way has. Throws MissingEventError
+ * when the ledger lacks one, RpcContradictionError of the scan's endpoint when the scan does, and whatever else when nothing could be proven.
+ */
+export type ProveEvents = (range: { from: number; to: number }, scan: Scan, scanned: Rpc) => Promise<void>;
+
+const MOVES: readonly string[] = ['deposited', 'requested', 'settled', 'executed', 'swap', 'orderFilled'];
+
+export function createEventProof(deps: {
+  db: Db;
+  rpc: RpcPool;
+  addresses: readonly Address[];
+  nowMs(): number;
+  logger: Logger;
+}): ProveEvents {
+  const { db, rpc, addresses, nowMs, logger } = deps;
+  return async ({ from, to }, scan, scanned) => {
+    const proven = await proveRange(rpc, { from, to, addresses }, { nowMs, logger });
+    const moves = proven.events.filter(({ event }) => MOVES.includes(event.type));
+    const firstOfScan = scan.blocks[0]?.number ?? to + 1;
+    const seen = new Set(scan.events.map(({ log }) => logKey(log)));
+    const omitted = moves.find(({ log }) => log.blockNumber >= firstOfScan && !seen.has(logKey(log)));
+    if (omitted !== undefined)
+      throw new RpcContradictionError(`${scanned.name} left out ${describe(omitted)}`, scanned);
+    const stored = await storedKeys(db.knex, from, Math.min(to, firstOfScan - 1));
+    const missing = moves.find(({ log }) => log.blockNumber < firstOfScan && !stored.has(logKey(log)));
+    if (missing !== undefined) throw new MissingEventError(`the ledger lacks ${describe(missing)}`);
+  };
+}
+
+const describe = ({ log, event }: SeenEvent): string =>
+  `the event ${event.type} of transaction ${log.txHash} in block ${log.blockNumber}`;
+
+/** Keys of all stored events that move money. */
+async function storedKeys(q: Queryable, from: number, to: number): Promise<Set<string>> {
+  const keys = new Set<string>();
+  if (to < from) return keys;
+  for (const table of ['custody_events', 'fills', 'settled_orders']) {
+    const rows = await q(table)
+      .whereBetween('block_number', [from, to])
+      .select<{ tx_hash: string; log_index: number }[]>('tx_hash', 'log_index');
+    for (const row of rows) keys.add(logKey({ txHash: row.tx_hash, logIndex: row.log_index }));
+  }
+  return keys;
+}

@@ -1,0 +1,153 @@
+import { toSafeInt } from '../../../core/amounts.js';
+import type { Hex } from '../../../core/types.js';
+import { RpcContradictionError, type Rpc } from '../../chain/rpc.js';
+import type { KnownBlock } from './canonical.js';
+import { headerRequest, parseHeader } from './headers.js';
+
+/**
+ * The endpoints don't decide a question between them: too many are silent, or they contradict each other and no majority agrees. No
+ * endpoint is convicted by it; nothing is read until more of them answer the same.
+ */
+export class NoMajorityError extends Error {
+  override readonly name = 'NoMajorityError';
+}
+
+/** How many of the configured endpoints must say the same: more than half. */
+export function majorityOf(endpoints: number): number {
+  return Math.floor(endpoints / 2) + 1;
+}
+
+/** What the other endpoints say of a block that one of them answered. */
+export type Confirmation =
+  /** A majority names the same hash; `by` are the others that do. */
+  | { kind: 'confirmed'; by: readonly Rpc[] }
+  /** A majority is not that far yet, and no further than this block. */
+  | { kind: 'ahead'; height: number }
+  /** There are two endpoints, and the other one does not answer at all. */
+  | { kind: 'alone' };
+
+interface Vote {
+  rpc: Rpc;
+  /** Null when it does not have the block. */
+  hash: Hex | null;
+  head: number;
+}
+
+/** Endpoints that did not answer lately need not be waited for again each time. */
+export interface Silence {
+  isSilent(rpc: Rpc): boolean;
+  note(rpc: Rpc, answered: boolean): void;
+}
+
+/**
+ * Asks the other endpoints for the block that `rpc` has at a height. Its hash proves all headers up to it that hash to themselves and
+ * link to each other, so that one question is enough for a range. An endpoint that is ahead of the others is waited with; one that two
+ * endpoints disagree with proves nothing. Throws RpcContradictionError when a majority names another block, NoMajorityError when none
+ * agrees. Of two endpoints, one that does not answer at all leaves the other one alone: it must not stop what one endpoint could do.
+ */
+export async function confirmBlock(
+  rpc: Rpc,
+  block: KnownBlock,
+  witnesses: readonly Rpc[],
+  silence: Silence,
+): Promise<Confirmation> {
+  if (witnesses.length === 0) return { kind: 'confirmed', by: [] };
+  const total = witnesses.length + 1;
+  const needed = majorityOf(total);
+  const votes = await collect(witnesses, block, needed - 1, silence);
+  const by = votes.filter(({ hash }) => hash === block.hash).map((vote) => vote.rpc);
+  if (by.length + 1 >= needed) return { kind: 'confirmed', by };
+
+  const others = new Map<Hex, number>();
+  for (const { hash } of votes) {
+    if (hash !== null && hash !== block.hash) others.set(hash, (others.get(hash) ?? 0) + 1);
+  }
+  for (const [hash, count] of others) {
+    if (count < needed) continue;
+    throw new RpcContradictionError(
+      `${rpc.name} has ${block.hash} as block ${block.number}, ${count} of ${total} endpoints have ${hash}`,
+      rpc,
+    );
+  }
+  const heads = [
+    block.number,
+    ...votes.map((vote) => (vote.hash === null ? Math.min(vote.head, block.number - 1) : block.number)),
+  ];
+  const height = heads.sort((a, b) => b - a)[needed - 1];
+  if (height !== undefined && height < block.number) return { kind: 'ahead', height };
+  if (total === 2 && votes.length === 0) return { kind: 'alone' };
+  throw new NoMajorityError(
+    `${by.length + 1} of ${total} endpoints have ${block.hash} as block ${block.number}, ${needed} must say the same`,
+  );
+}
+
+/**
+ * The answers of the endpoints, no more than are needed for `enough` of them to agree. Silent ones are asked when the others don't decide it:
+ * they may be back, and without them nothing is read. The only other endpoint is always asked, for nobody else confirms anything; after it was
+ * silent it is not waited for as long.
+ */
+async function collect(
+  witnesses: readonly Rpc[],
+  block: KnownBlock,
+  enough: number,
+  silence: Silence,
+): Promise<Vote[]> {
+  const votes: Vote[] = [];
+  let agree = 0;
+  const askAll = (asked: readonly Rpc[], patienceMs?: number): Promise<void> =>
+    new Promise<void>((done) => {
+      let left = asked.length;
+      const timer = patienceMs === undefined ? undefined : setTimeout(done, patienceMs);
+      const resolve = (): void => {
+        clearTimeout(timer);
+        done();
+      };
+      if (left === 0) resolve();
+      for (const rpc of asked) {
+        void ask(rpc, block.number).then((vote) => {
+          silence.note(rpc, vote !== null);
+          if (vote !== null) votes.push(vote);
+          if (vote?.hash === block.hash) agree += 1;
+          left -= 1;
+          if (left === 0 || agree >= enough) resolve();
+        });
+      }
+    });
+  const silent = witnesses.filter((rpc) => silence.isSilent(rpc));
+  await askAll(witnesses.filter((rpc) => !silent.includes(rpc)));
+  if (agree < enough) await askAll(silent, witnesses.length > 1 ? undefined : SHORT_PATIENCE_MS);
+  // What comes later must not change what was decided.
+  return [...votes];
+}
+
+async function ask(rpc: Rpc, number: number): Promise<Vote | null> {
+  try {
+    const [block, head] = await rpc.batch([headerRequest(number), { method: 'eth_blockNumber', params: [] }]);
+    const header = parseHeader(block);
+    if (header !== null && header.number !== number) return null;
+    return { rpc, hash: header?.hash ?? null, head: toSafeInt(BigInt(head as Hex)) };
+  } catch {
+    return null;
+  }
+}
+
+/** For the only other endpoint after it was silent: a round trip, not a timeout. */
+const SHORT_PATIENCE_MS = 500;
+const FIRST_SILENCE_MS = 2_000;
+const LONGEST_SILENCE_MS = 60_000;
+
+/** Remembers which endpoints did not answer, for longer each time. `nowMs` is monotonic: a step of the wall clock must not keep one unasked. */
+export function createSilence(nowMs: () => number): Silence {
+  const silent = new Map<Rpc, { count: number; untilMs: number }>();
+  return {
+    isSilent: (rpc) => (silent.get(rpc)?.untilMs ?? 0) > nowMs(),
+    note(rpc, answered) {
+      if (answered) {
+        silent.delete(rpc);
+        return;
+      }
+      const count = (silent.get(rpc)?.count ?? 0) + 1;
+      silent.set(rpc, { count, untilMs: nowMs() + Math.min(FIRST_SILENCE_MS * 2 ** (count - 1), LONGEST_SILENCE_MS) });
+    },
+  };
+}

@@ -1,0 +1,218 @@
+import type { Logger } from 'pino';
+import type { Address } from '../../../core/types.js';
+import type { RpcPool } from '../../chain/pool.js';
+import { RpcContradictionError, type Rpc } from '../../chain/rpc.js';
+import { logKey, sameLogs, type LogsByBlock, type ProveBlocks } from './cross-check.js';
+import { hashesToItself, headerKey, readHeaders, type Header } from './headers.js';
+import { NoMajorityError, createSilence, majorityOf, type Silence } from './majority.js';
+import { readReceipts, type ReceiptsAnswer } from './receipts.js';
+import type { RawLog } from '../../chain/logs.js';
+
+/** What became of the blocks that were read since the start. */
+export interface ProofCounts {
+  /** Proven from their receipts. */
+  proven: number;
+  /** Believed on the word of one endpoint, because the only other one was silent. */
+  unconfirmed: number;
+  /** Whose header does not hash to its hash with any endpoint: of a fork that this version does not know. */
+  unreadableHeaders: number;
+  /** Whose receipts do not hash to their root with any endpoint. */
+  unreadableReceipts: number;
+  /** In which the logs that an endpoint answered are not those of the block. */
+  wrongLogs: number;
+}
+
+/** How a range is proven, and who is asked beside the endpoint that is read. */
+export interface ScanContext {
+  /** All other endpoints of the chain, preferred ones first. */
+  witnesses: readonly Rpc[];
+  prove: ProveBlocks;
+  silence: Silence;
+  counts: ProofCounts;
+  /** Told of an endpoint whose answer was found wrong while the truth was found elsewhere. */
+  convict(endpoint: Rpc, problem: string): void;
+  /** Told of a block that could be proven only in part. */
+  warn(kind: 'unconfirmed' | 'unreadableHeaders' | 'unreadableReceipts', block: Header): void;
+}
+
+export const noCounts = (): ProofCounts => ({
+  proven: 0,
+  unconfirmed: 0,
+  unreadableHeaders: 0,
+  unreadableReceipts: 0,
+  wrongLogs: 0,
+});
+
+/** A single endpoint's word, as far as it holds together. */
+export function aloneContext(prove: ProveBlocks = 'events'): ScanContext {
+  const silence: Silence = { isSilent: () => false, note: () => undefined };
+  return { witnesses: [], prove, silence, counts: noCounts(), convict: () => undefined, warn: () => undefined };
+}
+
+const WARNINGS = {
+  unconfirmed: 'a block is booked on the word of one RPC endpoint: the other one does not answer',
+  unreadableHeaders:
+    'headers do not hash to the hash of their block with any RPC endpoint: several must agree instead, until this version is replaced by one that reads them',
+  unreadableReceipts:
+    'receipts do not hash to the root in the header with any RPC endpoint: several must agree instead, until this version is replaced by one that reads them',
+} as const;
+
+/** Makes the contexts of scans over a pool, which share what is known of its endpoints. */
+export function createProofs(deps: {
+  rpc: Pick<RpcPool, 'ranked' | 'endpoints' | 'penalize'>;
+  prove: ProveBlocks;
+  /** For intervals only; monotonic. */
+  nowMs(): number;
+  logger?: Pick<Logger, 'warn'> | undefined;
+}): { context(rpc: Rpc, prove?: ProveBlocks): ScanContext; counts(): Readonly<ProofCounts> } {
+  const counts = noCounts();
+  const silence = createSilence(deps.nowMs);
+  const warned = new Set<string>();
+  return {
+    counts: () => counts,
+    context: (rpc, prove = deps.prove) => ({
+      witnesses: inOrder(deps.rpc).filter((one) => one !== rpc),
+      prove,
+      silence,
+      counts,
+      convict: (endpoint, problem) => deps.rpc.penalize(problem, endpoint),
+      warn(kind, block) {
+        counts[kind] += 1;
+        if (warned.has(kind)) return;
+        warned.add(kind);
+        deps.logger?.warn({ block: block.number, blockHash: block.hash }, WARNINGS[kind]);
+      },
+    }),
+  };
+}
+
+/** All configured ones count for a majority, also those that the pool would not ask now. */
+function inOrder({ ranked, endpoints }: Pick<RpcPool, 'ranked' | 'endpoints'>): Rpc[] {
+  return [...new Set([...ranked(), ...endpoints])];
+}
+
+/**
+ * Throws unless the headers of one endpoint are what their hashes were made of. Where an endpoint has a header that is, the one that has
+ * not is convicted. Where none has, for whatever reason, a majority must have the very same header; a single endpoint is believed.
+ */
+export async function checkHeaders(rpc: Rpc, headers: readonly Header[], context: ScanContext): Promise<void> {
+  const odd = headers.filter((header) => !hashesToItself(header));
+  if (odd.length === 0) return;
+  const numbers = odd.map(({ number }) => number);
+  const answers = await Promise.all(context.witnesses.map((one) => readHeaders(one, numbers).catch(() => [])));
+  odd.forEach((header, i) => {
+    const said = answers.flatMap((list) => list[i] ?? []);
+    judgeHeader(rpc, header, said, context.witnesses.length + 1);
+  });
+  for (const header of odd) context.warn('unreadableHeaders', header);
+}
+
+function judgeHeader(rpc: Rpc, header: Header, said: readonly Header[], total: number): void {
+  const needed = majorityOf(total);
+  const readable = said.filter(hashesToItself);
+  const isConvicted =
+    readable.some(({ hash }) => hash === header.hash) ||
+    readable.some(({ hash }) => readable.filter((one) => one.hash === hash).length >= needed) ||
+    said.some((one) => said.filter((other) => headerKey(other) === headerKey(one)).length >= needed && !same(one));
+  if (isConvicted)
+    throw new RpcContradictionError(
+      `${rpc.name} has a header of block ${header.number} that is not what its hash is of`,
+      rpc,
+    );
+  const agree = said.filter(same).length + 1;
+  if (agree < needed)
+    throw new NoMajorityError(
+      `the header of block ${header.number} is not what its hash is of, and ${agree} of ${total} endpoints have it, ${needed} must`,
+    );
+
+  function same(other: Header): boolean {
+    return headerKey(other) === headerKey(header);
+  }
+}
+
+/**
+ * The logs of blocks by their receipts, which must hash to the root in the header: those of `rpc`, else those of the first endpoint whose do.
+ * Where none do, a majority must name the same logs; a single endpoint must have answered the same logs (`answered`) without receipts.
+ * Throws NoMajorityError, RpcContradictionError, RpcUnavailableError.
+ */
+export async function proveBlocks(
+  rpc: Rpc,
+  headers: readonly Header[],
+  range: { addresses: readonly Address[]; answered: LogsByBlock },
+  context: ScanContext,
+): Promise<Map<number, readonly RawLog[]>> {
+  const proven = new Map<number, readonly RawLog[]>();
+  const said = new Map<number, { rpc: Rpc; logs: readonly RawLog[] }[]>();
+  let open = headers;
+  for (const one of [rpc, ...context.witnesses]) {
+    if (open.length === 0) break;
+    const answers = await readReceipts(one, open, range.addresses).catch((error: unknown) => {
+      if (one === rpc) throw error;
+      return null;
+    });
+    if (answers === null) continue;
+    open = take(one, open, answers, { proven, said, context });
+  }
+  for (const header of open) {
+    proven.set(header.number, agreedLogs(rpc, header, said.get(header.number) ?? [], range.answered, context));
+    context.warn('unreadableReceipts', header);
+  }
+  context.counts.proven += headers.length - open.length;
+  return proven;
+}
+
+/** Keeps what an endpoint proved. Returns the blocks that it could not prove. */
+function take(
+  rpc: Rpc,
+  headers: readonly Header[],
+  answers: readonly ReceiptsAnswer[],
+  found: {
+    proven: Map<number, readonly RawLog[]>;
+    said: Map<number, { rpc: Rpc; logs: readonly RawLog[] }[]>;
+    context: ScanContext;
+  },
+): Header[] {
+  return headers.filter((header, i) => {
+    const { isProven, logs } = answers[i]!;
+    const before = found.said.get(header.number) ?? [];
+    if (!isProven) {
+      found.said.set(header.number, [...before, { rpc, logs }]);
+      return true;
+    }
+    found.proven.set(header.number, logs);
+    for (const liar of before) {
+      found.context.convict(
+        liar.rpc,
+        `${liar.rpc.name} answered receipts of block ${header.number} that do not hash to the root in its header`,
+      );
+    }
+    return false;
+  });
+}
+
+function agreedLogs(
+  rpc: Rpc,
+  header: Header,
+  said: readonly { logs: readonly RawLog[] }[],
+  answered: LogsByBlock,
+  { witnesses }: ScanContext,
+): readonly RawLog[] {
+  const total = witnesses.length + 1;
+  const needed = majorityOf(total);
+  const groups = new Map<string, (readonly RawLog[])[]>();
+  for (const { logs } of said) {
+    const key = logs.map(logKey).join('|');
+    groups.set(key, [...(groups.get(key) ?? []), logs]);
+  }
+  const agreed = [...groups.values()].find((group) => group.length >= needed)?.[0];
+  if (agreed === undefined)
+    throw new NoMajorityError(
+      `receipts of block ${header.number} do not hash to the root in its header, and no ${needed} of ${total} endpoints agree on its logs`,
+    );
+  if (total === 1 && !sameLogs(answered.get(header.number), agreed))
+    throw new RpcContradictionError(
+      `${rpc.name} answered ${answered.get(header.number)?.length ?? 0} logs of block ${header.number}, its receipts hold ${agreed.length}`,
+      rpc,
+    );
+  return agreed;
+}

@@ -1,0 +1,208 @@
+import type { Address, Hex } from '../../../core/types.js';
+import type { ScannedBlock } from '../../../ledger/types.js';
+import { decodeLog, parseRpcLog, type ChainEvent, type RawLog } from '../../chain/logs.js';
+import { RpcContradictionError, RpcUnavailableError, toQuantity, type Rpc } from '../../chain/rpc.js';
+import type { KnownBlock } from './canonical.js';
+import { isInDoubt, sameLogs, sortLogs, type LogsByBlock } from './cross-check.js';
+import { headerRequest, parseHeader, readHeaders, requireHeader, type Header } from './headers.js';
+import { NoMajorityError, confirmBlock, majorityOf } from './majority.js';
+import { aloneContext, checkHeaders, proveBlocks, type ScanContext } from './proof.js';
+
+export { readBlock, readHead } from './headers.js';
+
+/** The chain no longer has the block that the ledger was built on. Only an operator can decide what to do about it. */
+export class CanonicalMismatchError extends Error {
+  readonly blockNumber: number;
+  constructor(blockNumber: number, expected: Hex, actual: Hex) {
+    super(`block ${blockNumber} is ${actual} on the chain and ${expected} in the ledger`);
+    this.name = 'CanonicalMismatchError';
+    this.blockNumber = blockNumber;
+  }
+}
+
+export interface SeenEvent {
+  log: RawLog;
+  event: ChainEvent;
+}
+
+/** Consecutive blocks and every event of ours in them, in chain order. */
+export interface Scan {
+  blocks: ScannedBlock[];
+  events: SeenEvent[];
+}
+
+export interface ScanRange {
+  from: number;
+  to: number;
+  /** The block before `from` as the ledger has it; null to take the chain's word. */
+  parent: KnownBlock | null;
+  addresses: readonly Address[];
+}
+
+/**
+ * Reads the headers and our contracts' events of blocks `from..to` from one endpoint, and proves them with the help of the others: each
+ * header is what its hash was made of and names its predecessor, the first one names `parent`, and a majority of the endpoints names the
+ * hash of the last. The logs are asked of a second endpoint, too. Each block with a log of either, or whose filter gives reason to doubt
+ * that there is none, is read from its receipts, which must hash to the root in the header; events come from there alone. So one endpoint
+ * can neither add, change nor omit an event, nor mix two histories, nor choose another one.
+ *
+ * Returns fewer blocks, or none, where the majority is not that far yet. Throws `CanonicalMismatchError` when `parent` is gone,
+ * `RpcContradictionError` when the endpoint's answers can't be true, `RpcUnavailableError` when they do not fit together (a reorganisation
+ * under way), `NoMajorityError` when the endpoints don't decide it.
+ */
+export async function scanRange(rpc: Rpc, range: ScanRange, context: ScanContext = aloneContext()): Promise<Scan> {
+  const numbers = Array.from({ length: range.to - range.from + 1 }, (_, i) => range.from + i);
+  const headers = await readHeaders(rpc, numbers);
+  const last = headers.at(-1);
+  if (last === undefined) return { blocks: [], events: [] };
+  checkLinks(rpc, headers, range.parent);
+
+  // At once, for each is a round trip.
+  const preferred = context.witnesses.find((one) => !context.silence.isSilent(one));
+  const [answered, confirmation, early] = await Promise.all([
+    readLogs(rpc, range, last),
+    confirmBlock(rpc, last, context.witnesses, context.silence),
+    preferred === undefined ? null : askLogs(preferred, range),
+  ]);
+  if (confirmation.kind === 'ahead') {
+    if (confirmation.height < range.from) return { blocks: [], events: [] };
+    return scanRange(rpc, { ...range, to: confirmation.height }, context);
+  }
+  await checkHeaders(rpc, headers, context);
+  if (confirmation.kind === 'alone') for (const header of headers) context.warn('unconfirmed', header);
+
+  const first = sortLogs(rpc, headers, answered, range.addresses);
+  const confirming = confirmation.kind === 'confirmed' ? confirmation.by : [];
+  const second = await secondOpinion(headers, range, context, { confirming, early: { rpc: preferred, logs: early } });
+  const doubted = headers.filter((header) =>
+    isInDoubt(header, first, second?.logs ?? null, { addresses: range.addresses, prove: context.prove }),
+  );
+  const proven = await proveBlocks(rpc, doubted, { addresses: range.addresses, answered: first }, context);
+  compare(rpc, first, proven, context);
+  if (second !== null) compare(second.rpc, second.logs, proven, context);
+  if (second !== null) await checkTransactions(rpc, proven, second, context);
+  return { blocks: headers.map(scannedBlock), events: decodeAll(proven) };
+}
+
+function scannedBlock({ number, hash, parentHash, timestampSec }: ScannedBlock): ScannedBlock {
+  return { number, hash, parentHash, timestampSec };
+}
+
+function checkLinks(rpc: Rpc, blocks: readonly ScannedBlock[], parent: KnownBlock | null): void {
+  let previous: KnownBlock | null = parent;
+  for (const block of blocks) {
+    if (previous !== null && block.parentHash !== previous.hash) {
+      if (previous === parent) throw new CanonicalMismatchError(previous.number, previous.hash, block.parentHash);
+      throw new RpcUnavailableError(`${rpc.name} answered blocks of two histories at ${block.number}`);
+    }
+    previous = block;
+  }
+}
+
+/** The last header is read again with the logs: an answer without a log does not say of which history it is. */
+async function readLogs(rpc: Rpc, range: ScanRange, last: Header): Promise<RawLog[]> {
+  const [logs, lastAgain] = await rpc.batch([logsRequest(range), headerRequest(range.to)]);
+  if (requireHeader(rpc, parseHeader(lastAgain), range.to).hash !== last.hash)
+    throw new RpcUnavailableError(`block ${range.to} changed during the scan`);
+  return (logs as unknown[]).map(parseRpcLog);
+}
+
+function logsRequest({ from, to, addresses }: ScanRange): { method: string; params: unknown[] } {
+  const filter = { fromBlock: toQuantity(from), toBlock: toQuantity(to), address: addresses };
+  return { method: 'eth_getLogs', params: [filter] };
+}
+
+interface Opinion {
+  rpc: Rpc;
+  logs: LogsByBlock;
+}
+
+/** The logs as one of the endpoints has them that have the same last block; null when none of them answers. */
+async function secondOpinion(
+  headers: readonly Header[],
+  range: ScanRange,
+  context: ScanContext,
+  said: { confirming: readonly Rpc[]; early: { rpc: Rpc | undefined; logs: RawLog[] | null } },
+): Promise<Opinion | null> {
+  const inOrder = context.witnesses.filter((one) => said.confirming.includes(one));
+  for (const one of inOrder) {
+    const logs = one === said.early.rpc ? said.early.logs : await askLogs(one, range);
+    if (logs === null) continue;
+    try {
+      return { rpc: one, logs: sortLogs(one, headers, logs, range.addresses) };
+    } catch (error) {
+      context.convict(one, (error as Error).message);
+    }
+  }
+  return null;
+}
+
+/** Null where it does not answer: that it is asked must not stop the scan. */
+async function askLogs(rpc: Rpc, range: ScanRange): Promise<RawLog[] | null> {
+  try {
+    return ((await rpc.call('eth_getLogs', logsRequest(range).params)) as unknown[]).map(parseRpcLog);
+  } catch {
+    return null;
+  }
+}
+
+/** The truth is known; an endpoint that answered other logs is not to be asked next. */
+function compare(
+  rpc: Rpc,
+  answered: LogsByBlock,
+  proven: ReadonlyMap<number, readonly RawLog[]>,
+  context: ScanContext,
+): void {
+  const wrong = [...proven].find(([number, logs]) => !sameLogs(answered.get(number), logs));
+  if (wrong === undefined) return;
+  const [number, logs] = wrong;
+  context.counts.wrongLogs += 1;
+  const problem = `answered ${answered.get(number)?.length ?? 0} logs of block ${number}, its receipts hold ${logs.length}`;
+  context.convict(rpc, `${rpc.name} ${problem}`);
+}
+
+/**
+ * Receipts don't prove the hashes of their transactions. Where the second endpoint names another one, the majority of all decides. Throws
+ * RpcContradictionError when it is against the endpoint that is read, NoMajorityError when there is none.
+ */
+async function checkTransactions(
+  rpc: Rpc,
+  proven: ReadonlyMap<number, readonly RawLog[]>,
+  second: Opinion,
+  context: ScanContext,
+): Promise<void> {
+  const needed = majorityOf(context.witnesses.length + 1);
+  for (const [number, logs] of proven) {
+    const other = second.logs.get(number) ?? [];
+    if (!otherTransactions(logs, other)) continue;
+    const addresses = [...new Set(logs.map(({ address }) => address))];
+    const rest = context.witnesses.filter((one) => one !== second.rpc);
+    const answers = await Promise.all(
+      rest.map((one) => askLogs(one, { from: number, to: number, parent: null, addresses })),
+    );
+    const said = answers.filter((answer) => answer !== null && sameLogs(answer, logs)) as RawLog[][];
+    const agree = (ours: readonly RawLog[]): number => 1 + said.filter((one) => !otherTransactions(ours, one)).length;
+    const problem = `names other transactions of block ${number} than the majority`;
+    if (agree(other) >= needed) throw new RpcContradictionError(`${rpc.name} ${problem}`, rpc);
+    if (agree(logs) < needed)
+      throw new NoMajorityError(`${rpc.name} and ${second.rpc.name} name other transactions of block ${number}`);
+    context.convict(second.rpc, `${second.rpc.name} ${problem}`);
+  }
+}
+
+/** True when both have the same log in different transactions. */
+function otherTransactions(one: readonly RawLog[], other: readonly RawLog[]): boolean {
+  const hashes = new Map(other.map(({ logIndex, txHash }) => [logIndex, txHash]));
+  return one.some(({ logIndex, txHash }) => (hashes.get(logIndex) ?? txHash) !== txHash);
+}
+
+function decodeAll(proven: ReadonlyMap<number, readonly RawLog[]>): SeenEvent[] {
+  const events: SeenEvent[] = [];
+  for (const logs of proven.values()) {
+    for (const log of logs) {
+      const event = decodeLog(log);
+      if (event !== null) events.push({ log, event });
+    }
+  }
+  return events.sort((a, b) => a.log.blockNumber - b.log.blockNumber || a.log.logIndex - b.log.logIndex);
+}

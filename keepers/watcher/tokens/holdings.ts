@@ -1,0 +1,476 @@
+import type { Logger } from 'pino';
+import { judgeHoldings, type HoldingsVerdict, type Said } from '../../../core/holdings.js';
+import type { Address } from '../../../core/types.js';
+import type { LedgerEntry, ScannedBlock, TokenFinding } from '../../../ledger/types.js';
+import type { RpcPool } from '../../chain/pool.js';
+import { RpcContradictionError, type Rpc } from '../../chain/rpc.js';
+import { MissingEventError, type ProveEvents } from '../scan/event-proof.js';
+import { surplusEntries, withdrawnSurplusEntries } from '../derive/postings.js';
+import { readBalancesAt } from './tokens.js';
+import type { Scan } from '../scan/scan.js';
+import { createTransferSums } from './transfers.js';
+
+/** How slowly the vault is held against the ledger where it does not agree. Seconds of chain time. */
+export interface HoldingsPace {
+  /** A surplus of a token is booked at most so often: a stranger who gives a unit per block costs a booking per interval, and the proof of each block. */
+  surplusIntervalSec: number;
+  /** With a single endpoint, or one of two that answers alone, a difference is believed when it has lasted as long, look after look. */
+  laterLookSec: number;
+  /** What was wrong is over when nothing has been for as long, so that a token that is right in every other block is not. */
+  calmSec: number;
+}
+
+export const HOLDINGS_PACE: HoldingsPace = { surplusIntervalSec: 60, laterLookSec: 30, calmSec: 60 };
+
+/** A token that does not answer, or whose balance falls by itself, is asked at most so often. */
+const RESTING_INTERVAL_SEC = 10;
+const RESTING: readonly string[] = ['no_answer', 'bad_answer', 'balance_decreased'];
+/** Blocks that are proven in one scan, for all tokens together. */
+const PROVE_SPAN = 256;
+/** Ranges of proven blocks that are remembered. */
+const PROVEN_RANGES = 64;
+/** Tokens that transfers took out of the vault, so that the ledger halts: what happens to one may be its issuer's doing. */
+const HALTING_TOKENS = 2;
+
+export interface HoldingsDeps {
+  rpc: RpcPool;
+  vault: Address;
+  prove: ProveEvents;
+  pace: HoldingsPace;
+  nowMs(): number;
+  logger: Logger;
+}
+
+/** What a scan is to be compared with. */
+export interface HoldingsQuestion {
+  /** The endpoint of the scan, and what it said. */
+  rpc: Rpc;
+  scan: Scan;
+  tokens: readonly Address[];
+  block: ScannedBlock;
+  /** The block before the scan, and what the ledger says that the vault held then and holds now. */
+  lastBlock: number;
+  beforeUnits(token: Address): bigint;
+  afterUnits(token: Address): bigint;
+  /** What belongs to nobody. */
+  unattributedUnits(token: Address): bigint;
+  /** Tokens that no market trades any more. */
+  delisted(): Promise<ReadonlySet<Address>>;
+}
+
+export interface HoldingsComparison {
+  /** Surpluses to book, and what is taken back of booked ones. */
+  entries: LedgerEntry[];
+  /** What the vault holds of the tokens that are agreed on, or are missing some. */
+  held: { token: Address; units: bigint }[];
+  halt: { code: string; message: string } | null;
+  findings: TokenFinding[];
+  /** What the vault is known to hold beyond all rows. */
+  differences: { token: Address; differenceUnits: bigint }[];
+}
+
+export interface Holdings {
+  /** Takes what is durable; what only a run of looks tells begins anew. */
+  load(findings: readonly TokenFinding[]): void;
+  compare(question: HoldingsQuestion): Promise<HoldingsComparison>;
+  /** The newest comparison is durable, with these findings. */
+  committed(findings: readonly TokenFinding[]): void;
+}
+
+/** A difference that every look has shown since. */
+interface Lasting {
+  sinceSec: number;
+  /** The least of all looks, signed. */
+  differenceUnits: bigint;
+}
+
+interface BlockRange {
+  from: number;
+  to: number;
+}
+
+type Found = Pick<TokenFinding, 'state' | 'code' | 'message' | 'differenceUnits'>;
+
+/**
+ * Compares what the vault holds with what the ledger explains, and decides what to do about a difference: book it, wait and see, put the token
+ * into quarantine, or, where transfers took several tokens, halt. No endpoint's word suffices: a second one must say the same of the same block, or, where there is only one, it must go on saying so;
+ * and the blocks since the ledger was last agreed with must be proven to hold no event that the ledger lacks.
+ */
+export function createHoldings(deps: HoldingsDeps): Holdings {
+  const { rpc, vault, pace, logger } = deps;
+  let findings = new Map<Address, TokenFinding>();
+  const lasting = new Map<Address, Lasting>();
+  const calmSinceSec = new Map<Address, number>();
+  const bookedSec = new Map<Address, number>();
+  /** Of the newest comparison, which may never become durable. */
+  const booking = new Map<Address, number>();
+  const askedSec = new Map<Address, number>();
+  /** Blocks that hold no event that the ledger lacks, whichever token they were proven for. */
+  let proven: BlockRange[] = [];
+  let blocksToProve = PROVE_SPAN;
+  /** What transfers took out of the vault, as of the newest comparison. */
+  const taken = new Map<Address, bigint>();
+  /** Differences that were found to be a token's own doing, until they change. */
+  const ownDoing = new Map<Address, bigint>();
+  const transfers = createTransferSums({ endpoints: () => rpc.ranked(), vault });
+
+  const standing = (token: Address): TokenFinding | undefined => {
+    const found = findings.get(token);
+    return found?.state === 'clear' ? undefined : found;
+  };
+
+  async function compare(question: HoldingsQuestion): Promise<HoldingsComparison> {
+    const { block } = question;
+    booking.clear();
+    taken.clear();
+    blocksToProve = PROVE_SPAN;
+    // Those that may rest may spoil a common request, too.
+    const silent = new Set(question.tokens.filter((token) => RESTING.includes(standing(token)?.code ?? '')));
+    const asked = question.tokens.filter(
+      (token) => !silent.has(token) || block.timestampSec - (askedSec.get(token) ?? 0) >= RESTING_INTERVAL_SEC,
+    );
+    for (const token of asked) if (silent.has(token)) askedSec.set(token, block.timestampSec);
+    const first = await readBalancesAt(question.rpc, vault, asked, block, silent);
+    const differenceOf = (token: Address): bigint | null => {
+      const said = first.get(token);
+      return typeof said === 'bigint' ? said - question.afterUnits(token) : null;
+    };
+    const waits = (token: Address): boolean => (differenceOf(token) ?? 0n) > 0n && !isDue(token, block);
+    const suspects = asked.filter((token) => {
+      const difference = differenceOf(token);
+      if (difference === null) return true;
+      return difference !== 0n && difference !== ownDoing.get(token) && !waits(token);
+    });
+    const votes = await readVotes(suspects, block, first, silent);
+    const comparison: HoldingsComparison = { entries: [], held: [], halt: null, findings: [], differences: [] };
+    for (const token of asked) {
+      if (waits(token)) {
+        wait(token, differenceOf(token)!, question, comparison);
+        continue;
+      }
+      const said = votes.get(token) ?? [first.get(token) ?? 'no_answer'];
+      // Of two endpoints, one that does not answer leaves the other one alone; of more, silence makes a difference wait.
+      const isAlone = rpc.endpoints.length <= 2 && said.length === 1;
+      await judge(token, judgeHoldings(said, question.afterUnits(token)), question, comparison, isAlone);
+    }
+    await haltIfRobbed(question, comparison);
+    return comparison;
+  }
+
+  /**
+   * Halts everything when transfers took several traded tokens out of the vault. Whoever controls one token can make it say anything, and stops its own
+   * markets by that; several that are missing speak against our own contracts.
+   */
+  async function haltIfRobbed(question: HoldingsQuestion, into: HoldingsComparison): Promise<void> {
+    if (taken.size < HALTING_TOKENS) return;
+    const delisted = await question.delisted();
+    const robbed = [...taken].filter(([token]) => !delisted.has(token));
+    if (robbed.length < HALTING_TOKENS) return;
+    const list = robbed.map(([token, units]) => `${units} units of ${token}`).join(', ');
+    into.halt ??= { code: 'shortfall', message: `the vault lacks ${list} at block ${question.block.number}` };
+    for (const [token, units] of robbed) into.held.push({ token, units: question.afterUnits(token) - units });
+  }
+
+  /** What each endpoint says of these tokens, one vote each; the only endpoint has voted already. */
+  async function readVotes(
+    tokens: readonly Address[],
+    block: ScannedBlock,
+    first: ReadonlyMap<Address, Said>,
+    silent: ReadonlySet<Address>,
+  ): Promise<Map<Address, Said[]>> {
+    if (tokens.length === 0 || rpc.endpoints.length === 1)
+      return new Map(tokens.map((token) => [token, [first.get(token) ?? 'no_answer']]));
+    const ranked = rpc.ranked();
+    const answers = await Promise.all(
+      ranked.map((endpoint) => readBalancesAt(endpoint, vault, tokens, block, silent).catch(() => null)),
+    );
+    const votes = new Map<Address, Said[]>();
+    for (const token of tokens) {
+      const said = answers.map((answer) => answer?.get(token) ?? null);
+      votes.set(
+        token,
+        said.filter((vote): vote is Said => vote !== null),
+      );
+      ranked.forEach((endpoint, i) => blame(endpoint, token, said[i] ?? null, votes.get(token) ?? [], block));
+    }
+    return votes;
+  }
+
+  /** Penalises an endpoint that most others contradict, or that has no balance where others have one. */
+  function blame(
+    endpoint: RpcPool['endpoints'][number],
+    token: Address,
+    vote: Said | null,
+    votes: readonly Said[],
+    block: ScannedBlock,
+  ): void {
+    if (vote === null) return;
+    const others = votes.filter((one) => one !== vote);
+    const isLonely =
+      votes.filter((one) => one === vote).length === 1 && others.length > 1 && new Set(others).size === 1;
+    const isMute = typeof vote !== 'bigint' && others.some((one) => typeof one === 'bigint');
+    if (isLonely || isMute)
+      rpc.penalize(`it says that the vault holds ${vote} of ${token} at block ${block.number}`, endpoint);
+  }
+
+  async function judge(
+    token: Address,
+    verdict: HoldingsVerdict,
+    question: HoldingsQuestion,
+    into: HoldingsComparison,
+    isAlone: boolean,
+  ): Promise<void> {
+    const { block } = question;
+    const expected = question.afterUnits(token);
+    const agree = (): void => {
+      into.held.push({ token, units: expected });
+      into.differences.push({ token, differenceUnits: 0n });
+    };
+    if (verdict.kind === 'agreed') {
+      lasting.delete(token);
+      ownDoing.delete(token);
+      agree();
+      return calm(token, question, into);
+    }
+    calmSinceSec.delete(token);
+    if (verdict.kind === 'silent') {
+      lasting.delete(token);
+      const message =
+        verdict.code === 'no_answer'
+          ? 'it does not say what the vault holds of it'
+          : 'what it says that the vault holds of it is no balance';
+      return note(token, { state: 'quarantined', code: verdict.code, message, differenceUnits: null }, question, into);
+    }
+    if (verdict.kind === 'contradicted') {
+      agree();
+      const message = 'endpoints do not agree on what the vault holds of it, one of them with the ledger';
+      const found = { state: 'doubt', code: 'endpoints_disagree', message, differenceUnits: 0n } as const;
+      return note(token, found, question, into);
+    }
+    const known = ownDoing.get(token);
+    if (known !== undefined && known === verdict.differenceUnits) {
+      into.differences.push({ token, differenceUnits: known });
+      return undefined;
+    }
+    const believed = verdict.kind === 'different' ? verdict.differenceUnits : outlasted(token, verdict, block, isAlone);
+    if (believed === null) return doubt(token, verdict.differenceUnits, question, into);
+    if (believed > 0n) return surplus(token, believed, question, into);
+    return shortage(token, -believed, question, into);
+  }
+
+  /** What the only endpoint has been saying for long enough; null while it has not, or where it is not the only one. */
+  function outlasted(
+    token: Address,
+    { differenceUnits }: { differenceUnits: bigint },
+    block: ScannedBlock,
+    isAlone: boolean,
+  ): bigint | null {
+    const before = lasting.get(token);
+    const isSame = before !== undefined && before.differenceUnits > 0n === differenceUnits > 0n;
+    const nearer = isSame && closer(before.differenceUnits, differenceUnits);
+    const now = {
+      sinceSec: isSame ? before.sinceSec : block.timestampSec,
+      differenceUnits: nearer ? before.differenceUnits : differenceUnits,
+    };
+    lasting.set(token, now);
+    if (!isAlone || block.timestampSec - now.sinceSec < pace.laterLookSec || !isSame) return null;
+    return now.differenceUnits;
+  }
+
+  function doubt(token: Address, differenceUnits: bigint, question: HoldingsQuestion, into: HoldingsComparison): void {
+    into.differences.push({ token, differenceUnits: 0n });
+    const isMissing = differenceUnits < 0n;
+    const found: Found = {
+      state: isMissing ? 'quarantined' : 'doubt',
+      code: isMissing ? 'shortfall_unconfirmed' : 'surplus_unconfirmed',
+      message: isMissing
+        ? `the vault is said to lack ${-differenceUnits} units, by too few endpoints to believe it`
+        : `the vault is said to hold ${differenceUnits} units too many, by too few endpoints to book them`,
+      differenceUnits,
+    };
+    note(token, found, question, into);
+  }
+
+  const isDue = (token: Address, { timestampSec }: ScannedBlock): boolean =>
+    timestampSec - (bookedSec.get(token) ?? 0) >= pace.surplusIntervalSec;
+
+  /** A surplus whose time has not come is not even asked for again. */
+  function wait(token: Address, units: bigint, question: HoldingsQuestion, into: HoldingsComparison): void {
+    calmSinceSec.delete(token);
+    into.differences.push({ token, differenceUnits: 0n });
+    const message = `the vault is said to hold ${units} units too many, which wait to be booked`;
+    note(token, { state: 'doubt', code: 'surplus_waits', message, differenceUnits: units }, question, into);
+  }
+
+  async function surplus(
+    token: Address,
+    units: bigint,
+    question: HoldingsQuestion,
+    into: HoldingsComparison,
+  ): Promise<void> {
+    const { block } = question;
+    if (!(await isProven(token, question))) return wait(token, units, question, into);
+    logger.error({ token, surplusUnits: units.toString() }, 'the vault holds more than the ledger explains');
+    into.entries.push(...surplusEntries(`surplus:${token}:${block.number}`, token, units));
+    into.held.push({ token, units: question.afterUnits(token) + units });
+    into.differences.push({ token, differenceUnits: 0n });
+    booking.set(token, block.timestampSec);
+    settled(token, question, into);
+  }
+
+  /** Something is missing: transfers that the ledger does not explain took it, or it is the token's own doing. */
+  async function shortage(
+    token: Address,
+    units: bigint,
+    question: HoldingsQuestion,
+    into: HoldingsComparison,
+  ): Promise<void> {
+    const { block } = question;
+    const unconfirmed = (why: string): void => {
+      into.differences.push({ token, differenceUnits: -units });
+      // What was found stands until something else is.
+      if (standing(token)?.code === 'shortfall') return void taken.set(token, units);
+      const message = `the vault lacks ${units} units, and ${why}`;
+      note(
+        token,
+        { state: 'quarantined', code: 'shortfall_unconfirmed', message, differenceUnits: -units },
+        question,
+        into,
+      );
+    };
+    if (!(await isProven(token, question))) return unconfirmed('the blocks since it did not are being proven');
+    const takenUnits = await unexplainedTransfers(token, question);
+    // A stranger may send so many transfers that no endpoint names them: that must not keep anything else from being scanned.
+    if (takenUnits === null) return unconfirmed('no endpoint has named all transfers of the token since it did not');
+    if (takenUnits > 0n) {
+      taken.set(token, units);
+      into.differences.push({ token, differenceUnits: -units });
+      const message = `the vault lacks ${units} units, which transfers took out of it`;
+      // It outlives a halt, so that a scan after `resume` still knows since when something is missing.
+      const found = { state: 'quarantined', code: 'shortfall', message, differenceUnits: -units } as const;
+      return note(token, found, question, into);
+    }
+    if (question.unattributedUnits(token) >= units) {
+      logger.error(
+        { token, units: units.toString() },
+        'the vault holds less of a token than before, and no transfer says why',
+      );
+      into.entries.push(...withdrawnSurplusEntries(`surplus-back:${token}:${block.number}`, token, units));
+      into.held.push({ token, units: question.afterUnits(token) - units });
+      into.differences.push({ token, differenceUnits: 0n });
+      return settled(token, question, into);
+    }
+    ownDoing.set(token, -units);
+    into.differences.push({ token, differenceUnits: -units });
+    const message = `the vault holds ${units} units less than the ledger explains, and no transfer of the token says why`;
+    const found = { state: 'quarantined', code: 'balance_decreased', message, differenceUnits: -units } as const;
+    return note(token, found, question, into);
+  }
+
+  /** What left the vault by transfers beyond what the ledger explains since it was last agreed with; null while no endpoint has told. */
+  async function unexplainedTransfers(token: Address, question: HoldingsQuestion): Promise<bigint | null> {
+    const agreed = agreedAt(token, question);
+    const net = await transfers.net({ token, from: agreed.blockNumber + 1, to: question.block.number });
+    return net === null ? null : question.afterUnits(token) - agreed.units - net;
+  }
+
+  /** Where the ledger and the vault were last agreed, as far as that is not of another history. */
+  function agreedAt(token: Address, question: HoldingsQuestion): { blockNumber: number; units: bigint } {
+    const agreed = standing(token)?.agreed ?? null;
+    if (agreed !== null && agreed.blockNumber <= question.lastBlock) return agreed;
+    return { blockNumber: question.lastBlock, units: question.beforeUnits(token) };
+  }
+
+  /** The first block from `from` on that is not proven. */
+  function firstUnproven(from: number): number {
+    let first = from;
+    for (;;) {
+      const known = proven.find((range) => range.from <= first && first <= range.to);
+      if (known === undefined) return first;
+      first = known.to + 1;
+    }
+  }
+
+  /** Proves a part of the blocks since the last agreement, each once for all tokens; true once all are. */
+  async function isProven(token: Address, question: HoldingsQuestion): Promise<boolean> {
+    const head = question.block.number;
+    const from = firstUnproven(agreedAt(token, question).blockNumber + 1);
+    if (from > head) return true;
+    if (blocksToProve <= 0) return false;
+    const next = Math.min(head + 1, ...proven.filter((range) => range.from > from).map((range) => range.from));
+    const to = Math.min(next - 1, from + blocksToProve - 1);
+    try {
+      await deps.prove({ from, to }, question.scan, question.rpc);
+    } catch (error) {
+      // That nothing can be proven at the moment must not keep anything else from being scanned, nor be tried for each token.
+      if (error instanceof MissingEventError || error instanceof RpcContradictionError) throw error;
+      logger.warn({ token, from, to, err: error }, 'blocks could not be proven; a difference waits');
+      blocksToProve = 0;
+      return false;
+    }
+    blocksToProve -= to - from + 1;
+    const before = proven.find((range) => range.to === from - 1);
+    if (before === undefined) proven = [...proven, { from, to }].slice(-PROVEN_RANGES);
+    else before.to = to;
+    return firstUnproven(from) > head;
+  }
+
+  /** The difference is booked: from here on ledger and vault are agreed. */
+  function settled(token: Address, question: HoldingsQuestion, into: HoldingsComparison): void {
+    lasting.delete(token);
+    if (standing(token) !== undefined) clear(token, question, into);
+  }
+
+  function calm(token: Address, question: HoldingsQuestion, into: HoldingsComparison): void {
+    if (standing(token) === undefined) return;
+    const { timestampSec } = question.block;
+    const since = calmSinceSec.get(token) ?? timestampSec;
+    calmSinceSec.set(token, since);
+    if (timestampSec - since < pace.calmSec) return;
+    clear(token, question, into);
+  }
+
+  function clear(token: Address, question: HoldingsQuestion, into: HoldingsComparison): void {
+    const found: Found = { state: 'clear', code: '', message: '', differenceUnits: 0n };
+    logger.info({ token, was: standing(token)?.code }, 'the vault and the ledger agree on a token again');
+    put(token, found, question, into);
+  }
+
+  /** A row per change, not per look. */
+  function note(token: Address, found: Found, question: HoldingsQuestion, into: HoldingsComparison): void {
+    const before = standing(token);
+    if (before?.state === found.state && before.code === found.code) return;
+    const line = { token, code: found.code, differenceUnits: found.differenceUnits?.toString() ?? null };
+    if (found.state === 'quarantined') logger.error(line, `a token is in quarantine: ${found.message}`);
+    else logger.warn(line, `a token is in doubt: ${found.message}`);
+    put(token, found, question, into);
+  }
+
+  function put(token: Address, found: Found, question: HoldingsQuestion, into: HoldingsComparison): void {
+    into.findings.push({
+      token,
+      cause: 'holdings',
+      ...found,
+      blockNumber: question.block.number,
+      agreed: found.state === 'clear' ? null : agreedAt(token, question),
+      timeMs: deps.nowMs(),
+    });
+  }
+
+  return {
+    load(loaded) {
+      findings = new Map(loaded.filter(({ cause }) => cause === 'holdings').map((one) => [one.token, one]));
+      // Times, too: a reorganisation may have taken the blocks back that they are of.
+      transfers.clear();
+      for (const map of [lasting, calmSinceSec, bookedSec, booking, askedSec, ownDoing, taken]) map.clear();
+      proven = [];
+    },
+    compare,
+    committed(stored) {
+      for (const one of stored) if (one.cause === 'holdings') findings.set(one.token, one);
+      for (const [token, sec] of booking) bookedSec.set(token, sec);
+    },
+  };
+}
+
+const closer = (a: bigint, b: bigint): boolean => (a < 0n ? -a : a) < (b < 0n ? -b : b);

@@ -1,4 +1,0 @@
-import type { InfoHandler } from './types.js';
-
-/** Accounts have no modes here. */
-export const userAbstraction: InfoHandler = () => 'default';
