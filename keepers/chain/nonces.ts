@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { toSafeInt } from '../../core/amounts.js';
 import type { Address, Hex } from '../../core/types.js';
+import { provenNonce, type ProvenBlock } from './account-proof.js';
 import { surveyOf, type Vote } from './quorum.js';
 import { RpcContradictionError, toQuantity, type Rpc } from './rpc.js';
 
@@ -13,7 +14,7 @@ export interface SignedNonces {
 }
 
 export interface UsedNonces {
-  /** The first nonce that the chain has not used, as a majority of the endpoints has it. Rows below it are done with. */
+  /** The first nonce that the chain has not used, as a majority of the endpoints has it or one of them proves. Rows below it are done with. */
   agreed: number;
   /** The same as the endpoint in use has it, as far as that can be: no less than `agreed`, and not beyond what was signed. */
   claimed: number;
@@ -23,7 +24,7 @@ export interface UsedNonces {
 export interface NonceWatch {
   /**
    * At the newest block. With `isDoubtful` all endpoints are asked even if the one in use says what was known before, and those that are
-   * behind the most are penalised. Throws RpcContradictionError while it can't be told.
+   * behind the most, or behind what is proven of the ledger's newest block, are penalised. Throws RpcContradictionError while it can't be told.
    */
   used(signed: SignedNonces, isDoubtful?: boolean): Promise<UsedNonces>;
   /** Up to the end of a block, as the most of the endpoints that know the block have it. */
@@ -41,10 +42,12 @@ const SPLIT_MS = 10_000;
 export function createNonceWatch(deps: {
   rpc: Rpc;
   signer: Address;
+  /** The newest block whose hash is proven; null when there is none. */
+  provenBlock(): Promise<ProvenBlock | null>;
   monotonicMs(): number;
   logger: Logger;
 }): NonceWatch {
-  const { rpc, signer, monotonicMs, logger } = deps;
+  const { rpc, signer, provenBlock, monotonicMs, logger } = deps;
   let known: number | null = null;
   let doubts = 0;
   /** What nobody could confirm, and since when it is said. */
@@ -75,15 +78,34 @@ export function createNonceWatch(deps: {
     }
   }
 
-  /** An endpoint that repeats an old number would have the same nonce signed for ever. Of two, nobody knows which one is behind. */
-  function convictBehind(votes: readonly Vote<number>[], agreed: number): void {
-    if (2 * votes.filter(({ answer }) => answer >= agreed).length <= votes.length) return;
+  /** An endpoint that repeats an old number would have the same nonce signed for ever. Of two, a proof says which one is behind. */
+  function convictBehind(votes: readonly Vote<number>[], agreed: number, proven: number | null): void {
+    const isMost = 2 * votes.filter(({ answer }) => answer >= agreed).length > votes.length;
+    const least = Math.max(isMost ? agreed : 0, proven ?? 0);
     for (const { endpoint, answer, convict } of votes) {
-      if (answer >= agreed) continue;
+      if (answer >= least) continue;
       doubts += 1;
-      logger.warn({ signer, rpc: endpoint.name, nonce: answer, agreed }, 'a nonce behind what most endpoints say');
-      convict(`it says that ${signer} has used ${answer} nonces, and most say ${agreed}`);
+      logger.warn(
+        { signer, rpc: endpoint.name, nonce: answer, least },
+        'a nonce behind what most endpoints say, or one proves',
+      );
+      convict(`it says that ${signer} has used ${answer} nonces, and they are ${least}`);
     }
+  }
+
+  /** What any of the endpoints proves of the newest block that is proven; null when none does. */
+  async function prove(votes: readonly Vote<number>[]): Promise<number | null> {
+    const block = await provenBlock();
+    if (block === null) return null;
+    // Who says most is asked first: who is behind may have no newer block.
+    for (const { endpoint } of [...votes].sort((a, b) => b.answer - a.answer)) {
+      try {
+        return await provenNonce(endpoint, signer, block);
+      } catch {
+        // Not every endpoint serves proofs, or has the block; none is at fault for that.
+      }
+    }
+    return null;
   }
 
   /** While endpoints differ, nothing is known of the nonces between what they say; not for ever, for one of them may lie. */
@@ -105,10 +127,13 @@ export function createNonceWatch(deps: {
         return { agreed: first, claimed: first };
       }
       const votes = await surveyOf(rpc, (one) => countOf(one, 'latest'), first);
-      const agreed = reached(
+      const said = reached(
         votes.map(({ answer }) => answer),
         before,
       );
+      const isBehind = isDoubtful || first < (before ?? 0);
+      const proven = isBehind && votes.some(({ answer }) => answer !== first) ? await prove(votes) : null;
+      const agreed = said === null ? proven : Math.max(said, proven ?? 0);
       if (agreed === null) throw new RpcContradictionError(`nobody says how many nonces ${signer} has used`);
       // Before anything was ever signed nothing is known.
       const ceiling = before === null && last === null ? Infinity : Math.max((last ?? -1) + 1, before ?? 0);
@@ -117,7 +142,7 @@ export function createNonceWatch(deps: {
         claim = null;
         if (votes.length > 1) doubt(votes, ceiling);
       }
-      if (isDoubtful) convictBehind(votes, agreed);
+      if (isBehind) convictBehind(votes, isDoubtful ? agreed : 0, proven);
       known = agreed;
       return { agreed, claimed: claimedOf(first, agreed, Math.max(ceiling, agreed)) };
     },

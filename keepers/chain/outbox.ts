@@ -11,10 +11,13 @@ import {
   reopenOutbox,
   type ListedOutboxRow,
 } from '../../ledger/transactions/outbox.js';
+import { lastGeneration } from '../../ledger/chain/generations.js';
 import type { Db, OutboxRow, Writer } from '../../ledger/types.js';
+import type { ProvenBlock } from './account-proof.js';
 import { createBaseFees } from './base-fees.js';
 import { FeeCeilingError, chooseFees, feesOf, isAffordable } from './fees.js';
 import { createNonceWatch, type UsedNonces } from './nonces.js';
+import { surveyOf } from './quorum.js';
 import { RpcResponseError, type Rpc } from './rpc.js';
 
 export interface TxRequest {
@@ -92,6 +95,8 @@ export interface OutboxDeps {
   /** For intervals; a step of the wall clock must not change them. Default: `nowMs`. */
   monotonicMs?(): number;
   logger: Logger;
+  /** The newest block whose hash is proven, by which endpoints that differ on nonces are judged. Default: the ledger's last one. */
+  provenBlock?(): Promise<ProvenBlock | null>;
   /** Whether a new transaction takes the place of an unmined one, as a curve does, or waits behind it. Default: replace. */
   order?: 'replace' | 'queue';
   /** Most wei per gas. Default: 50 gwei. */
@@ -132,12 +137,15 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     gapTransfers: 0,
     nonceDoubts: 0,
   };
-  const nonces = createNonceWatch({ rpc, signer, monotonicMs, logger });
+  const provenBlock = deps.provenBlock ?? (() => ledgerBlock(db));
+  const nonces = createNonceWatch({ rpc, signer, provenBlock, monotonicMs, logger });
   const baseFees = createBaseFees(rpc, monotonicMs);
   /** When unmined transactions were seen first, by hash: what was signed before a restart, or by another clock, is timed from then on. */
   let seenMs = new Map<Hex, number>();
   /** A node refused a transaction for its nonce: what is known of nonces may be wrong. */
   let nonceRefused = false;
+  /** A transaction is not mined for longer than it should: the endpoint in use may not pass on what it takes. */
+  let isStuck = false;
   /** When gaps were filled lately. */
   let gapsFilledMs: number[] = [];
   let balanceReadMs = Number.NEGATIVE_INFINITY;
@@ -153,15 +161,17 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   async function usedNonces(): Promise<UsedNonces & { last: number | null }> {
     const last = await lastNonce(db.knex, signer);
     const signed = { last, lastFinished: await lastFinishedNonce(db.knex, signer) };
-    const isStuck = [...seenMs.values()].some((sinceMs) => monotonicMs() - sinceMs >= stuckMs);
+    isStuck = [...seenMs.values()].some((sinceMs) => monotonicMs() - sinceMs >= stuckMs);
     const used = await nonces.used(signed, isStuck || nonceRefused);
     nonceRefused = false;
     return { last, ...used };
   }
 
   async function broadcast(row: OutboxRow): Promise<void> {
+    const send = (one: Rpc): Promise<unknown> => one.call('eth_sendRawTransaction', [row.raw]);
     try {
-      await rpc.call('eth_sendRawTransaction', [row.raw]);
+      if (isStuck) await surveyOf(rpc, send);
+      else await send(rpc);
       status.lastRefusal = null;
     } catch (error) {
       // The node answered: it has the transaction already, or it was mined or replaced meanwhile. The chain decides which.
@@ -315,6 +325,11 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     usedAt: (block) => nonces.usedAt(block),
     status: () => ({ ...status, nonceDoubts: nonces.doubts() }),
   };
+}
+
+async function ledgerBlock(db: Db): Promise<ProvenBlock | null> {
+  const last = await lastGeneration(db.knex);
+  return last === null ? null : { number: last.toBlock, hash: last.blockHash };
 }
 
 /** The row that nodes keep of one nonce's rows: each replacement outbids what it replaces. */

@@ -275,6 +275,71 @@ forEachDatabase((_name, open) => {
         });
       }
 
+      for (const [what, swallows] of [
+        ['refuses what follows', false],
+        ['takes what follows and does nothing with it', true],
+      ] as const) {
+        it(`finds by a proof which of two endpoints repeats an old nonce and ${what}`, async () => {
+          const lies: (Lie | null)[] = [null, null];
+          const rpc = poolOf(lies);
+          const outbox = await start({ rpc, provenBlock: () => Promise.resolve(node.provenBlock()) });
+          await outbox.send(request('a'));
+          node.mine();
+          await outbox.resume(HEAD_SEC);
+          await outbox.send(request('b'));
+          node.mine();
+          lies[0] = (method, truth) =>
+            method === 'eth_getTransactionCount'
+              ? '0x1'
+              : swallows && method === 'eth_sendRawTransaction'
+                ? `0x${'0'.repeat(64)}`
+                : truth;
+          await outbox.send(request('c'));
+          nowMs += 4_000;
+          await outbox.resume(HEAD_SEC);
+          expect(rpc.health()[0]).to.include({ healthy: false });
+          expect((await outbox.send(request('d'))).nonce).to.equal(2);
+          node.mine();
+          expect(node.mined.map(dataOf)).to.deep.equal(['a', 'b', 'd']);
+          // Once its pause is over it says the same, and holds up nothing any more.
+          nowMs += 60_000;
+          await outbox.resume(HEAD_SEC);
+          expect((await outbox.send(request('e'))).nonce).to.equal(3);
+          nowMs += 4_000;
+          await outbox.resume(HEAD_SEC);
+          node.mine();
+          expect(node.mined.map(dataOf)).to.deep.equal(['a', 'b', 'd', 'e']);
+        });
+      }
+
+      it('believes no proof of another block than the ledger has', async () => {
+        const lies: (Lie | null)[] = [null, null];
+        const rpc = poolOf(lies);
+        const outbox = await start({
+          rpc,
+          provenBlock: () => Promise.resolve({ number: 7, hash: `0x${'ef'.repeat(32)}` }),
+        });
+        await outbox.send(request('a'));
+        node.mine();
+        await outbox.resume(HEAD_SEC);
+        lies[0] = adds(-1);
+        await outbox.resume(HEAD_SEC);
+        expect((await rows())[0]).to.include({ finished: true });
+      });
+
+      it('sends what is stuck to every endpoint, so that none holds it back by taking it', async () => {
+        const lies: (Lie | null)[] = [
+          (method, truth) => (method === 'eth_sendRawTransaction' ? `0x${'0'.repeat(64)}` : truth),
+          null,
+        ];
+        const outbox = await start({ rpc: poolOf(lies) });
+        await outbox.send(request('a'));
+        expect(node.mine()).to.equal(0);
+        nowMs += 4_000;
+        await outbox.resume(HEAD_SEC);
+        expect(node.mine()).to.equal(1);
+      });
+
       it('is not done with a transaction that only one of two endpoints says was mined', async () => {
         const lies: (Lie | null)[] = [adds(1), null];
         const outbox = await start({ rpc: poolOf(lies), order: 'queue' });

@@ -1,6 +1,11 @@
 /** A node as an outbox sees it: one account, a pool of one transaction per nonce, blocks when the test says so. */
 import { Transaction } from 'ethers';
-import type { Hex } from '../../core/types.js';
+import { keccakText } from '../../core/hash.js';
+import type { Address, Hex } from '../../core/types.js';
+import type { ProvenBlock } from '../../keepers/chain/account-proof.js';
+import { headerHash } from '../../keepers/chain/header-hash.js';
+import { accountsOf } from './accounts.js';
+import { sealBlock } from './real-blocks.js';
 import { RpcResponseError, RpcUnavailableError, toQuantity, type Rpc } from '../../keepers/chain/rpc.js';
 
 export interface FakeNode {
@@ -17,6 +22,8 @@ export interface FakeNode {
   unreachable: boolean;
   /** Mines the pool from the first unused nonce on, as far as it has no gap and pays the base fee. */
   mine(): number;
+  /** The newest block as a ledger would have proven it: its number is that of the account's mined transactions. */
+  provenBlock(): Promise<ProvenBlock>;
   /** Drops the newest mined transactions and, unless they are kept, the pool. */
   reorg(count: number): void;
 }
@@ -49,7 +56,12 @@ export function createFakeNode(): FakeNode {
       case 'eth_getTransactionCount':
         return toQuantity(mined.length);
       case 'eth_getBlockByNumber':
-        return { baseFeePerGas: toQuantity(node.baseFeeWei) };
+        if (params[0] === 'latest') return { baseFeePerGas: toQuantity(node.baseFeeWei) };
+        return headerAt(Number(params[0]));
+      case 'eth_getProof': {
+        const account = params[0] as Address;
+        return { accountProof: await (await stateAt(Number(params[2]))).proofOf(account) };
+      }
       case 'eth_getBalance':
         return toQuantity(node.balanceWei);
       case 'eth_sendRawTransaction':
@@ -58,6 +70,18 @@ export function createFakeNode(): FakeNode {
       default:
         throw new RpcResponseError(method, -32_601, 'no such method', undefined);
     }
+  }
+
+  const signer = (): Address => (mined[0]?.from?.toLowerCase() ?? `0x${'11'.repeat(20)}`) as Address;
+  const stateAt = (number: number) =>
+    accountsOf(
+      new Map([...[1, 2, 3].map((i): [Address, number] => [`0x${`${i}${i}`.repeat(20)}`, i]), [signer(), number]]),
+    );
+
+  async function headerAt(number: number): Promise<Record<string, unknown>> {
+    const { header } = sealBlock({ number, parentHash: keccakText('parent'), timestampSec: 0, transactions: [] });
+    const fields = { ...header, stateRoot: (await stateAt(number)).stateRoot };
+    return { ...fields, hash: headerHash(fields) };
   }
 
   const node: FakeNode = {
@@ -81,6 +105,9 @@ export function createFakeNode(): FakeNode {
         count += 1;
       }
       return count;
+    },
+    async provenBlock() {
+      return { number: mined.length, hash: (await headerAt(mined.length))['hash'] as Hex };
     },
     reorg(count) {
       mined.splice(mined.length - count, count);
