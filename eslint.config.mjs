@@ -72,6 +72,7 @@ export default tseslint.config(
       '.curvebook/',
       'typechain-types/',
       'examples/api.d.ts',
+      'contracts-package/src/abi/',
     ],
   },
   eslint.configs.recommended,

@@ -1,8 +1,12 @@
-/** docs/openapi.json, docs/asyncapi.json and the types of the example client, from the schemas in use. `npm run docs:api` writes them. */
+/**
+ * docs/openapi.json, docs/asyncapi.json, the types of the example client and the ABIs of the contracts' package, from the schemas in use and from
+ * what the contracts compiled to. `npm run docs:api` writes them.
+ */
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import openapiTS, { astToString, COMMENT_HEADER } from 'openapi-typescript';
 import type { OpenAPI3 } from 'openapi-typescript';
+import { writeAbiFiles } from '../contracts-package/generate.js';
 import { ENDPOINTS } from '../server/endpoints.js';
 import { openApiDocument } from '../server/openapi/document.js';
 import { asyncApiDocument } from '../server/stream/document.js';
@@ -30,4 +34,5 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   writeFileSync(API_DOC, document);
   writeFileSync(STREAM_DOC, stream);
   writeFileSync(API_TYPES, types);
+  writeAbiFiles();
 }

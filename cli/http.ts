@@ -10,6 +10,7 @@ import { explainRoutes } from '../server/orders/explain.js';
 import { createQueryBudget } from '../server/orders/query-budget.js';
 import { ordersRoutes } from '../server/orders/routes.js';
 import { createCheckpointView } from '../server/read/checkpoint-view.js';
+import type { DeploymentFacts } from '../server/read/deployment.js';
 import type { ReadDeps } from '../server/read/deps.js';
 import { createFeed } from '../server/read/feed.js';
 import { readLimits } from '../server/rate-limit.js';
@@ -19,7 +20,7 @@ import { serveStream } from '../server/stream/server.js';
 import { createSessions, type Sessions } from '../server/stream/sessions.js';
 import { quarantinedTokens } from '../ledger/chain/token-findings.js';
 import type { Writer } from '../ledger/types.js';
-import { settlePace } from './config.js';
+import { settlePace, type Config } from './config.js';
 import type { Shared } from './shared.js';
 import { swapRouter } from './swap.js';
 import { API_DESCRIPTION, API_TITLE, VERSION } from './version.js';
@@ -157,6 +158,21 @@ export async function startHttp(
   };
 }
 
+/** An endpoint of the operator's own may have a key in it: only the one that is named for clients is served, or a sandbox's. */
+function deploymentFacts(config: Config): DeploymentFacts {
+  const { contracts, accounts, rpcUrl } = config.manifest;
+  const { custodian, curveBook, entrypoint, orderSettler, lens, adapter, permit2 } = contracts;
+  const isSandbox = accounts.length > 0;
+  return {
+    contracts: { custodian, curveBook, entrypoint, orderSettler, lens, adapter, permit2 },
+    wrappedNative: config.WRAPPED_NATIVE,
+    publicRpcUrl: config.PUBLIC_RPC_URL ?? (isSandbox ? (rpcUrl ?? null) : null),
+    explorerUrl: config.EXPLORER_URL ?? null,
+    orderSources: config.ORDER_SOURCES,
+    isSandbox,
+  };
+}
+
 function readDeps(
   shared: Shared,
   gateway: Gateway,
@@ -170,6 +186,7 @@ function readDeps(
     chainId: config.manifest.chainId,
     deploymentId: config.manifest.deploymentId,
     capitalFlowStartBlock: config.manifest.deploymentBlock,
+    deployment: deploymentFacts(config),
     markets: gateway.markets,
     delisted: gateway.delisted,
     book: gateway.book,

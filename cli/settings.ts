@@ -138,6 +138,12 @@ export const settingsSchema = z.object({
     'take the client address from the end of X-Forwarded-For; only behind a proxy, which sets it or adds to it',
   ),
   PUBLIC_URL: httpUrl.optional().describe('base URL as clients see it, for /openapi.json'),
+  PUBLIC_RPC_URL: httpUrl
+    .optional()
+    .describe(
+      'JSON-RPC endpoint for clients, served to everybody by /v0/deployment; default: none, in a sandbox its own',
+    ),
+  EXPLORER_URL: httpUrl.optional().describe('block explorer of the chain, for /v0/deployment'),
   ORDER_FAILURES_PER_MINUTE: integer(1, 1_000_000, 120).describe(
     'signatures per minute and IP address that may name no maker before such ones are refused there; a request counts once more for each 8 KiB',
   ),

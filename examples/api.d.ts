@@ -24,6 +24,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v0/deployment": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Chain, contracts with their ABIs, tokens and markets
+         * @description All that a client needs to begin with nothing but this URL. A server can name any address: hold it against one from another source before you allow it tokens.
+         */
+        get: operations["getV0Deployment"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v0/status": {
         parameters: {
             query?: never;
@@ -429,6 +449,43 @@ export interface components {
             chain_id: number;
             deployment_id: string;
             block_number: number | null;
+        };
+        Deployment: {
+            version: string;
+            chain_id: number;
+            deployment_id: string;
+            deployment_block: number;
+            sandbox: boolean;
+            rpc_url: string | null;
+            explorer_url: string | null;
+            contracts: {
+                [key: string]: components["schemas"]["Contract"];
+            };
+            wrapped_native: string;
+            tokens: {
+                symbol: string;
+                address: string;
+                decimals: number;
+            }[];
+            markets: {
+                pair: string;
+                asset: number;
+                base: string;
+                quote: string;
+                tick_size: string;
+                lot_size: string;
+                delisted: boolean;
+            }[];
+            order_sources: string[];
+        };
+        Contract: {
+            address: string;
+            abi_hash: string;
+            abi: ({
+                type: string;
+            } & {
+                [key: string]: unknown;
+            })[];
         };
         Status: {
             version: string;
@@ -1295,6 +1352,92 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Health"];
                 };
+            };
+            /** @description RATE_LIMITED: come back after retry-after seconds */
+            429: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description INTERNAL_ERROR: unexpected; the operator finds the cause in the log */
+            500: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            503: {
+                headers: {
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getV0Deployment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Chain, contracts with their ABIs, tokens and markets */
+            200: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    /** @description names this answer, for If-None-Match */
+                    etag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Deployment"];
+                };
+            };
+            /** @description The answer to If-None-Match: your copy is still true */
+            304: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    /** @description names this answer, for If-None-Match */
+                    etag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description RATE_LIMITED: come back after retry-after seconds */
             429: {

@@ -16,6 +16,7 @@ import type {
 } from '../../ledger/types.js';
 import type { PlatformFacts } from '../../ledger/views/platform.js';
 import type { CheckpointView } from './checkpoint-view.js';
+import type { DeploymentFacts } from './deployment.js';
 import type { ReadLimits } from '../rate-limit.js';
 
 /** A fill as the read API needs it; the decomposition is final because its generation is durable. */
@@ -111,6 +112,7 @@ export interface ReadDeps {
   deploymentId: string;
   /** First block of the counters that net_capital reports. */
   capitalFlowStartBlock: number;
+  deployment: DeploymentFacts;
   /** Listed markets, in listing order. */
   markets(): readonly Market[];
   /** Indexes of markets that take no orders. */

@@ -5,6 +5,7 @@ import { checkpointSchema, proofSchema } from './checkpoint.js';
 import { curveSchema } from './curve.js';
 import { decompositionSchema } from './decomposition.js';
 import { feesSchema } from './fees.js';
+import { deploymentSchema } from './deployment.js';
 import { FILLS_LIMIT, fillsSchema } from './fills.js';
 import { healthSchema } from './health.js';
 import { limitsSchema } from './limits.js';
@@ -36,6 +37,17 @@ export const READ_ENDPOINTS: readonly Endpoint[] = [
     summary: 'The process answers',
     description: 'It is no readiness check: whether inventory is safe to quote against is in the limits of a maker.',
     answer: healthSchema,
+    refusals: { 429: RATE_LIMITED },
+  },
+  {
+    method: 'get',
+    path: '/v0/deployment',
+    group: 'Platform',
+    summary: 'Chain, contracts with their ABIs, tokens and markets',
+    description:
+      'All that a client needs to begin with nothing but this URL. A server can name any address: hold it against one from another source before you allow it tokens.',
+    answer: deploymentSchema,
+    tagged: true,
     refusals: { 429: RATE_LIMITED },
   },
   {

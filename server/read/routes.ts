@@ -4,6 +4,7 @@ import { bookHandler } from './book.js';
 import { checkpointHandler, proofHandler } from './checkpoint.js';
 import { curveHandler } from './curve.js';
 import { decompositionHandler } from './decomposition.js';
+import { deploymentHandler } from './deployment.js';
 import type { ReadDeps } from './deps.js';
 import { feesHandler } from './fees.js';
 import { fillsHandler } from './fills.js';
@@ -22,6 +23,7 @@ export function readRoutes(deps: ReadDeps): Router {
   const get = (path: string, handler: RouterMiddleware): void =>
     void router.get(path, notKept, deps.limits.read, handler);
   router.get('/health', notKept, deps.limits.health, healthHandler(deps));
+  get('/v0/deployment', deploymentHandler(deps));
   get('/v0/status', statusHandler(deps));
   get('/v0/pairs', pairsHandler(deps));
   get('/v0/book/:pair', bookHandler(deps));

@@ -59,6 +59,8 @@ describe('settings', () => {
       ['EXECUTOR_PRIVATE_KEY', KEY('f')],
       ['RPC_URL', 'ftp://example.org', 'localhost:8545', 'ws://example.org', 'http://a,ftp://b'],
       ['PUBLIC_URL', 'ftp://example.org', 'javascript:alert(1)'],
+      ['PUBLIC_RPC_URL', 'ws://example.org', 'javascript:alert(1)'],
+      ['EXPLORER_URL', 'example.org', 'javascript:alert(1)'],
       ['PORT', '0x10', '1e3', '80.0', '+80', '-1', '65536', 'http'],
       ['METRICS_PORT', '0x10', '70000'],
       ['MAX_KNOTS', '8', '7.0'],

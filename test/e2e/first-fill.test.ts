@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { formatUnits } from '../../core/amounts.js';
 import { bookSchema } from '../../server/read/book.js';
+import { deploymentSchema } from '../../server/read/deployment.js';
 import { healthSchema } from '../../server/read/health.js';
 import { pairsSchema } from '../../server/read/pairs.js';
 import { errorSchema } from '../../server/read/schemas.js';
@@ -220,6 +221,12 @@ forEachDatabaseUrl((name, open) => {
           quarantine: null,
         },
       ]);
+      const deployment = deploymentSchema.parse((await read(stack, '/v0/deployment')).body);
+      const { contracts } = stack.manifest;
+      for (const name of ['custodian', 'curveBook', 'entrypoint', 'orderSettler', 'lens', 'adapter', 'permit2']) {
+        expect(deployment.contracts[name]?.address, name).to.equal(contracts[name]?.toLowerCase());
+      }
+      expect([deployment.sandbox, deployment.rpc_url]).to.deep.equal([true, stack.manifest.rpcUrl]);
       const fills = await fillsNow(stack);
       expect(fills.map((fill) => fill.fill_seq)).to.deep.equal([1, 2, 3]);
       const unknown = await decompositionOf(stack, 999);

@@ -2,6 +2,7 @@ import { Validator } from '@seriousme/openapi-schema-validator';
 import { expect } from 'chai';
 import { readFileSync } from 'node:fs';
 import { API_DOC, API_TYPES, apiFiles } from '../../cli/api-doc.js';
+import { abiFiles, PACKAGE_ROOT } from '../../contracts-package/generate.js';
 import { createApp } from '../../server/app.js';
 import { ENDPOINTS } from '../../server/endpoints.js';
 import { INFO_TYPES } from '../../server/orders/info/registry.js';
@@ -43,6 +44,12 @@ describe('The OpenAPI document', () => {
     const { document, types } = await apiFiles();
     expect(readFileSync(API_DOC, 'utf8'), 'run npm run docs:api').to.equal(document);
     expect(readFileSync(API_TYPES, 'utf8'), 'run npm run docs:api').to.equal(types);
+  });
+
+  it('stands beside the ABIs of what the contracts compiled to', () => {
+    for (const [path, text] of Object.entries(abiFiles())) {
+      expect(readFileSync(PACKAGE_ROOT + path, 'utf8'), `${path}: run npm run docs:api`).to.equal(text);
+    }
   });
 
   it('is valid OpenAPI 3.1', async () => {

@@ -72,7 +72,15 @@ describe('The files for operators', () => {
 
   it('let an operator set whatever can be set, the same for every role', () => {
     const fixed = ['PORT', 'HOST', 'ROLES', 'MANIFEST', 'DATABASE_URL', 'METRICS_PORT'];
-    const own = ['POSTER_PRIVATE_KEY', 'SETTLER_PRIVATE_KEY', 'EXECUTOR_PRIVATE_KEY', 'TRUST_PROXY', 'PUBLIC_URL'];
+    const own = [
+      'POSTER_PRIVATE_KEY',
+      'SETTLER_PRIVATE_KEY',
+      'EXECUTOR_PRIVATE_KEY',
+      'TRUST_PROXY',
+      'PUBLIC_URL',
+      'PUBLIC_RPC_URL',
+      'EXPLORER_URL',
+    ];
     for (const [name, { environment = {} }] of ours) {
       const missing = Object.keys(settingsSchema.shape).filter((setting) => !(setting in environment));
       expect([...fixed, ...own], name).to.include.members(missing);

@@ -125,6 +125,15 @@ forEachDatabase((name, open) =>
       expect((await server.get('/v0/pairs')).body).to.have.deep.nested.property('[0].delisted', true);
     });
 
+    it('the deployment, until a pair is listed or delisted', async () => {
+      const tag = await tagOf('/v0/deployment');
+      markets.push(WETH_DAI);
+      await expectNew('/v0/deployment', tag);
+      const second = await tagOf('/v0/deployment');
+      server.deps.delisted = () => new Set([0]);
+      await expectNew('/v0/deployment', second);
+    });
+
     it('a book, until its levels, its sessions or the last word of its makers change', async () => {
       quote(alice, 250_000n);
       let tag = await tagOf(BOOK);
