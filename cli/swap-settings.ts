@@ -38,7 +38,9 @@ export const swapSettings = {
     'token lists, and looks at orders, per client address and minute',
   ),
   UNISWAP_V3_FACTORY: address.optional().describe("with the next two: external liquidity; default: the manifest's"),
-  UNISWAP_V3_ROUTER: address.optional().describe('SwapRouter; the settler must have it as a target'),
+  UNISWAP_V3_ROUTER: address
+    .optional()
+    .describe('SwapRouter02 or SwapRouter, which its code tells; the settler must have it as a target'),
   UNISWAP_V3_QUOTER: address.optional().describe('QuoterV2'),
 };
 

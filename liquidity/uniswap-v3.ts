@@ -1,6 +1,7 @@
 import { AbiCoder, Interface, ZeroAddress } from 'ethers';
 import { toSafeInt } from '../core/amounts.js';
 import { sqrtPriceAtTick } from '../core/swap/pool-math.js';
+import { routerKindOf, type RouterKind } from '../core/swap/router-kind.js';
 import { poolSource, type PoolRange, type PoolState } from '../core/swap/pool-source.js';
 import type { Source } from '../core/swap/source.js';
 import type { Address, Hex } from '../core/types.js';
@@ -9,7 +10,7 @@ import type { Venue } from './venue.js';
 
 export interface UniswapV3Contracts {
   factory: Address;
-  /** SwapRouter, whose calls carry a deadline. */
+  /** SwapRouter or SwapRouter02; which of them it is, its code tells. */
   router: Address;
   /** QuoterV2. */
   quoter: Address;
@@ -27,10 +28,18 @@ const QUOTER = new Interface([
   'function quoteExactInputSingle((address tokenIn, address tokenOut, uint256 amountIn, uint24 fee, uint160 limit)) returns (uint256 amountOut, uint160, uint32, uint256)',
   'function quoteExactOutputSingle((address tokenIn, address tokenOut, uint256 amount, uint24 fee, uint160 limit)) returns (uint256 amountIn, uint160, uint32, uint256)',
 ]);
-const ROUTER = new Interface([
-  'function exactInputSingle((address tokenIn, address tokenOut, uint24 fee, address recipient, uint256 deadline, uint256 amountIn, uint256 amountOutMinimum, uint160 limit)) returns (uint256)',
-  'function exactOutputSingle((address tokenIn, address tokenOut, uint24 fee, address recipient, uint256 deadline, uint256 amountOut, uint256 amountInMaximum, uint160 limit)) returns (uint256)',
-]);
+const ROUTERS: Record<RouterKind, Interface> = {
+  SwapRouter: new Interface([
+    'function exactInputSingle((address tokenIn, address tokenOut, uint24 fee, address recipient, uint256 deadline, uint256 amountIn, uint256 amountOutMinimum, uint160 limit)) returns (uint256)',
+    'function exactOutputSingle((address tokenIn, address tokenOut, uint24 fee, address recipient, uint256 deadline, uint256 amountOut, uint256 amountInMaximum, uint160 limit)) returns (uint256)',
+  ]),
+  // Without a deadline: the order has one, which Permit2 holds against the clock in the same transaction.
+  SwapRouter02: new Interface([
+    'function exactInputSingle((address tokenIn, address tokenOut, uint24 fee, address recipient, uint256 amountIn, uint256 amountOutMinimum, uint160 limit)) returns (uint256)',
+    'function exactOutputSingle((address tokenIn, address tokenOut, uint24 fee, address recipient, uint256 amountOut, uint256 amountInMaximum, uint160 limit)) returns (uint256)',
+  ]),
+};
+const PLACES = new Interface(['function factory() view returns (address)']);
 
 const FEE_TIERS_PPM = [100n, 500n, 3_000n, 10_000n];
 /** Words of the tick bitmap that are read to either side of the current one; each spans 256 tick spacings. */
@@ -43,6 +52,18 @@ export function createUniswapV3(eth: EthReader, contracts: UniswapV3Contracts): 
   const name = 'uniswap-v3';
   const idOf = (feePpm: bigint): string => `${name}:${feePpm}`;
   const feeOf = (id: string): bigint => BigInt(id.slice(name.length + 1));
+
+  /** A contract's code does not change, so that it is read once; an address without code may get some. */
+  let known: RouterKind | null = null;
+
+  async function routerKind(): Promise<RouterKind | null> {
+    if (known !== null) return known;
+    const code = (await eth.call('eth_getCode', [contracts.router, 'latest'])) as Hex;
+    if (code === '0x') return null;
+    known = routerKindOf(code);
+    if (known === null) throw new RouterError(contracts.router);
+    return known;
+  }
 
   /** Pools that exist, by pair. One that did not exist may be created, so only what was found is kept. */
   const pools = new Map<string, Address>();
@@ -68,6 +89,7 @@ export function createUniswapV3(eth: EthReader, contracts: UniswapV3Contracts): 
   }
 
   async function sources(sellToken: Address, buyToken: Address, head: Head): Promise<Source[]> {
+    if ((await routerKind()) === null) return [];
     const zeroForOne = sellToken < buyToken;
     const found = await poolsOf(sellToken, buyToken, head);
     const states = await Promise.all(found.map(([fee, pool]) => readPool(eth, pool, idOf(fee), fee, zeroForOne, head)));
@@ -93,16 +115,65 @@ export function createUniswapV3(eth: EthReader, contracts: UniswapV3Contracts): 
         throw error;
       }
     },
-    call({ id, kind, sellToken, buyToken, inUnits, outUnits }, { recipient, deadlineSec, maxIn }) {
-      const pool = [sellToken, buyToken, feeOf(id), recipient, deadlineSec];
+    async call({ id, kind, sellToken, buyToken, inUnits, outUnits }, { recipient, deadlineSec, maxIn }) {
+      const router = await routerKind();
+      if (router === null) throw new RouterError(contracts.router);
+      const pool = [sellToken, buyToken, feeOf(id), recipient, ...(router === 'SwapRouter' ? [deadlineSec] : [])];
       const [method, amountIn, amounts] =
         kind === 'sell'
           ? (['exactInputSingle', inUnits, [inUnits, 0n]] as const)
           : (['exactOutputSingle', maxIn, [outUnits, maxIn]] as const);
-      const data = ROUTER.encodeFunctionData(method, [[...pool, ...amounts, 0n]]) as Hex;
+      const data = ROUTERS[router].encodeFunctionData(method, [[...pool, ...amounts, 0n]]) as Hex;
       return { target: contracts.router, amountIn, data };
     },
   };
+}
+
+/** The address of a router is that of something else. */
+export class RouterError extends Error {
+  override readonly name = 'RouterError';
+
+  constructor(router: Address) {
+    super(`${router} is neither Uniswap's SwapRouter nor its SwapRouter02`);
+  }
+}
+
+/** What stands at the addresses: the router's kind, or in words what is wrong with them. Throws what says nothing about them. */
+export async function inspectUniswapV3(
+  eth: EthReader,
+  contracts: UniswapV3Contracts,
+): Promise<{ kind: RouterKind } | { isMissing: boolean; problem: string }> {
+  const { factory, router, quoter } = contracts;
+  const named = { factory, router, quoter };
+  const codes = (await eth.batch(
+    Object.values(named).map((address) => ({ method: 'eth_getCode', params: [address, 'latest'] })),
+  )) as Hex[];
+  const empty = Object.entries(named).filter((_, i) => codes[i] === '0x');
+  if (empty.length > 0) {
+    const problem = empty.map(([name, address]) => `the chain has no ${name} at ${address}`).join(', ');
+    return { isMissing: true, problem };
+  }
+  const kind = routerKindOf(codes[1] ?? '0x');
+  if (kind === null) return { isMissing: false, problem: new RouterError(router).message };
+  for (const [name, address] of Object.entries({ router, quoter })) {
+    const said = await factoryOf(eth, address);
+    if (said === factory) continue;
+    const problem = `the ${name} ${address} belongs to ${said === null ? 'no factory' : `factory ${said}`}, not to ${factory}`;
+    return { isMissing: false, problem };
+  }
+  return { kind };
+}
+
+/** Null for a contract that does not name one. */
+async function factoryOf(eth: EthReader, address: Address): Promise<Address | null> {
+  try {
+    const call = { to: address, data: PLACES.encodeFunctionData('factory') };
+    const answer = (await eth.call('eth_call', [call, 'latest'])) as Hex;
+    return /^0x0{24}[0-9a-f]{40}$/i.test(answer) ? (`0x${answer.slice(26).toLowerCase()}` as Address) : null;
+  } catch (error) {
+    if (isFailedCall(error)) return null;
+    throw error;
+  }
 }
 
 /** Null for a pool that was never initialised or has nothing to give. */

@@ -35,5 +35,5 @@ export interface Venue {
    * The call that trades and leaves what it buys with `recipient`, which is also the caller. A sale sets no limit of its own, since the
    * whole order has one; a purchase pays at most `maxIn`.
    */
-  call(trade: VenueTrade, terms: { recipient: Address; deadlineSec: number; maxIn: bigint }): VenueCall;
+  call(trade: VenueTrade, terms: { recipient: Address; deadlineSec: number; maxIn: bigint }): Promise<VenueCall>;
 }

@@ -5,7 +5,7 @@
 import { toSafeInt } from '../../core/amounts.js';
 import { OWN } from '../../core/swap/source.js';
 import type { Part, SplitKind } from '../../core/swap/split.js';
-import type { Address } from '../../core/types.js';
+import type { Address, Hex } from '../../core/types.js';
 import { PERMIT2_ADDRESS } from '../../deploy/sandbox/canonical.js';
 import { orderCalldata } from '../../keepers/executor/transaction.js';
 import type { SwapQuote } from '../../ledger/swaps/swap-log.js';
@@ -14,8 +14,8 @@ import type { Measured } from './chain.js';
 import { path, post, DEADLINE_SEC, DIRECTIONS, ONE_BASE, type Direction, type Venue } from './curvebook.js';
 import { row, type Row } from './rows.js';
 import { signatureOf } from './signing.js';
-import { addFullRangePool, deployV3, measureV3Pool, FEE_PPM } from './uniswap.js';
-import { PRICE, type BenchPair } from './world.js';
+import { addFullRangePool, deployV3, measureV3Pool, FEE_PPM, ROUTER_PATH } from './uniswap.js';
+import { PRICE, publishedArtifact, type BenchPair } from './world.js';
 
 /** A second pool of the pair, for routes of two calls. */
 const OTHER_TIER = { feePpm: 3000, spacing: 60 };
@@ -54,18 +54,25 @@ export async function measureRoutes(venue: Venue, pair: BenchPair): Promise<Row[
   await chain.call(world.operator, venue.settler, 'setTarget', [v3.router.address, true]);
   await world.approveAll(world.taker, PERMIT2_ADDRESS);
   const lower = (address: string) => address.toLowerCase() as Address;
+  const routerCode = publishedArtifact(ROUTER_PATH).bytecode as Hex;
   const venueOf = () =>
     createUniswapV3(
-      { call: () => Promise.reject(new Error('offline')), batch: () => Promise.reject(new Error('offline')) },
+      // Nothing but the router's code is read.
+      { call: async () => routerCode, batch: () => Promise.reject(new Error('offline')) },
       { factory: lower(v3.factory.address), router: lower(v3.router.address), quoter: lower(v3.router.address) },
     );
   await post(venue, [pair], 15);
 
-  const fill = (route: RouteName, direction: Direction, kind: SplitKind, nonce: bigint): Promise<Measured> => {
+  const fill = async (route: RouteName, direction: Direction, kind: SplitKind, nonce: bigint): Promise<Measured> => {
     const { quote, parts } = orderOf(venue, pair, ROUTES[route], direction, kind, nonce);
     const order = { id: '', quoteId: '', owner: quote.owner, clientOrderId: null, createdMs: 0 };
     const signature = signatureOf(venue, quote);
-    const data = orderCalldata({ order: { ...order, signature }, quote }, parts, lower(venue.settler.address), venueOf);
+    const data = await orderCalldata(
+      { order: { ...order, signature }, quote },
+      parts,
+      lower(venue.settler.address),
+      venueOf,
+    );
     return chain.send(world.operator, venue.settler.address, data);
   };
 

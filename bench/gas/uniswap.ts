@@ -18,6 +18,9 @@ const TICK_SPACING = 10;
 const WIDE_BASE = 500n * ONE_BASE;
 const NARROW_BASE = ONE_BASE / 20n;
 const Q96 = 2n ** 96n;
+const PERIPHERY = '@uniswap/v3-periphery/artifacts/contracts';
+/** The router that orders are measured with. */
+export const ROUTER_PATH = `${PERIPHERY}/SwapRouter.sol/SwapRouter.json`;
 
 type Direction = 'sell' | 'buy';
 const DIRECTIONS: readonly Direction[] = ['sell', 'buy'];
@@ -188,12 +191,10 @@ export interface V3 {
 /** v3 without pools; maker and taker let it take their tokens. */
 export async function deployV3(world: World): Promise<V3> {
   const core = '@uniswap/v3-core/artifacts/contracts';
-  const periphery = '@uniswap/v3-periphery/artifacts/contracts';
   const factory = await published(world, `${core}/UniswapV3Factory.sol/UniswapV3Factory.json`);
   const weth = world.pairs[0]!.base.address;
-  const routerPath = `${periphery}/SwapRouter.sol/SwapRouter.json`;
-  const managerPath = `${periphery}/NonfungiblePositionManager.sol/NonfungiblePositionManager.json`;
-  const router = await published(world, routerPath, [factory.address, weth]);
+  const managerPath = `${PERIPHERY}/NonfungiblePositionManager.sol/NonfungiblePositionManager.json`;
+  const router = await published(world, ROUTER_PATH, [factory.address, weth]);
   const positions = await published(world, managerPath, [factory.address, weth, ZeroAddress]);
   await world.approveAll(world.maker, positions.address);
   await world.approveAll(world.taker, router.address);

@@ -20,6 +20,7 @@ import { mined } from '../transactions.js';
 
 const CORE = '@uniswap/v3-core/artifacts/contracts';
 const PERIPHERY = '@uniswap/v3-periphery/artifacts/contracts';
+const ROUTER_02 = '@uniswap/swap-router-contracts/artifacts/contracts/SwapRouter02.sol/SwapRouter02.json';
 /** 0.05 %, and the tick spacing that goes with it. */
 const FEE_PPM = 500;
 const TICK_SPACING = 10;
@@ -42,20 +43,27 @@ export interface PoolContracts {
   uniswapV3Quoter: string;
 }
 
+/** The router that the real chain has, or the one that came before it. */
+export type SandboxRouter = 'SwapRouter02' | 'SwapRouter';
+
 /** Deploys factory, router, quoter and positions, and a pool for each market. The issuer of the tokens provides the liquidity. */
 export async function deployPools(
   provider: JsonRpcProvider,
   tokens: readonly SandboxToken[],
   markets: readonly Pick<ManifestMarket, 'pair'>[],
+  kind: SandboxRouter,
 ): Promise<PoolContracts> {
   const provided = new Wallet(sandboxIssuerKey(), provider);
   const factory = await publish(provided, `${CORE}/UniswapV3Factory.sol/UniswapV3Factory.json`);
   const at = await factory.getAddress();
-  const router = await publish(provided, `${PERIPHERY}/SwapRouter.sol/SwapRouter.json`, at, WETH_ADDRESS);
   const quoter = await publish(provided, `${PERIPHERY}/lens/QuoterV2.sol/QuoterV2.json`, at, WETH_ADDRESS);
   const managerPath = `${PERIPHERY}/NonfungiblePositionManager.sol/NonfungiblePositionManager.json`;
   const positions = await publish(provided, managerPath, at, WETH_ADDRESS, ZeroAddress);
   const manager = await positions.getAddress();
+  const router =
+    kind === 'SwapRouter02'
+      ? await publish(provided, ROUTER_02, ZeroAddress, at, manager, WETH_ADDRESS)
+      : await publish(provided, `${PERIPHERY}/SwapRouter.sol/SwapRouter.json`, at, WETH_ADDRESS);
   for (const token of tokens) {
     const pools = BigInt(markets.filter(({ pair }) => pair.split('-').includes(token.symbol)).length);
     await token.give(provided, unitsWorth(token, pools * (DEPTHS[0] + DEPTHS[1])));

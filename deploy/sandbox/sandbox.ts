@@ -5,7 +5,7 @@ import { sandboxAccounts, type SandboxRole } from './accounts.js';
 import { PERMIT2_ADDRESS, placePermit2, placeWeth } from './canonical.js';
 import { deployCurvebook, type DeployMarket } from '../deploy.js';
 import type { SandboxManifest } from '../manifest.js';
-import { deployPools } from './pools.js';
+import { deployPools, type SandboxRouter } from './pools.js';
 import { sandboxTokenList } from './token-list.js';
 import { createTokens, type SandboxSymbol, type SandboxToken } from './tokens.js';
 import { connect, mined } from '../transactions.js';
@@ -35,6 +35,8 @@ export interface SandboxOptions {
   withdrawDelaySec?: number;
   /** Adds Uniswap v3 with a pool per market, which the settler may call. */
   pools?: boolean;
+  /** Of Uniswap v3. Default: SwapRouter02, as the real chain has it. */
+  router?: SandboxRouter;
   log: (line: string) => void;
 }
 
@@ -63,7 +65,8 @@ async function deployAll(provider: JsonRpcProvider, options: SandboxOptions): Pr
   await placeWeth(provider);
   const symbols = [...new Set(markets.flatMap(({ pair }) => pair.split('-') as SandboxSymbol[]))];
   const tokens = await createTokens(provider, symbols);
-  const pools = options.pools === true ? await deployPools(provider, tokens, markets) : null;
+  const pools =
+    options.pools === true ? await deployPools(provider, tokens, markets, options.router ?? 'SwapRouter02') : null;
   const { manifest, custodian, entrypoint } = await deployCurvebook({
     deployer: wallets.owner,
     owner: wallets.owner.address,

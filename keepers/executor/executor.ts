@@ -349,7 +349,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
 
   async function simulateParts(one: PendingOrder, parts: readonly Part[]): Promise<Tried> {
     const run = async (pull: 'whole' | 'exact'): Promise<Tried> => {
-      const data = orderCalldata(one, parts, deps.settler, marketData.venueOf, pull);
+      const data = await orderCalldata(one, parts, deps.settler, marketData.venueOf, pull);
       return { ...(await simulate(rpc, outbox.signer, deps.settler, data)), parts };
     };
     const whole = await run('whole');

@@ -11,13 +11,13 @@ export const SETTLER = OrderSettler__factory.createInterface();
  * The settler's call that executes an order by these parts. A purchase takes from the owner what was signed at most, `whole`, and what it does not
  * need comes back; or `exact` takes what the parts cost and no more, for an owner who does not have the rest.
  */
-export function orderCalldata(
+export async function orderCalldata(
   { order, quote }: PendingOrder,
   parts: readonly Part[],
   settler: Address,
   venueOf: MarketData['venueOf'],
   pull: 'whole' | 'exact' = 'whole',
-): Hex {
+): Promise<Hex> {
   const signed = {
     owner: quote.owner,
     tokenIn: quote.sellToken,
@@ -40,13 +40,15 @@ export function orderCalldata(
   const amountIn = pull === 'whole' || cost > quote.sellUnits ? quote.sellUnits : cost;
   // Each call may use what is left over.
   const spare = amountIn - cost;
-  const calls = parts
-    .filter(({ id }) => id !== OWN)
-    .map((part) => {
-      const { kind, sellToken, buyToken, validToSec: deadlineSec } = quote;
-      const terms = { recipient: settler, deadlineSec, maxIn: part.inUnits + (spare > 0n ? spare : 0n) };
-      return venueOf(part.id).call({ ...part, kind, sellToken, buyToken }, terms);
-    });
+  const calls = await Promise.all(
+    parts
+      .filter(({ id }) => id !== OWN)
+      .map((part) => {
+        const { kind, sellToken, buyToken, validToSec: deadlineSec } = quote;
+        const terms = { recipient: settler, deadlineSec, maxIn: part.inUnits + (spare > 0n ? spare : 0n) };
+        return venueOf(part.id).call({ ...part, kind, sellToken, buyToken }, terms);
+      }),
+  );
   const ownAmount = own === undefined ? 0n : isBuy ? own.outUnits : own.inUnits;
   const route = {
     amountIn,

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { Contract, Interface, MaxUint256 } from 'ethers';
+import { Contract, MaxUint256 } from 'ethers';
 import { sqrtPriceAtTick } from '../../core/swap/pool-math.js';
 import type { Source } from '../../core/swap/source.js';
 import type { Address } from '../../core/types.js';
@@ -8,13 +8,10 @@ import { createHeadReader, type Head } from '../../liquidity/eth.js';
 import { createUniswapV3 } from '../../liquidity/uniswap-v3.js';
 import type { Venue } from '../../liquidity/venue.js';
 import { startManualChain, type ManualChain } from '../support/keeper-stack.js';
+import { sellToPool } from '../support/pool-router.js';
 import { seededRandom } from '../support/random.js';
 
 const ERC20 = ['function approve(address, uint256) returns (bool)'];
-const ROUTER = new Interface([
-  'function exactInputSingle((address tokenIn, address tokenOut, uint24 fee, address recipient, uint256 deadline, uint256 amountIn, uint256 minimum, uint160 limit)) returns (uint256)',
-]);
-
 describe('external liquidity', function () {
   this.timeout(120_000);
   let chain: ManualChain;
@@ -42,13 +39,6 @@ describe('external liquidity', function () {
   after(() => chain?.close());
 
   const headNow = (): Promise<Head> => createHeadReader(createRpc(chain.rpcUrl)).head();
-
-  async function swapOnPool(sellToken: Address, buyToken: Address, amountIn: bigint): Promise<void> {
-    const router = new Contract(chain.manifest.contracts['uniswapV3Router']!, ROUTER, chain.wallet('taker1'));
-    const { address } = chain.wallet('taker1');
-    const sent = [sellToken, buyToken, 500, address, MaxUint256, amountIn, 0, 0];
-    await router.getFunction('exactInputSingle').send(sent, { gasLimit: 3_000_000n });
-  }
 
   it('knows square-root prices of ticks to the unit', () => {
     expect(sqrtPriceAtTick(0)).to.equal(2n ** 96n);
@@ -83,7 +73,8 @@ describe('external liquidity', function () {
       }
       const sells = state % 2 === 0;
       const amount = sells ? random.big(10n ** 16n, 60n * 10n ** 18n) : random.big(10n ** 7n, 150_000n * 10n ** 6n);
-      await swapOnPool(sells ? weth : usdc, sells ? usdc : weth, amount);
+      const [tokenIn, tokenOut] = sells ? [weth, usdc] : [usdc, weth];
+      await sellToPool(chain, 'taker1', { tokenIn, tokenOut, amountIn: amount }, { gasLimit: 3_000_000n });
     }
     expect(compared).to.equal(288);
   });

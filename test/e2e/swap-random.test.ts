@@ -7,11 +7,9 @@ import { forEachDatabase } from '../support/db.js';
 import { fcOptions } from '../support/fc.js';
 import { startManualChain, type ManualChain } from '../support/keeper-stack.js';
 import { seededRandom, type Random } from '../support/random.js';
+import { sellToPool } from '../support/pool-router.js';
 import { startSwapStack, type OrderAnswer, type QuoteAnswer, type SwapStack } from '../support/swap-stack.js';
 
-const ROUTER = [
-  'function exactInputSingle((address tokenIn, address tokenOut, uint24 fee, address recipient, uint256 deadline, uint256 amountIn, uint256 minimum, uint160 limit)) returns (uint256)',
-];
 const ERC20 = [
   'function approve(address, uint256) returns (bool)',
   'function transfer(address, uint256) returns (bool)',
@@ -84,9 +82,7 @@ forEachDatabase((name, open) =>
         const swap = chain.entrypointAs('taker1').swap(tokenIn, tokenOut, amountIn, 0n, address, MaxUint256, GAS);
         await swap.catch(() => undefined);
       } else {
-        const router = new Contract(chain.manifest.contracts['uniswapV3Router']!, ROUTER, chain.wallet('taker1'));
-        const call = [tokenIn, tokenOut, 500, address, MaxUint256, amountIn, 0, 0];
-        await router.getFunction('exactInputSingle').send(call, GAS);
+        await sellToPool(chain, 'taker1', { tokenIn, tokenOut, amountIn }, GAS);
       }
       await mineAndScan();
     }

@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import type { Address, Hex, Market, OrderEffect, Side } from '../../core/types.js';
 import { startChain } from '../../deploy/sandbox/chain.js';
 import type { SandboxManifest } from '../../deploy/manifest.js';
-import { deploySandbox } from '../../deploy/sandbox/sandbox.js';
+import { deploySandbox, type SandboxOptions } from '../../deploy/sandbox/sandbox.js';
 import { connect } from '../../deploy/transactions.js';
 import { createOutbox } from '../../keepers/chain/outbox.js';
 import { createRpcPool } from '../../keepers/chain/pool.js';
@@ -47,7 +47,10 @@ export interface ManualChain {
 export type KeeperChain = Pick<ManualChain, 'manifest' | 'rpcUrl' | 'address' | 'wallet'>;
 
 /** Starts a chain in this process and deploys the sandbox on it. */
-export async function startManualChain(marketCount = 1, options: { pools?: boolean } = {}): Promise<ManualChain> {
+export async function startManualChain(
+  marketCount = 1,
+  options: Pick<SandboxOptions, 'pools' | 'router'> = {},
+): Promise<ManualChain> {
   const running = await startChain({ host: '127.0.0.1', port: 0, blockTimeMs: 60_000 });
   const { rpcUrl } = running;
   const manifest = await deploySandbox({
