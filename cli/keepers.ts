@@ -1,10 +1,13 @@
 /** The keepers that send transactions, put together from the configuration. The executor is in swap.ts. */
-import type { Hex, Market } from '../core/types.js';
+import type { Address, Hex, Market } from '../core/types.js';
 import { openArchive } from '../keepers/archive/archive.js';
 import { ArchiveError } from '../keepers/archive/format.js';
 import { createFolderStore } from '../keepers/archive/store.js';
 import { createFolder } from '../keepers/folder.js';
 import type { Loop } from '../keepers/loop.js';
+import { mayPost } from '../keepers/chain/poster-key.js';
+import type { RpcPool } from '../keepers/chain/pool.js';
+import type { ServedContract } from '../keepers/chain/retired-signers.js';
 import { createPoster, type PosterDeps } from '../keepers/poster/poster.js';
 import { createSettler } from '../keepers/settler/settler.js';
 import { createSnapshotStore } from '../ledger/orders/snapshots.js';
@@ -23,7 +26,10 @@ export async function startPoster(shared: Shared, signal: AbortSignal): Promise<
   const poster = createPoster({
     db,
     writer,
-    outbox: keeperOutbox(shared, 'poster', { writer, rpc, privateKey, order: 'replace' }),
+    outbox: keeperOutbox(shared, 'poster', {
+      ...{ writer, rpc, privateKey, order: 'replace' },
+      serves: posterContract(rpc, config.manifest.contracts.curveBook),
+    }),
     rpc,
     curveBook: config.manifest.contracts.curveBook,
     markets,
@@ -53,6 +59,12 @@ export async function startPoster(shared: Shared, signal: AbortSignal): Promise<
   });
   shared.keepers.poster = () => poster.status();
   return poster.start(signal);
+}
+
+/** A contract with posters. */
+function posterContract(rpc: RpcPool, address: Address): ServedContract {
+  const contract = address.toLowerCase() as Address;
+  return { contract, mayAct: (signer) => mayPost(rpc, contract, signer) };
 }
 
 /** The archive in its folder; null where none is configured. Throws ConfigError for one that is damaged or another deployment's. */
@@ -90,7 +102,10 @@ export function startSettler(shared: Shared, signal: AbortSignal): Loop {
   const settler = createSettler({
     db,
     writer,
-    outbox: keeperOutbox(shared, 'settler', { writer, rpc, privateKey, order: 'queue' }),
+    outbox: keeperOutbox(shared, 'settler', {
+      ...{ writer, rpc, privateKey, order: 'queue' },
+      serves: posterContract(rpc, config.manifest.contracts.custodian),
+    }),
     rpc,
     custodian: config.manifest.contracts.custodian,
     markets,

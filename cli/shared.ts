@@ -3,6 +3,7 @@ import type { MinOrderUnits } from '../core/min-order.js';
 import type { Hex, Market } from '../core/types.js';
 import { createOutbox, type Outbox, type OutboxStatus } from '../keepers/chain/outbox.js';
 import { createRpcPool, type EndpointHealth, type RpcPool } from '../keepers/chain/pool.js';
+import type { ServedContract } from '../keepers/chain/retired-signers.js';
 import type { PosterStatus } from '../keepers/poster/poster.js';
 import type { ProofCounts } from '../keepers/watcher/scan/proof.js';
 import type { TransferFacts } from '../keepers/watcher/tokens/transfer-watch.js';
@@ -77,7 +78,7 @@ export async function checkChain(shared: Shared, onOther: (error: ConfigError) =
 export function keeperOutbox(
   shared: Shared,
   role: Role,
-  options: { writer: Writer; rpc: RpcPool; privateKey: Hex; order: 'replace' | 'queue' },
+  options: { writer: Writer; rpc: RpcPool; privateKey: Hex; order: 'replace' | 'queue'; serves: ServedContract },
 ): Outbox {
   const { config, db, logger, nowMs, monotonicMs } = shared;
   const outbox = createOutbox({

@@ -59,7 +59,11 @@ export function startExecutor(shared: Shared, signal: AbortSignal): Loop {
     throw new Error('the executor needs its log, its key and a settler');
   }
   const rpc = rpcPool(shared, 'executor');
-  const outbox = keeperOutbox(shared, 'executor', { writer, rpc, privateKey: executorPrivateKey, order: 'queue' });
+  const outbox = keeperOutbox(shared, 'executor', {
+    ...{ writer, rpc, privateKey: executorPrivateKey, order: 'queue' },
+    // The times of orders are short: what is signed for one is over with it, whoever may execute.
+    serves: { contract: swap.settler, mayAct: () => Promise.resolve(true) },
+  });
   const executor = createExecutor({
     db,
     writer,

@@ -10,7 +10,7 @@ export const outboxCommand: Command = {
   help: `curvebook outbox [<signer>] [--all] [options]
 
 Lists the transactions that keepers have signed and that the chain has not used yet, newest nonce first; with --all the newest ${LIMIT}
-in any state.
+in any state: unmined, used, or given up, when its key is not in use any more and nothing can come of it.
 
 ${COMMON_OPTIONS}`,
   maxArguments: 1,
@@ -28,7 +28,7 @@ ${COMMON_OPTIONS}`,
       });
       const text = shown.map(
         (row) =>
-          `${row.signer} nonce ${row.nonce} ${row.finished ? 'used' : 'unmined'} ${row.txKey} ${row.hash} ` +
+          `${row.signer} nonce ${row.nonce} ${stateOf(row)} ${row.txKey} ${row.hash} ` +
           `${new Date(row.sentMs).toISOString()} max fee ${row.maxFeeWei} wei`,
       );
       print(io, line, shown, text.length === 0 ? ['no transactions'] : text);
@@ -36,3 +36,8 @@ ${COMMON_OPTIONS}`,
     });
   },
 };
+
+function stateOf({ finished, givenUp }: { finished: boolean; givenUp: boolean }): string {
+  if (givenUp) return 'given up';
+  return finished ? 'used' : 'unmined';
+}

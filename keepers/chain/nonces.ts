@@ -27,8 +27,8 @@ export interface NonceWatch {
    * behind the most, or behind what is proven of the ledger's newest block, are penalised. Throws RpcContradictionError while it can't be told.
    */
   used(signed: SignedNonces, isDoubtful?: boolean): Promise<UsedNonces>;
-  /** Up to the end of a block, as the most of the endpoints that know the block have it. */
-  usedAt(block: number): Promise<number>;
+  /** Up to the end of a block, as the most of the endpoints that know the block have it, or as one proves; of another account, too. */
+  usedAt(block: number, account?: Address): Promise<number>;
   /** Answers since the start that were not believed. */
   doubts(): number;
 }
@@ -54,8 +54,8 @@ export function createNonceWatch(deps: {
   let claim: { nonce: number; sinceMs: number } | null = null;
   let splitSinceMs: number | null = null;
 
-  async function countOf(one: Rpc, block: string): Promise<number> {
-    return toSafeInt(BigInt((await one.call('eth_getTransactionCount', [signer, block])) as Hex));
+  async function countOf(one: Rpc, block: string, account = signer): Promise<number> {
+    return toSafeInt(BigInt((await one.call('eth_getTransactionCount', [account, block])) as Hex));
   }
 
   /** Throws unless what only one endpoint says, beyond everything that was signed, has stood for a while. */
@@ -93,14 +93,17 @@ export function createNonceWatch(deps: {
     }
   }
 
-  /** What any of the endpoints proves of the newest block that is proven; null when none does. */
-  async function prove(votes: readonly Vote<number>[]): Promise<number | null> {
+  /** What any of the endpoints proves of the newest block that is proven; null when none does, or that is another one than is asked for. */
+  async function prove(
+    votes: readonly Vote<number>[],
+    asked: { account: Address; block: number } | null = null,
+  ): Promise<number | null> {
     const block = await provenBlock();
-    if (block === null) return null;
+    if (block === null || (asked !== null && asked.block !== block.number)) return null;
     // Who says most is asked first: who is behind may have no newer block.
     for (const { endpoint } of [...votes].sort((a, b) => b.answer - a.answer)) {
       try {
-        return await provenNonce(endpoint, signer, block);
+        return await provenNonce(endpoint, asked?.account ?? signer, block);
       } catch {
         // Not every endpoint serves proofs, or has the block; none is at fault for that.
       }
@@ -146,13 +149,21 @@ export function createNonceWatch(deps: {
       known = agreed;
       return { agreed, claimed: claimedOf(first, agreed, Math.max(ceiling, agreed)) };
     },
-    async usedAt(block) {
-      const votes = await surveyOf(rpc, (one) => countOf(one, toQuantity(block)));
-      const agreed = reached(
-        votes.map(({ answer }) => answer),
-        null,
-      );
-      if (agreed === null) throw new RpcContradictionError(`nobody says how many nonces ${signer} used up to ${block}`);
+    async usedAt(block, account = signer) {
+      const votes = await surveyOf(rpc, (one) => countOf(one, toQuantity(block), account));
+      const answers = votes.map(({ answer }) => answer);
+      const proven = answers.some((answer) => answer !== answers[0]) ? await prove(votes, { account, block }) : null;
+      if (proven !== null) {
+        for (const { answer, convict } of votes) {
+          if (answer === proven) continue;
+          doubts += 1;
+          convict(`it says that ${account} used ${answer} nonces up to block ${block}, and they are ${proven}`);
+        }
+        return proven;
+      }
+      const agreed = reached(answers, null);
+      if (agreed === null)
+        throw new RpcContradictionError(`nobody says how many nonces ${account} used up to ${block}`);
       return agreed;
     },
     doubts: () => doubts,

@@ -18,6 +18,7 @@ import { createBaseFees } from './base-fees.js';
 import { FeeCeilingError, chooseFees, feesOf, isAffordable } from './fees.js';
 import { createNonceWatch, type UsedNonces } from './nonces.js';
 import { surveyOf } from './quorum.js';
+import { createRetiredSigners, type ServedContract } from './retired-signers.js';
 import { RpcResponseError, type Rpc } from './rpc.js';
 
 export interface TxRequest {
@@ -79,8 +80,8 @@ export interface Outbox {
    * that back when the chain dropped them. `withdrawn` names acts that are out of date whatever the time is.
    */
   resume(headTimestampSec: number, withdrawn?: ReadonlySet<string>): Promise<void>;
-  /** How many nonces the chain had used at the end of a block, as most of the endpoints have it. */
-  usedAt(block: number): Promise<number>;
+  /** How many nonces the chain had used at the end of a block, as most of the endpoints have it; of the signer, or of an earlier one. */
+  usedAt(block: number, signer?: Address): Promise<number>;
   status(): OutboxStatus;
 }
 
@@ -97,6 +98,8 @@ export interface OutboxDeps {
   logger: Logger;
   /** The newest block whose hash is proven, by which endpoints that differ on nonces are judged. Default: the ledger's last one. */
   provenBlock?(): Promise<ProvenBlock | null>;
+  /** What the transactions call, for what earlier keys have signed to it; those are left alone where it is absent. */
+  serves?: ServedContract;
   /** Whether a new transaction takes the place of an unmined one, as a curve does, or waits behind it. Default: replace. */
   order?: 'replace' | 'queue';
   /** Most wei per gas. Default: 50 gwei. */
@@ -139,6 +142,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   };
   const provenBlock = deps.provenBlock ?? (() => ledgerBlock(db));
   const nonces = createNonceWatch({ rpc, signer, provenBlock, monotonicMs, logger });
+  const retired = createRetiredSigners({ ...deps, serves: deps.serves ?? null, signer, provenBlock, monotonicMs });
   const baseFees = createBaseFees(rpc, monotonicMs);
   /** When unmined transactions were seen first, by hash: what was signed before a restart, or by another clock, is timed from then on. */
   let seenMs = new Map<Hex, number>();
@@ -237,6 +241,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
 
   async function resume(headTimestampSec: number, withdrawn: ReadonlySet<string>): Promise<void> {
     await readBalance();
+    await retired.look(headTimestampSec);
     const { agreed: nonce, claimed } = await usedNonces();
     const unfinished = await readOutbox(db.knex, signer);
     if (unfinished.some((row) => row.nonce < nonce)) await writer.tx((tx) => finishOutbox(tx, signer, nonce));
@@ -322,7 +327,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     send: (request) => inTurn(async () => (await sendAll([request]))[0]!),
     sendAll: (requests) => inTurn(() => sendAll(requests)),
     resume: (headTimestampSec, withdrawn = new Set()) => inTurn(() => resume(headTimestampSec, withdrawn)),
-    usedAt: (block) => nonces.usedAt(block),
+    usedAt: (block, account) => nonces.usedAt(block, account),
     status: () => ({ ...status, nonceDoubts: nonces.doubts() }),
   };
 }

@@ -14,9 +14,10 @@ import {
   insertSettlements,
   landedSettlements,
   lastSettlementNo,
-  noncesOf,
   openSettlements,
   reversedSettlementKeys,
+  signersOf,
+  type SignedKey,
 } from '../../ledger/settlements/settlement-log.js';
 import type { SnapshotStore } from '../../ledger/orders/snapshots.js';
 import { concerns, readSuspense } from '../../ledger/chain/suspense.js';
@@ -137,10 +138,9 @@ export function createSettler(deps: SettlerDeps): Settler {
     const open: Settlement[] = [];
     const ended: { settlement: Settlement; outcome: SettlementOutcome }[] = [];
     for (const [txKey, batch] of groupBy(await openSettlements(db.knex), (one) => one.txKey)) {
-      const nonces = await noncesOf(db.knex, txKey);
-      const last = nonces.at(-1);
-      if (last === undefined) ended.push(...batch.map((settlement) => ({ settlement, outcome: 'abandoned' as const })));
-      else if ((await outbox.usedAt(head.toBlock)) <= last) open.push(...batch);
+      const { isSigned, open: signed } = await signersOf(db.knex, txKey);
+      if (!isSigned) ended.push(...batch.map((settlement) => ({ settlement, outcome: 'abandoned' as const })));
+      else if (await isUnderWay(signed, head.toBlock)) open.push(...batch);
       else {
         const numbers = batch.map((one) => one.settlementNo);
         const landed = await landedSettlements(db.knex, numbers);
@@ -154,6 +154,12 @@ export function createSettler(deps: SettlerDeps): Settler {
     await writer.tx((tx) => insertOutcomes(tx, rows, deps.nowMs()));
     for (const { settlement, outcome } of ended) noteOutcome(settlement, outcome);
     return open;
+  }
+
+  /** Whether a nonce is unused at which the batch was signed, by whichever key was in use then. */
+  async function isUnderWay(signed: readonly SignedKey[], block: number): Promise<boolean> {
+    for (const { signer, nonce } of signed) if ((await outbox.usedAt(block, signer)) <= nonce) return true;
+    return false;
   }
 
   function noteOutcome(settlement: Settlement, outcome: SettlementOutcome): void {

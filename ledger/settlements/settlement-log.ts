@@ -3,6 +3,7 @@ import type { Knex } from 'knex';
 import type { Address } from '../../core/types.js';
 import { checkLimit, fromColumn, insertAll, toColumn } from '../db/columns.js';
 import { isTakenBack, type Reversal } from '../chain/branches.js';
+import { GIVEN_UP } from '../transactions/outbox.js';
 import type { CustodyEvent, Queryable, Settlement, SettlementOutcome } from '../types.js';
 
 interface StoredRow {
@@ -161,10 +162,29 @@ export async function countEmptySettlements(q: Queryable, sinceMs: number): Prom
   return row.count;
 }
 
-/** Nonces that the transactions of a key were signed with, none when it was never signed. */
-export async function noncesOf(q: Queryable, txKey: string): Promise<number[]> {
-  const rows = await q('outbox').where({ tx_key: txKey }).distinct<{ nonce: number }[]>('nonce').orderBy('nonce');
-  return rows.map((row) => row.nonce);
+/** The highest nonce at which a signer has signed what belongs to one key of the outbox. */
+export interface SignedKey {
+  signer: Address;
+  nonce: number;
+}
+
+/**
+ * Who has signed for a key, one row a signer; none when it was never signed. Signers whose transactions were given up are left out: `isSigned`
+ * says that there were some.
+ */
+export async function signersOf(q: Queryable, txKey: string): Promise<{ isSigned: boolean; open: SignedKey[] }> {
+  const rows = await q('outbox').where({ tx_key: txKey }).select<StoredSend[]>('signer', 'nonce', 'finished');
+  const open = new Map<Address, number>();
+  for (const { signer, nonce, finished } of rows) {
+    if (finished !== GIVEN_UP) open.set(signer, Math.max(open.get(signer) ?? 0, nonce));
+  }
+  return { isSigned: rows.length > 0, open: [...open].map(([signer, nonce]) => ({ signer, nonce })) };
+}
+
+interface StoredSend {
+  signer: Address;
+  nonce: number;
+  finished: number;
 }
 
 function fromRow(row: StoredRow): Settlement {

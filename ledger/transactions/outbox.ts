@@ -16,10 +16,18 @@ interface StoredRow {
   finished: number;
 }
 
-/** A stored transaction, and whether the chain has used its nonce as far as its keeper knows. */
+/** A stored transaction, and what became of it as far as its keeper knows. */
 export interface ListedOutboxRow extends OutboxRow {
+  /** The chain has used its nonce, or it was given up. */
   finished: boolean;
+  /** Of a key that is not in use any more, and can't do anything any more. */
+  givenUp: boolean;
 }
+
+/** `finished`: nothing is known, or the chain has used the nonce. */
+const [OPEN, USED] = [0, 1];
+/** `finished`: nothing can come of it any more. */
+export const GIVEN_UP = 2;
 
 /**
  * Stores a signed transaction, before its first broadcast. One nonce may have several rows, its replacements; each has a hash of
@@ -35,14 +43,14 @@ export async function insertOutbox(tx: Knex.Transaction, row: OutboxRow): Promis
     raw: row.raw,
     sent_ms: row.sentMs,
     valid_until_sec: row.validUntilSec,
-    finished: 0,
+    finished: OPEN,
   });
 }
 
 /** Unfinished rows of a signer: lowest nonce first, and of one nonce the oldest first. */
 export async function readOutbox(q: Queryable, signer: Address): Promise<OutboxRow[]> {
-  const rows = await ordered(q('outbox').where({ signer, finished: 0 }));
-  return rows.map(({ finished: _, ...row }) => row);
+  const rows = await ordered(q('outbox').where({ signer, finished: OPEN }));
+  return rows.map(({ finished: _, givenUp: __, ...row }) => row);
 }
 
 /** Rows of a signer from `nonce` on, finished ones included, in the order of `readOutbox`. */
@@ -59,7 +67,7 @@ export async function listOutbox(
     .orderBy([{ column: 'signer' }, { column: 'nonce', order: 'desc' }, { column: 'sent_ms', order: 'desc' }, 'hash'])
     .limit(checkLimit(filter.limit));
   if (filter.signer !== undefined) void query.where({ signer: filter.signer });
-  if (filter.unfinished === true) void query.where({ finished: 0 });
+  if (filter.unfinished === true) void query.where({ finished: OPEN });
   return ((await query.select()) as StoredRow[]).map(fromRow);
 }
 
@@ -80,7 +88,7 @@ export async function readUnmined(q: Queryable): Promise<Unmined[]> {
     if (next === undefined) return unmined;
     last = next.signer;
     const row = (await q('outbox')
-      .where({ signer: last, finished: 0 })
+      .where({ signer: last, finished: OPEN })
       .countDistinct({ count: 'nonce' })
       .min({ oldest: 'sent_ms' })
       .first()) as { count: number; oldest: number | null };
@@ -105,18 +113,39 @@ function fromRow(row: StoredRow): ListedOutboxRow {
     hash: row.hash as Hex,
     sentMs: row.sent_ms,
     validUntilSec: row.valid_until_sec,
-    finished: row.finished === 1,
+    finished: row.finished !== OPEN,
+    givenUp: row.finished === GIVEN_UP,
   };
 }
 
 /** Marks every row of the signer below `nonce` as finished: the chain has used those nonces, whichever of their rows was mined. */
 export async function finishOutbox(tx: Knex.Transaction, signer: Address, nonce: number): Promise<void> {
-  await tx('outbox').where({ signer, finished: 0 }).where('nonce', '<', nonce).update({ finished: 1 });
+  await tx('outbox').where({ signer, finished: OPEN }).where('nonce', '<', nonce).update({ finished: USED });
 }
 
-/** Takes `finishOutbox` back from `nonce` on: the chain has dropped the blocks that used those nonces. */
+/** Marks transactions as given up: of a key that is not in use any more, and without any effect if they were mined after all. */
+export async function giveUpOutbox(tx: Knex.Transaction, hashes: readonly Hex[]): Promise<void> {
+  for (const hash of hashes) await tx('outbox').where({ hash, finished: OPEN }).update({ finished: GIVEN_UP });
+}
+
+/** Signers but one that have called a contract, and of whom a transaction is neither done with nor given up; at most 16. */
+export async function otherSigners(q: Queryable, contract: Address, own: Address): Promise<Address[]> {
+  const signers = (await readUnmined(q)).filter(({ signer, count }) => signer !== own && count > 0);
+  const serving: Address[] = [];
+  for (const { signer } of signers) {
+    const row = await q('outbox').where({ signer, to_address: contract }).first('hash');
+    if (row !== undefined) serving.push(signer);
+  }
+  return serving.slice(0, 16);
+}
+
+/** Takes `finishOutbox` and `giveUpOutbox` back from `nonce` on: the chain has dropped those blocks, or the key is in use again. */
 export async function reopenOutbox(tx: Knex.Transaction, signer: Address, nonce: number): Promise<void> {
-  await tx('outbox').where({ signer, finished: 1 }).where('nonce', '>=', nonce).update({ finished: 0 });
+  await tx('outbox')
+    .where({ signer })
+    .whereNot({ finished: OPEN })
+    .where('nonce', '>=', nonce)
+    .update({ finished: OPEN });
 }
 
 /** Highest nonce that was ever signed and stored for the signer, null before the first. */
@@ -127,7 +156,7 @@ export async function lastNonce(q: Queryable, signer: Address): Promise<number |
 
 /** Highest nonce of the signer that the chain has used as far as its keeper knows, null before the first. */
 export async function lastFinishedNonce(q: Queryable, signer: Address): Promise<number | null> {
-  const row = (await q('outbox').where({ signer, finished: 1 }).max({ last: 'nonce' }).first()) as {
+  const row = (await q('outbox').where({ signer, finished: USED }).max({ last: 'nonce' }).first()) as {
     last: number | null;
   };
   return row.last;

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { Wallet } from 'ethers';
 import { pino } from 'pino';
 import type { Address, Hex } from '../../core/types.js';
 import { FeeCeilingError, bumpFee } from '../../keepers/chain/fees.js';
@@ -6,13 +7,14 @@ import { createOutbox, type OutboxDeps, type TxRequest } from '../../keepers/cha
 import { createRpcPool } from '../../keepers/chain/pool.js';
 import { RpcContradictionError, toQuantity, type Rpc } from '../../keepers/chain/rpc.js';
 import { migrate } from '../../ledger/db/db.js';
-import { listOutbox } from '../../ledger/transactions/outbox.js';
+import { listOutbox, readUnmined } from '../../ledger/transactions/outbox.js';
 import type { Db } from '../../ledger/types.js';
 import { acquireWriter } from '../../ledger/db/writers.js';
 import { forEachDatabase } from '../support/db.js';
 import { createFakeNode, type FakeNode } from '../support/fake-node.js';
 
 const KEY: Hex = `0x${'11'.repeat(32)}`;
+const KEY_ADDRESS = new Wallet(KEY).address.toLowerCase();
 const BOOK: Address = `0x${'bb'.repeat(20)}`;
 const HEAD_SEC = 1_000;
 
@@ -312,6 +314,21 @@ forEachDatabase((_name, open) => {
         });
       }
 
+      it('says by a proof how many nonces were used up to a block, whichever of two endpoints says otherwise', async () => {
+        for (const [i, count] of [-1, 1].entries()) {
+          const lies: (Lie | null)[] = [null, null];
+          const rpc = poolOf(lies);
+          const writer = await acquireWriter(db, i === 0 ? 'settlement' : 'swap');
+          const outbox = await start({ rpc, writer, order: 'queue', provenBlock: () => node.provenBlock() });
+          await outbox.send(request(`a:${count}`));
+          node.mine();
+          lies[0] = adds(count);
+          const { number } = await node.provenBlock();
+          expect(await outbox.usedAt(number), `${count}`).to.equal(number);
+          expect(rpc.health().map(({ healthy }) => healthy)).to.deep.equal([false, true]);
+        }
+      });
+
       it('believes no proof of another block than the ledger has', async () => {
         const lies: (Lie | null)[] = [null, null];
         const rpc = poolOf(lies);
@@ -398,6 +415,72 @@ forEachDatabase((_name, open) => {
       nowMs += 60_000;
       await outbox.resume(HEAD_SEC);
       expect(outbox.status().gapTransfers, 'those of the next minute').to.be.within(33, 64);
+    });
+
+    describe('after the key was changed', () => {
+      const NEXT: Hex = `0x${'22'.repeat(32)}`;
+
+      /** Two accounts on one chain, of which the second one is the key in use. */
+      async function change(mayAct: boolean | null, next: Partial<OutboxDeps> = {}) {
+        const old = await start({ order: 'queue' });
+        for (const key of ['a', 'b']) await old.send(request(key));
+        node.mine();
+        await old.send(request('c', HEAD_SEC));
+        await old.send(request('d'));
+        const others = createFakeNode();
+        const call: Rpc['call'] = (method, params = []) => {
+          const isOther = method === 'eth_getTransactionCount' ? params[0] !== old.signer : method !== 'eth_getBalance';
+          return (isOther ? others : node).rpc.call(method, params);
+        };
+        const rpc: Rpc = { ...node.rpc, call };
+        const doubt = new RpcContradictionError('endpoints differ');
+        const serves = {
+          contract: BOOK,
+          mayAct: () => (mayAct === null ? Promise.reject(doubt) : Promise.resolve(mayAct)),
+        };
+        const writer = await acquireWriter(db, 'settlement');
+        const outbox = await start({ rpc, privateKey: NEXT, serves, writer, ...next });
+        const states = async (): Promise<string[]> =>
+          (await listOutbox(db.knex, { signer: old.signer, limit: 9 }))
+            .reverse()
+            .map(({ finished, givenUp }) => (givenUp ? 'given up' : finished ? 'used' : 'open'));
+        return { old, outbox, others, states };
+      }
+
+      it('what the chain has used is done with, and what is too late is given up', async () => {
+        const { outbox, states } = await change(true);
+        await outbox.resume(HEAD_SEC);
+        expect(await states()).to.deep.equal(['used', 'used', 'open', 'open']);
+        nowMs += 60_000;
+        await outbox.resume(HEAD_SEC + 600);
+        expect(await states()).to.deep.equal(['used', 'used', 'given up', 'open']);
+      });
+
+      it('what the contract refuses to the old key is given up', async () => {
+        const { outbox, others, states } = await change(false);
+        await outbox.resume(HEAD_SEC);
+        expect(await states()).to.deep.equal(['used', 'used', 'given up', 'given up']);
+        expect(others.received).to.deep.equal([]);
+        expect(await readUnmined(db.knex)).to.deep.include({ signer: KEY_ADDRESS, count: 0, oldestSentMs: null });
+      });
+
+      it('nothing is given up while endpoints differ, and the new key goes on', async () => {
+        const { outbox, others, states } = await change(null);
+        await outbox.resume(HEAD_SEC);
+        expect(await states()).to.deep.equal(['used', 'used', 'open', 'open']);
+        await outbox.send(request('e'));
+        expect(others.mine()).to.equal(1);
+      });
+
+      it('what was given up is looked after again once the old key is back', async () => {
+        const { outbox } = await change(false);
+        await outbox.resume(HEAD_SEC);
+        const back = await start({ order: 'queue', writer: await acquireWriter(db, 'swap') });
+        await back.resume(HEAD_SEC);
+        node.mine();
+        expect(node.mined.map(dataOf)).to.deep.equal(['a', 'b', '', 'd']);
+        expect((await back.send(request('e'))).nonce).to.equal(4);
+      });
     });
 
     it('times what is unmined by a clock that does not step', async () => {

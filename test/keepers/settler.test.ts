@@ -308,6 +308,38 @@ describe('settler', function () {
     const lastHash = async (): Promise<string> =>
       (await stack.db.knex<{ hash: string; nonce: number }>('outbox').orderBy('nonce', 'desc').first('hash'))!.hash;
 
+    it('goes on with another key once the custodian refuses the one that signed, or what it signed has landed', async () => {
+      const setPoster = (key: string, allowed: boolean): Send => {
+        return () => custody.as('owner').setPoster(key, allowed, GAS);
+      };
+      const change = async (): Promise<void> => {
+        await stack.stop();
+        stack = await startKeepers(stack.db, chain, { settlerRole: 'maker2' });
+        custody = custodyOf(chain, stack);
+        await stack.watcher.scan();
+      };
+      await custody.mined(request('maker1', '5'));
+      await stack.settler.round();
+      await custody.mined();
+      await custody.mined(request('maker1', '1'));
+      const { settlements } = await stack.settler.round();
+      expect(settlements).to.have.length(1);
+      const lost = await lastHash();
+      await chain.provider.send('hardhat_dropTransaction', [lost]);
+      await custody.mined(setPoster(chain.address('maker2'), true));
+      await change();
+      expect((await stack.settler.round()).settlements, 'it may still land').to.deep.equal([]);
+      expect(await openSettlements(stack.db.knex)).to.have.length(1);
+
+      await custody.mined(setPoster(chain.address('settler'), false));
+      await change();
+      expect((await stack.settler.round()).settlements, 'it can not land any more').to.have.length(1);
+      expect(await custody.mined()).to.deep.equal(['WithdrawSettled maker1 WETH 6']);
+      expect((await stack.settler.round()).settlements).to.deep.equal([]);
+      expect(await openSettlements(stack.db.knex)).to.deep.equal([]);
+      await custody.expectSound();
+    });
+
     it('computes a settlement anew when the claim changed before it was mined', async () => {
       await custody.mined(() => custody.as('owner').setWithdrawDelay(0n, GAS));
       await custody.mined(request('maker1', '5'));

@@ -6,6 +6,7 @@ import type { SandboxManifest } from '../../deploy/manifest.js';
 import { deploySandbox, type SandboxOptions } from '../../deploy/sandbox/sandbox.js';
 import { connect } from '../../deploy/transactions.js';
 import { createOutbox } from '../../keepers/chain/outbox.js';
+import { mayPost } from '../../keepers/chain/poster-key.js';
 import { createRpcPool } from '../../keepers/chain/pool.js';
 import { createRpc, type Rpc } from '../../keepers/chain/rpc.js';
 import { createSettler, type Settler, type SettlerDeps } from '../../keepers/settler/settler.js';
@@ -159,6 +160,8 @@ export interface KeeperOptions {
   /** Of the poster. */
   nowMs?(): number;
   /** Of both senders, for intervals. */
+  /** Whose key settles; the settler's unless named. */
+  settlerRole?: string;
   monotonicMs?(): number;
 }
 
@@ -269,8 +272,12 @@ export async function startKeepers(db: Db, chain: KeeperChain, options: KeeperOp
       writer: settlementWriter,
       rpc: settlerRpc,
       order: 'queue',
+      serves: {
+        contract: lower('custodian'),
+        mayAct: (key) => mayPost(settlerRpc, lower('custodian'), key),
+      },
       chainId: manifest.chainId,
-      privateKey: chain.wallet('settler').privateKey as Hex,
+      privateKey: chain.wallet(options.settlerRole ?? 'settler').privateKey as Hex,
       nowMs,
       logger,
     }),
