@@ -10,7 +10,7 @@ import { explainRoutes } from '../server/orders/explain.js';
 import { createQueryBudget } from '../server/orders/query-budget.js';
 import { ordersRoutes } from '../server/orders/routes.js';
 import { createCheckpointView } from '../server/read/checkpoint-view.js';
-import type { DeploymentFacts } from '../server/read/deployment.js';
+import type { DeploymentFacts } from '../server/read/deps.js';
 import type { ReadDeps } from '../server/read/deps.js';
 import { createFeed } from '../server/read/feed.js';
 import { readLimits } from '../server/rate-limit.js';

@@ -2,7 +2,7 @@
 import { formatUnits } from '../core/amounts.js';
 import { isAffordable } from '../keepers/chain/fees.js';
 import { MAX_LEDGER_AGE_MS } from '../keepers/watcher/status.js';
-import type { Settings } from './config.js';
+import type { Settings } from './settings.js';
 
 /** Roles that send transactions. */
 const SENDERS = ['poster', 'settler', 'executor'] as const;

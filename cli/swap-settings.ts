@@ -3,7 +3,8 @@ import { z } from 'zod';
 import type { Address } from '../core/types.js';
 import type { UniswapV3Contracts } from '../liquidity/uniswap-v3.js';
 import { address, integer, privateKey } from './fields.js';
-import { tokenListSchema, type SwapToken } from '../server/swap/tokens.js';
+import { tokenListSchema } from '../server/swap/tokens.js';
+import type { SwapToken } from '../server/swap/deps.js';
 
 /** Settings of the swap API and of the executor. */
 export const swapSettings = {

@@ -61,5 +61,3 @@ export interface Book {
   /** An independent copy: what is applied to one does not show in the other. */
   clone(): Book;
 }
-
-export { BookError, createBook, openedOrder, type FoldedBook } from './book/create-book.js';

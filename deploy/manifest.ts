@@ -2,7 +2,6 @@
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { solidityPackedKeccak256 } from 'ethers';
-import type { TokenList } from './sandbox/token-list.js';
 
 export interface ManifestToken {
   symbol: string;
@@ -33,6 +32,14 @@ export interface DeploymentManifest {
   deploymentBlock: number;
   tokens: ManifestToken[];
   markets: ManifestMarket[];
+}
+
+/** A token list in the Uniswap format, as far as the sandbox needs it. */
+export interface TokenList {
+  name: string;
+  timestamp: string;
+  version: { major: number; minor: number; patch: number };
+  tokens: { chainId: number; address: string; symbol: string; name: string; decimals: number; logoURI: string }[];
 }
 
 /** The sandbox adds where it listens and the development keys of its accounts. */

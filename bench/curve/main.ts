@@ -5,19 +5,10 @@
  */
 import { parseArgs } from 'node:util';
 import { generatedBooks, recordedBook, type BenchSide } from './books.js';
-import { measurePosts, type PostGas } from './gas.js';
+import { measurePosts } from './gas.js';
 import { lateFillCosts, type LateFillCost } from './late-fills.js';
-import { errorsOf, timesOf, type Errors, type Times } from './measure.js';
-import { report } from './report.js';
-
-/** Figures of a run; what is compared with goals is over all books that are at most 3 % wide. */
-export interface Result {
-  errors: Errors[];
-  lateFills: LateFillCost[];
-  times: Times[];
-  posts: PostGas[];
-  goals: { name: string; value: number; goal: number; met: boolean }[];
-}
+import { errorsOf, timesOf, type Errors } from './measure.js';
+import { report, type Result } from './report.js';
 
 const KNOTS = [4, 7, 12, 15, 24, 31];
 const GOAL_KNOTS = 15;

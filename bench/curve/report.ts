@@ -1,5 +1,16 @@
 /** The benchmark as Markdown tables. */
-import type { Result } from './main.js';
+import type { PostGas } from './gas.js';
+import type { LateFillCost } from './late-fills.js';
+import type { Errors, Times } from './measure.js';
+
+/** Figures of a run; what is compared with goals is over all books that are at most 3 % wide. */
+export interface Result {
+  errors: Errors[];
+  lateFills: LateFillCost[];
+  times: Times[];
+  posts: PostGas[];
+  goals: { name: string; value: number; goal: number; met: boolean }[];
+}
 
 /** Overpay by knots, times, gas, goals. */
 export function report(result: Result, knots: readonly number[]): string {

@@ -1,4 +1,4 @@
-import { createBook } from '../../core/book.js';
+import { createBook } from '../../core/book/create-book.js';
 import type { Book } from '../../core/book.js';
 import { createMarket } from '../../core/market.js';
 import type { Address, Market } from '../../core/types.js';

@@ -1,4 +1,5 @@
-import { VerifyError, verifyLedger, type VerifyProgress } from '../../keepers/verify/verify.js';
+import { verifyLedger } from '../../keepers/verify/verify.js';
+import { VerifyError, type VerifyProgress } from '../../keepers/verify/verification.js';
 import { ConfigError, NO_OPERATOR } from '../config.js';
 import { COMMON_OPTIONS, commandConfig, commandRpc, print, withDatabase, type Command, type Io } from './command.js';
 

@@ -1,12 +1,4 @@
-import type { ManifestToken } from '../manifest.js';
-
-/** A token list in the Uniswap format, as far as the sandbox needs it. */
-export interface TokenList {
-  name: string;
-  timestamp: string;
-  version: { major: number; minor: number; patch: number };
-  tokens: { chainId: number; address: string; symbol: string; name: string; decimals: number; logoURI: string }[];
-}
+import type { ManifestToken, TokenList } from '../manifest.js';
 
 const NAMES: Record<string, string> = {
   WETH: 'Wrapped Ether',

@@ -2,8 +2,8 @@ import type { Logger } from 'pino';
 import { toSafeInt } from '../../core/amounts.js';
 import type { Address, Hex } from '../../core/types.js';
 import { provenNonce, type ProvenBlock } from './account-proof.js';
-import { surveyOf, type Vote } from './quorum.js';
-import { RpcContradictionError, toQuantity, type Rpc } from './rpc.js';
+import { surveyOf } from './quorum.js';
+import { RpcContradictionError, toQuantity, type Rpc, type Vote } from './rpc.js';
 
 /** What a signer has stored of itself. */
 export interface SignedNonces {

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { toSafeInt } from '../../core/amounts.js';
 import type { Hex } from '../../core/types.js';
-import type { Vote } from './quorum.js';
+import type { Vote } from './rpc.js';
 import {
   RpcContradictionError,
   RpcResponseError,

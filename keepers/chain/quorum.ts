@@ -1,13 +1,5 @@
 import type { RpcPool } from './pool.js';
-import type { Rpc } from './rpc.js';
-
-/** What one endpoint answered. */
-export interface Vote<T> {
-  endpoint: Rpc;
-  answer: T;
-  /** Penalises the endpoint for an answer that can't be true. */
-  convict(problem: string): void;
-}
+import type { Rpc, Vote } from './rpc.js';
 
 /** A client of one endpoint or of several. */
 export type Endpoints = Rpc & Partial<Pick<RpcPool, 'endpoints' | 'survey' | 'attempt'>>;

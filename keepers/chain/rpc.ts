@@ -49,6 +49,14 @@ export interface Rpc {
   batch(requests: readonly RpcRequest[]): Promise<unknown[]>;
 }
 
+/** What one endpoint answered. */
+export interface Vote<T> {
+  endpoint: Rpc;
+  answer: T;
+  /** Penalises the endpoint for an answer that can't be true. */
+  convict(problem: string): void;
+}
+
 interface RpcAnswer {
   id: number;
   result?: unknown;

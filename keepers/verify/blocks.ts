@@ -2,7 +2,7 @@ import { createMarket } from '../../core/market.js';
 import { liveRanges } from '../../ledger/chain/branches.js';
 import type { StoredGeneration } from '../../ledger/chain/generations.js';
 import { verifyListings } from './listings.js';
-import { VerifyError, same, type Verification } from './verify.js';
+import { VerifyError, same, type Verification } from './verification.js';
 
 const CHECK = 'blocks';
 const PAGE = 5_000;

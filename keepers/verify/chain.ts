@@ -21,7 +21,7 @@ import { draftSettledOrders } from '../watcher/derive/settled-orders.js';
 import { proveRange } from '../watcher/scan/prove-range.js';
 import type { Scan } from '../watcher/scan/scan.js';
 import { readBalancesAt, readMarket } from '../watcher/tokens/tokens.js';
-import { VerifyError, same, type Verification } from './verify.js';
+import { VerifyError, same, type Verification } from './verification.js';
 
 const CHECK = 'chain';
 /** Blocks read at a time. */

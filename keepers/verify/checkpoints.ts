@@ -8,7 +8,7 @@ import { fromColumn } from '../../ledger/db/columns.js';
 import { readGeneration } from '../../ledger/chain/generations.js';
 import { isReversedRef, reversedRef } from '../../ledger/chain/refs.js';
 import { VAULT, type Account, type CheckpointHead, type CheckpointRow } from '../../ledger/types.js';
-import { VerifyError, same, type Verification } from './verify.js';
+import { VerifyError, same, type Verification } from './verification.js';
 
 const CHECK = 'checkpoints';
 const PAGE = 500;

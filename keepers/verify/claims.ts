@@ -16,7 +16,7 @@ import { fromColumn } from '../../ledger/db/columns.js';
 import { isLost } from '../../ledger/settlements/settlement-log.js';
 import type { CustodyKind, Settlement } from '../../ledger/types.js';
 import { servedFrom } from './listings.js';
-import { VerifyError, same, type Verification } from './verify.js';
+import { VerifyError, same, type Verification } from './verification.js';
 
 const CHECK = 'withdrawals';
 const PAGE = 2_000;

@@ -11,7 +11,7 @@ import { createSnapshotStore } from '../../ledger/orders/snapshots.js';
 import type { Publication, Queryable } from '../../ledger/types.js';
 import { isSuspendedCurve } from '../../ledger/chain/suspense.js';
 import { unexplainedFill } from '../watcher/derive/attributor.js';
-import { VerifyError, same, type Verification } from './verify.js';
+import { VerifyError, same, type Verification } from './verification.js';
 
 const CHECK = 'curves';
 /** Late fills read at a time; few curves have more. */

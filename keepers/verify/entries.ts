@@ -12,7 +12,7 @@ import { UNATTRIBUTED, VAULT, type Account, type LedgerEntry, type Queryable } f
 import { assignmentEntries, depositEntries, executionEntries, fillEntries } from '../watcher/derive/postings.js';
 import { servedFrom } from './listings.js';
 import { checkStarts, inBookingOrder, readStarts, startKey } from './starts.js';
-import { VerifyError, same, type Verification } from './verify.js';
+import { VerifyError, same, type Verification } from './verification.js';
 
 const CHECK = 'postings';
 /** Generations read at a time. */

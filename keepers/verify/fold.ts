@@ -3,7 +3,7 @@ import { remainingLots } from '../../core/book/side-book.js';
 import { fromColumn } from '../../ledger/db/columns.js';
 import { toFoldedOrder, type StoredOrder } from '../../ledger/orders/fold.js';
 import { groupBy } from '../../ledger/db/lists.js';
-import { VerifyError, same, type Verification } from './verify.js';
+import { VerifyError, same, type Verification } from './verification.js';
 
 const CHECK = 'folded orders';
 const PAGE = 500;

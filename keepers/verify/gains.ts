@@ -1,5 +1,5 @@
 import { readPairGains, sumPairGains } from '../../ledger/chain/pair-gains.js';
-import { same, type Verification } from './verify.js';
+import { same, type Verification } from './verification.js';
 
 const CHECK = 'gains';
 

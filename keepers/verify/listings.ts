@@ -2,7 +2,7 @@ import { nameMarkets } from '../../core/token-names.js';
 import type { Market, Token, Address } from '../../core/types.js';
 import type { SaidOfToken } from '../../ledger/types.js';
 import { tokenOf } from '../watcher/tokens/tokens.js';
-import { same, type Verification } from './verify.js';
+import { same, type Verification } from './verification.js';
 
 const CHECK = 'blocks';
 

@@ -5,7 +5,7 @@ import { groupBy } from '../../ledger/db/lists.js';
 import { accountKey, fillRef } from '../../ledger/chain/invariants.js';
 import { baseRef } from '../../ledger/chain/refs.js';
 import type { Queryable } from '../../ledger/types.js';
-import { same } from './verify.js';
+import { same } from './verification.js';
 
 /** One order's part of a fill that stands. */
 interface StoredStart {

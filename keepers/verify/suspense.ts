@@ -3,7 +3,7 @@ import { nameItem, readSuspense, type SuspenseRow } from '../../ledger/chain/sus
 import { readAttributedFill, type FillRow } from '../../ledger/chain/fills.js';
 import type { OperatorRow } from '../../ledger/types.js';
 import { fillItem } from '../watcher/derive/suspense.js';
-import { VerifyError, same, type Verification } from './verify.js';
+import { VerifyError, same, type Verification } from './verification.js';
 
 const CHECK = 'suspense';
 

@@ -1,14 +1,12 @@
 import { BookError } from '../../core/book/create-book.js';
 import { PayloadError } from '../../core/json.js';
 import { MarketError } from '../../core/market.js';
-import type { Market, Address } from '../../core/types.js';
 import { readTx } from '../../ledger/db/db.js';
-import { readFoldPosition, type FoldPosition } from '../../ledger/orders/fold.js';
+import { readFoldPosition } from '../../ledger/orders/fold.js';
 import { lastGeneration } from '../../ledger/chain/generations.js';
 import { readMarkets } from '../../ledger/chain/markets.js';
-import { readReversals, type ReversalRow } from '../../ledger/chain/reversals.js';
-import type { Db, GenerationRow, Queryable } from '../../ledger/types.js';
-import type { RpcPool } from '../chain/pool.js';
+import { readReversals } from '../../ledger/chain/reversals.js';
+import type { Queryable } from '../../ledger/types.js';
 import { verifyBlocks } from './blocks.js';
 import { verifyChain } from './chain.js';
 import { verifyCheckpoints } from './checkpoints.js';
@@ -18,27 +16,8 @@ import { verifyEntries } from './entries.js';
 import { verifyFold } from './fold.js';
 import { verifyGains } from './gains.js';
 import { verifySuspense } from './suspense.js';
+import { VerifyError, type Verification, type VerifyDeps } from './verification.js';
 import { readSuspense } from '../../ledger/chain/suspense.js';
-
-/** Something that is stored is not what it should be. The first one ends a verification. */
-export class VerifyError extends Error {
-  override readonly name = 'VerifyError';
-
-  constructor(
-    /** Which check found it. */
-    readonly check: string,
-    message: string,
-  ) {
-    super(message);
-  }
-}
-
-/** How far one check is. */
-export interface VerifyProgress {
-  check: string;
-  done: number;
-  total: number;
-}
 
 /** What was found to be right. */
 export interface VerifyReport {
@@ -66,30 +45,6 @@ export interface VerifyReport {
   chainEvents: number | null;
   /** What an operator should know of and the ledger is not at fault for, in words. */
   warnings: string[];
-}
-
-export interface VerifyDeps {
-  db: Db;
-  deploymentId: string;
-  deploymentBlock: number;
-  /** Ledger row of the operator's residual and input fees, as the watcher has it. */
-  operator: Address;
-  contracts: { custodian: Address; curveBook: Address; entrypoint: Address; orderSettler?: Address | undefined };
-  /** Compares with the chain, too. */
-  rpc: RpcPool | null;
-  onProgress(progress: VerifyProgress): void;
-}
-
-/** What every check works on: one state of the database, however long it takes. */
-export interface Verification extends VerifyDeps {
-  q: Queryable;
-  head: GenerationRow;
-  markets: readonly Market[];
-  reversals: readonly ReversalRow[];
-  folded: FoldPosition;
-  warn(message: string): void;
-  /** Fills in suspense, as `market:fillSeq`. */
-  suspended: ReadonlySet<string>;
 }
 
 /**
@@ -162,19 +117,4 @@ async function readable<T>(check: string, verify: () => Promise<T>): Promise<T> 
       throw new VerifyError(check, `a row can not be read: ${(error as Error).message}`);
     throw error;
   }
-}
-
-/** Throws VerifyError unless the two are the same. */
-export function same(check: string, what: string, stored: unknown, derived: unknown): void {
-  const text = (value: unknown): string => JSON.stringify(value, comparable) ?? 'nothing';
-  if (text(stored) !== text(derived)) {
-    throw new VerifyError(check, `${what}: stored is ${text(stored)}, derived ${text(derived)}`);
-  }
-}
-
-/** Amounts as text, and properties by name, since two makers of the same object need not agree on their order. */
-function comparable(_key: string, item: unknown): unknown {
-  if (typeof item === 'bigint') return item.toString();
-  if (item === null || typeof item !== 'object' || Array.isArray(item)) return item;
-  return Object.fromEntries(Object.entries(item).sort(([a], [b]) => (a < b ? -1 : 1)));
 }

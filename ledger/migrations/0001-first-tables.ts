@@ -4,7 +4,7 @@
  */
 import type { Knex } from 'knex';
 import { amount } from '../db/columns.js';
-import type { Migration } from './index.js';
+import type { Migration } from './tables.js';
 import { amounts, ints, texts } from './tables.js';
 
 export const firstTables: Migration = {

@@ -1,7 +1,7 @@
 /** Claims and taker fees as projections of the ledger log, the settlement log with its checkpoints, and lowerings asked for by the operator. */
 import type { Knex } from 'knex';
 import { amount } from '../db/columns.js';
-import type { Migration } from './index.js';
+import type { Migration } from './tables.js';
 import { amounts, ints, texts } from './tables.js';
 
 export const settlementTables: Migration = {

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { amount } from '../db/columns.js';
-import type { Migration } from './index.js';
+import type { Migration } from './tables.js';
 
 /**
  * What a publication needs to be rebuilt to the byte: its kind, the block that it names, the makers that its cut left out, the knots of

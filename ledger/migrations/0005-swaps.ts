@@ -1,6 +1,6 @@
 /** Tables of the swap log (quotes, signed orders, attempts, outcomes), and of the settler's fills in the ledger log. */
 import type { Knex } from 'knex';
-import type { Migration } from './index.js';
+import type { Migration } from './tables.js';
 import { amounts, ints, texts } from './tables.js';
 
 export const swaps: Migration = {

@@ -1,7 +1,7 @@
 /** What a reorganisation of the chain takes back, and what is needed to take it back exactly. */
 import type { Knex } from 'knex';
 import { amount } from '../db/columns.js';
-import type { Migration } from './index.js';
+import type { Migration } from './tables.js';
 import { ints, texts } from './tables.js';
 
 export const reversals: Migration = {

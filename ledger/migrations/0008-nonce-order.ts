@@ -1,4 +1,4 @@
-import type { Migration } from './index.js';
+import type { Migration } from './tables.js';
 
 /**
  * The rule that a signer uses a nonce once, with the nonce first. Nonces are times, so that the rows of one commit are neighbours in

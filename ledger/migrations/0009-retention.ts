@@ -1,6 +1,6 @@
 /** What rows of the order log leave behind when they are folded: the state after the last of them, and the orders that stay known. */
 import type { Knex } from 'knex';
-import type { Migration } from './index.js';
+import type { Migration } from './tables.js';
 import { amounts, ints, texts } from './tables.js';
 
 export const retention: Migration = {

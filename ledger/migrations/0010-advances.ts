@@ -1,4 +1,4 @@
-import type { Migration } from './index.js';
+import type { Migration } from './tables.js';
 import { amount } from '../db/columns.js';
 
 /** What a claim holds beyond the requests of the present chain, after a reorganisation took requests back and left their settlement. */

@@ -1,4 +1,4 @@
-import type { Migration } from './index.js';
+import type { Migration } from './tables.js';
 
 /**
  * Trade ids need not be unique: makers deduplicate by them together with their address, nothing is looked up by one, and of their 53 bits

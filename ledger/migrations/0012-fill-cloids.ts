@@ -1,4 +1,4 @@
-import type { Migration } from './index.js';
+import type { Migration } from './tables.js';
 
 /** The client order id on each part of a fill: the order's own row is folded, and the gateway forgets closed orders. */
 export const fillCloids: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from './index.js';
+import type { Migration } from './tables.js';
 
 /** Which settlement an act of the operator led to is asked each second, for each lowering that was ever asked for. */
 export const lowerings: Migration = {

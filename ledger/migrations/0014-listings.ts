@@ -1,4 +1,4 @@
-import type { Migration } from './index.js';
+import type { Migration } from './tables.js';
 
 /** Which market a delisting or its end names, as a number of its own rather than in the note, which is for what the operator writes. */
 export const listings: Migration = {

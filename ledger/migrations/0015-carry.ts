@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import type { Migration } from './index.js';
+import type { Migration } from './tables.js';
 
 /**
  * What the carry rule needs: how many leading segments of each side a post named as exact (none before posts named any), and which post a

@@ -1,5 +1,5 @@
 /** Whose pending orders sell what, and the transactions of orders that reverted. */
-import type { Migration } from './index.js';
+import type { Migration } from './tables.js';
 import { amounts, ints, texts } from './tables.js';
 
 export const swapWallets: Migration = {

@@ -1,5 +1,5 @@
 /** When the chain was last scanned, and indexes by which the newest act of an executor is found. */
-import type { Migration } from './index.js';
+import type { Migration } from './tables.js';
 import { ints } from './tables.js';
 
 export const acts: Migration = {

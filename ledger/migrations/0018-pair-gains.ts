@@ -1,4 +1,4 @@
-import type { Migration } from './index.js';
+import type { Migration } from './tables.js';
 import { derivePairGains } from './pair-sums.js';
 import { amounts, ints, texts } from './tables.js';
 

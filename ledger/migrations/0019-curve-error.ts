@@ -1,4 +1,4 @@
-import type { Migration } from './index.js';
+import type { Migration } from './tables.js';
 
 /** The most error that each curve could have: depth that it could not follow so closely was left out. Zero for publications without a limit. */
 export const curveError: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from './index.js';
+import type { Migration } from './tables.js';
 import { amounts, ints, texts } from './tables.js';
 
 /** What no stored book explains, what the operator decided of it, and from which block on a halt says that the chain is another. */

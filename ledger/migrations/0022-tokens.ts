@@ -1,5 +1,5 @@
 import { amount } from '../db/columns.js';
-import type { Migration } from './index.js';
+import type { Migration } from './tables.js';
 import { ints, texts } from './tables.js';
 
 /**

@@ -1,4 +1,4 @@
-import type { Migration } from './index.js';
+import type { Migration } from './tables.js';
 import { derivePairGains } from './pair-sums.js';
 
 /** Swaps are found by their taker, signed orders by their transaction; sums by maker and taker name the owner of a signed order, not the settler. */

@@ -1,4 +1,4 @@
-import type { Knex } from 'knex';
+import type { Migration } from './tables.js';
 import { firstTables } from './0001-first-tables.js';
 import { settlementTables } from './0002-settlement.js';
 import { publicationRecords } from './0004-publications.js';
@@ -19,14 +19,6 @@ import { curveError } from './0019-curve-error.js';
 import { suspense } from './0020-suspense.js';
 import { tokens } from './0022-tokens.js';
 import { owners } from './0024-owners.js';
-
-/** One step of the schema. A step that was released never changes; later steps alter what it made. */
-export interface Migration {
-  readonly name: string;
-  up(db: Knex): Promise<void>;
-  /** There is no way down: the logs are append-only, and a backup is the way back. */
-  down(db: Knex): Promise<void>;
-}
 
 /** All steps, oldest first. */
 export const migrations: readonly Migration[] = [

@@ -2,7 +2,7 @@
  * The book checkpoint: what the rows of the order log that are no longer kept one by one came to. It is advanced by fold-log.ts and is
  * the beginning of everything that folds the order log.
  */
-import type { FoldedBook } from '../../core/book.js';
+import type { FoldedBook } from '../../core/book/create-book.js';
 import type { Agent } from '../../core/book/agents.js';
 import type { Address, CloseReason, OpenOrder, Side } from '../../core/types.js';
 import { fromColumn } from '../db/columns.js';

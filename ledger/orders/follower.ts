@@ -1,4 +1,5 @@
-import { createBook, type Book } from '../../core/book.js';
+import type { Book } from '../../core/book.js';
+import { createBook } from '../../core/book/create-book.js';
 import type { Cut, Market, OrderLogRow } from '../../core/types.js';
 import { LogFoldedError } from '../errors.js';
 import { readFoldedBook, readFoldPosition, readProgressAt } from './fold.js';

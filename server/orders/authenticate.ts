@@ -11,7 +11,6 @@ import { RateLimitedError, REFUSALS } from './refusals.js';
 import type { SignerStanding } from './signers.js';
 import type { GatewayConfig } from './types.js';
 import { resolveAgain, verifyApproval, verifyRequest, type ConnectionHint, type VerifiedAction } from './verify.js';
-import { MAX_NONCES, NONCE_FUTURE_MS, NONCE_PAST_MS } from './limits.js';
 
 /** Requests up to this length are read as they come: recovering their signer takes longer. */
 export const SHORT_REQUEST_BYTES = 16 * 1024;
@@ -177,19 +176,4 @@ export function createAuthenticator(deps: AuthenticatorDeps): Authenticator {
   }
 
   return { parse, read, authenticate };
-}
-
-/**
- * Why a nonce is not admitted, or null. It must lie strictly inside the window around `nowMs`, be new to the signer's set, and,
- * once the set is full, be above its lowest element, because what was below has been forgotten. `used` is ascending.
- */
-export function refuseNonce(nonce: number, used: readonly number[], nowMs: number): string | null {
-  const low = nowMs - NONCE_PAST_MS;
-  const high = nowMs + NONCE_FUTURE_MS;
-  if (nonce <= low) return REFUSALS.nonceTooLow(nonce, low);
-  if (nonce >= high) return REFUSALS.nonceTooHigh(nonce, high);
-  if (used.includes(nonce)) return REFUSALS.duplicateNonce(nonce);
-  if (used.length < MAX_NONCES) return null;
-  const lowest = used[0] ?? high;
-  return nonce < lowest ? REFUSALS.nonceTooLow(nonce, lowest) : null;
 }

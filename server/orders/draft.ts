@@ -1,4 +1,4 @@
-import { openedOrder } from '../../core/book.js';
+import { openedOrder } from '../../core/book/create-book.js';
 import { orderPayment } from '../../core/book/maker-orders.js';
 import type { Address, CloseReason, Market, OpenOrder, OrderEffect, Side } from '../../core/types.js';
 import type { AdmissionView } from './types.js';

@@ -1,4 +1,5 @@
-import { openedOrder, type Book } from '../../core/book.js';
+import type { Book } from '../../core/book.js';
+import { openedOrder } from '../../core/book/create-book.js';
 import type { Address, CloseReason, Market, OpenOrder, OrderFill, OrderLogRow } from '../../core/types.js';
 import type { FoldedOrder } from '../../ledger/orders/fold.js';
 import { MAX_CLOSED_ORDERS } from './limits.js';

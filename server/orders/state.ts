@@ -1,5 +1,6 @@
 import { createAgents, type Agents } from '../../core/book/agents.js';
-import { createBook, type Book, type FoldedBook } from '../../core/book.js';
+import type { Book } from '../../core/book.js';
+import { createBook, type FoldedBook } from '../../core/book/create-book.js';
 import type { Address, Market, OrderFill, OrderLogRow } from '../../core/types.js';
 import { readTx } from '../../ledger/db/db.js';
 import { LogFoldedError } from '../../ledger/errors.js';

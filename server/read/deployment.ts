@@ -3,27 +3,13 @@ import { id } from 'ethers';
 import { z } from 'zod';
 import { CONTRACT_ABIS } from '../../contracts-package/src/abis.js';
 import type { ContractName } from '../../contracts-package/src/abis.js';
-import type { Address, Market } from '../../core/types.js';
+import type { Market } from '../../core/types.js';
 import { SPOT_ASSET_BASE } from '../orders/limits.js';
-import type { ReadDeps } from './deps.js';
+import type { DeploymentFacts, ReadDeps } from './deps.js';
 import { servedTokens } from './limits.js';
 import { render, sendRendered } from '../rendered.js';
 import type { Rendered } from '../rendered.js';
 import { addressSchema, decimalSchema, hashSchema, integerSchema, pairSchema } from './schemas.js';
-
-/** What does not change while the server runs. */
-export interface DeploymentFacts {
-  /** Those that this deployment has. */
-  contracts: Partial<Record<ContractName, Address>>;
-  wrappedNative: Address;
-  /** Endpoint that the public may use, null when the operator names none. Never one of the operator's own. */
-  publicRpcUrl: string | null;
-  explorerUrl: string | null;
-  /** Letters that actions may be signed with. */
-  orderSources: readonly string[];
-  /** Accounts and keys are known to everybody, and nothing is worth anything. */
-  isSandbox: boolean;
-}
 
 const contractSchema = z
   .strictObject({

@@ -1,4 +1,5 @@
 import type { RaisedUnits } from '../../core/attribution.js';
+import type { ContractName } from '../../contracts-package/src/abis.js';
 import type { SettlePace } from '../../core/claims.js';
 import type { Book } from '../../core/book.js';
 import type { MinOrderUnits } from '../../core/min-order.js';
@@ -16,7 +17,6 @@ import type {
 } from '../../ledger/types.js';
 import type { PlatformFacts } from '../../ledger/views/platform.js';
 import type { CheckpointView } from './checkpoint-view.js';
-import type { DeploymentFacts } from './deployment.js';
 import type { ReadLimits } from '../rate-limit.js';
 
 /** A fill as the read API needs it; the decomposition is final because its generation is durable. */
@@ -104,6 +104,20 @@ export interface Readiness {
   ready: boolean;
   /** Stable code of what stands in the way; null when ready. */
   reason: string | null;
+}
+
+/** What does not change while the server runs. */
+export interface DeploymentFacts {
+  /** Those that this deployment has. */
+  contracts: Partial<Record<ContractName, Address>>;
+  wrappedNative: Address;
+  /** Endpoint that the public may use, null when the operator names none. Never one of the operator's own. */
+  publicRpcUrl: string | null;
+  explorerUrl: string | null;
+  /** Letters that actions may be signed with. */
+  orderSources: readonly string[];
+  /** Accounts and keys are known to everybody, and nothing is worth anything. */
+  isSandbox: boolean;
 }
 
 export interface ReadDeps {

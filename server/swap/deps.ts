@@ -5,7 +5,16 @@ import type { Db } from '../../ledger/types.js';
 import type { EthReader } from '../../liquidity/eth.js';
 import type { MarketData } from '../../liquidity/market-data.js';
 import type { RateLimit } from '../rate-limit.js';
-import type { SwapToken } from './tokens.js';
+
+/** A row of the token list. The address is kept in lower case. */
+export interface SwapToken {
+  chainId: number;
+  address: Address;
+  symbol: string;
+  name: string;
+  decimals: number;
+  logoURI: string;
+}
 
 export interface SwapDeps {
   db: Db;

@@ -2,20 +2,10 @@ import type { RouterMiddleware } from '@koa/router';
 import { z } from 'zod';
 import type { Address } from '../../core/types.js';
 import { badRequest } from '../errors.js';
-import type { SwapDeps } from './deps.js';
+import type { SwapDeps, SwapToken } from './deps.js';
 
 /** Stand-ins for native ETH that clients send by habit. */
 const NATIVE = ['0xeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee', '0x0000000000000000000000000000000000000000'];
-
-/** A row of the token list. The address is kept in lower case. */
-export interface SwapToken {
-  chainId: number;
-  address: Address;
-  symbol: string;
-  name: string;
-  decimals: number;
-  logoURI: string;
-}
 
 /** The part of a Uniswap token list that is served; https://tokenlists.org describes the rest. */
 export const tokenListSchema = z.object({

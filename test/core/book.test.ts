@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { createBook, type Book } from '../../core/book.js';
+import type { Book } from '../../core/book.js';
+import { createBook } from '../../core/book/create-book.js';
 import { quoteUnitsFloor } from '../../core/market.js';
 import type { Address, Market, OpenOrder, OrderEffect, OrderFill, OrderLogRow, Side } from '../../core/types.js';
 import { fcOptions } from '../support/fc.js';

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { leastGainUnits, orderFillsOf, replayCurve, type RaisedUnits } from '../../core/attribution.js';
-import { createBook } from '../../core/book.js';
+import { createBook } from '../../core/book/create-book.js';
 import { decodeEffects, decodeTrims, encodeEffects, encodeTrims } from '../../core/json.js';
 import { snapshotHash, snapshotOf, snapshotSide } from '../../core/snapshot.js';
 import type {

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { keccak256 as ethersKeccak, toUtf8Bytes } from 'ethers';
 import fc from 'fast-check';
-import { createBook } from '../../core/book.js';
+import { createBook } from '../../core/book/create-book.js';
 import {
   candidateOf,
   canonicalSnapshot,

@@ -2,7 +2,7 @@
 import { encode } from '@msgpack/msgpack';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { createBook } from '../../core/book.js';
+import { createBook } from '../../core/book/create-book.js';
 import * as json from '../../core/json.js';
 import { priceToTicks, sizeToLots } from '../../core/market.js';
 import type { OrderEffect, OrderLogRow } from '../../core/types.js';

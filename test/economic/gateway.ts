@@ -1,6 +1,7 @@
 /** The order gateway without signatures and storage: its own planner over a book in memory. */
 import { createAgents } from '../../core/book/agents.js';
-import { createBook, type Book } from '../../core/book.js';
+import type { Book } from '../../core/book.js';
+import { createBook } from '../../core/book/create-book.js';
 import type { MinOrderUnits } from '../../core/min-order.js';
 import type { Address, Market, OpenOrder, OrderFill, OrderLogRow } from '../../core/types.js';
 import type { AdmittedAction } from '../../server/orders/actions/registry.js';

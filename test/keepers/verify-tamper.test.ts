@@ -1,7 +1,8 @@
 /** One change of one stored row at a time: each is found, by the check that should, and nothing else is wrong. */
 import { expect } from 'chai';
 import { MaxUint256, parseUnits } from 'ethers';
-import { VerifyError, verifyLedger } from '../../keepers/verify/verify.js';
+import { verifyLedger } from '../../keepers/verify/verify.js';
+import { VerifyError } from '../../keepers/verify/verification.js';
 import { CurveBook__factory, Entrypoint__factory } from '../../typechain-types/index.js';
 import { custodyOf, GAS, type Custody } from '../support/custody.js';
 import { forEachDatabase } from '../support/db.js';

@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import { MaxUint256 } from 'ethers';
 import type { Address } from '../../core/types.js';
-import { VerifyError, verifyLedger, type VerifyProgress } from '../../keepers/verify/verify.js';
+import { verifyLedger } from '../../keepers/verify/verify.js';
+import { VerifyError, type VerifyProgress } from '../../keepers/verify/verification.js';
 import { Custodian__factory } from '../../typechain-types/index.js';
 import { forEachDatabase } from '../support/db.js';
 import { startKeepers, startManualChain, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';

@@ -5,7 +5,7 @@ import { CONTRACT_ABIS } from '../../contracts-package/src/abis.js';
 import type { Market } from '../../core/types.js';
 import { migrate } from '../../ledger/db/db.js';
 import { abiHash, deploymentSchema } from '../../server/read/deployment.js';
-import type { DeploymentFacts } from '../../server/read/deployment.js';
+import type { DeploymentFacts } from '../../server/read/deps.js';
 import { forEachDatabase } from '../support/db.js';
 import { USDC, WETH, WETH_DAI, WETH_USDC } from '../support/markets.js';
 import { DEPLOYMENT_BLOCK, startReadServer } from '../support/read-server.js';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createBook } from '../../core/book.js';
+import { createBook } from '../../core/book/create-book.js';
 import { createMarket } from '../../core/market.js';
 import type { Address, OrderLogRow } from '../../core/types.js';
 import { createFeed } from '../../server/read/feed.js';

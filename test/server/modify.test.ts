@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { createAgents } from '../../core/book/agents.js';
-import { createBook, type Book } from '../../core/book.js';
+import type { Book } from '../../core/book.js';
+import { createBook } from '../../core/book/create-book.js';
 import type { Address } from '../../core/types.js';
 import { readAction } from '../../core/wire/action.js';
 import { judgeAction } from '../../server/orders/actions/registry.js';

@@ -1,11 +1,12 @@
 import { expect } from 'chai';
 import { createAgents } from '../../core/book/agents.js';
-import { createBook, type Book } from '../../core/book.js';
+import type { Book } from '../../core/book.js';
+import { createBook } from '../../core/book/create-book.js';
 import type { Address } from '../../core/types.js';
 import { readAction } from '../../core/wire/action.js';
 import { judgeAction } from '../../server/orders/actions/registry.js';
 import { createHistory } from '../../server/orders/history.js';
-import { refuseNonce } from '../../server/orders/authenticate.js';
+import { refuseNonce } from '../../server/orders/plan.js';
 import type { ActionOutcome, EntryStatus } from '../../server/orders/types.js';
 import { USDC, WETH, WETH_DAI, WETH_USDC } from '../support/markets.js';
 

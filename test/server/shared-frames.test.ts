@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
-import { createBook } from '../../core/book.js';
+import { createBook } from '../../core/book/create-book.js';
 import type { Db } from '../../ledger/types.js';
 import { createBookFeed } from '../../server/stream/books.js';
 import type { Outbox } from '../../server/stream/outbox.js';

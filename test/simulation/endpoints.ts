@@ -1,7 +1,7 @@
 /** Endpoints of the simulated chain, reached over a simulated network: they delay, fail, lag, hold on to lost branches, and lie. */
 import type { Address, Hex } from '../../core/types.js';
 import { RpcResponseError } from '../../keepers/chain/rpc.js';
-import { LIES } from './lies.js';
+import { LIES, type Answer } from './lies.js';
 import { never } from './scheduler.js';
 import { nameOf, strikes, type Simulation } from './world.js';
 
@@ -29,8 +29,6 @@ interface Request {
   method: string;
   params: unknown[];
 }
-
-export type Answer = { result: unknown } | { error: { code: number; message: string; data?: unknown } };
 
 const TIMEOUT_MS = 5_000;
 const BALANCE_OF = '0x70a08231';

@@ -1,7 +1,8 @@
 /** What an endpoint may say that is not so. Each gets the true answer, and returns what is said. */
 import type { SimulatedChain } from './chain.js';
 import type { Decisions } from './decisions.js';
-import type { Answer } from './endpoints.js';
+
+export type Answer = { result: unknown } | { error: { code: number; message: string; data?: unknown } };
 
 interface Log {
   address: string;

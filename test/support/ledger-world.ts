@@ -8,7 +8,7 @@ import type { Address, Hex, Market, MarketSnapshot } from '../../core/types.js';
 import { sandboxAccounts } from '../../deploy/sandbox/accounts.js';
 import { createRpcPool } from '../../keepers/chain/pool.js';
 import { createRpc, type Rpc } from '../../keepers/chain/rpc.js';
-import type { VerifyDeps } from '../../keepers/verify/verify.js';
+import type { VerifyDeps } from '../../keepers/verify/verification.js';
 import { planReconcile } from '../../keepers/watcher/reconcile.js';
 import { readBalances } from '../../ledger/chain/balances.js';
 import { readClaim } from '../../ledger/chain/claims.js';

@@ -9,7 +9,8 @@ import {
   type SideGains,
   type SideState,
 } from '../../core/attribution.js';
-import { createBook, type Book } from '../../core/book.js';
+import type { Book } from '../../core/book.js';
+import { createBook } from '../../core/book/create-book.js';
 import { buildCurve } from '../../core/curve/build.js';
 import { raisedConsumption } from '../../core/curve/carry.js';
 import { consumedUnits, depthUnits, trade, type Consumed, type TradeMode } from '../../core/curve/walk.js';

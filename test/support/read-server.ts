@@ -1,7 +1,8 @@
 /** The read API over a database, with a settable clock and whatever else a gateway and a watcher would say. */
 import type Router from '@koa/router';
 import { expect } from 'chai';
-import { createBook, type Book } from '../../core/book.js';
+import type { Book } from '../../core/book.js';
+import { createBook } from '../../core/book/create-book.js';
 import { createMinOrderUnits } from '../../core/min-order.js';
 import type { Market } from '../../core/types.js';
 import { commitGeneration } from '../../ledger/chain/ledger-log.js';

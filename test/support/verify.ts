@@ -2,7 +2,7 @@
 import pino from 'pino';
 import type { Address } from '../../core/types.js';
 import { createRpcPool, type RpcPool } from '../../keepers/chain/pool.js';
-import type { VerifyDeps } from '../../keepers/verify/verify.js';
+import type { VerifyDeps } from '../../keepers/verify/verification.js';
 import type { Db } from '../../ledger/types.js';
 import type { ManualChain } from './keeper-stack.js';
 

@@ -1,7 +1,7 @@
 import type { Hex } from '../../../core/types.js';
 import { RpcContradictionError, type Rpc } from '../../chain/rpc.js';
 import type { RpcPool } from '../../chain/pool.js';
-import { readBlock } from './scan.js';
+import { readBlock } from './headers.js';
 
 /** A block as the ledger knows it. */
 export interface KnownBlock {
