@@ -42,6 +42,7 @@ const forbiddenImports = {
   server: ['keepers', 'cli', 'deploy', 'test'],
   deploy: ['ledger', 'liquidity', 'keepers', 'server', 'cli', 'test'],
   cli: ['test'],
+  sdk: ['ledger', 'liquidity', 'keepers', 'server', 'cli', 'deploy', 'test', 'typechain-types'],
   examples: ['core', 'ledger', 'liquidity', 'keepers', 'server', 'cli', 'deploy', 'test'],
 };
 
@@ -71,7 +72,9 @@ export default tseslint.config(
       'coverage/',
       '.curvebook/',
       'typechain-types/',
-      'examples/api.d.ts',
+      'sdk/dist/',
+      'sdk/src/read/schema.ts',
+      'sdk/src/stream/schema.ts',
       'contracts-package/src/abi/',
     ],
   },
@@ -97,7 +100,7 @@ export default tseslint.config(
     },
   },
   {
-    files: ['{core,ledger,liquidity,keepers,server,cli}/**/*.ts'],
+    files: ['{core,ledger,liquidity,keepers,server,cli,sdk}/**/*.ts'],
     rules: { 'no-restricted-syntax': ['error', ...noFloats, noEnvironment] },
   },
   {

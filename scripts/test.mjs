@@ -21,7 +21,7 @@ import { run } from './process.mjs';
 /** @typedef {{ passed: number, failed: number }} Totals */
 
 /** Everything, unless files are named. */
-const TEST_FILES = 'test/{core,economic,ledger,server,keepers,chain,e2e,simulation}/**/*.test.ts';
+const TEST_FILES = 'test/{core,economic,ledger,server,keepers,chain,e2e,simulation,sdk}/**/*.test.ts';
 
 const bin = (name) => join(projectRoot, 'node_modules', name);
 

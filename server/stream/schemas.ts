@@ -93,7 +93,9 @@ export const serverFrames = {
   ),
   orderUpdates: frame(
     'orderUpdates',
-    z.array(z.strictObject({ order: orderSchema, status: z.string(), statusTimestamp: time })),
+    z.array(
+      z.strictObject({ order: orderSchema, status: z.string(), statusTimestamp: time }).meta({ id: 'OrderUpdate' }),
+    ),
   ),
   userFills: frame(
     'userFills',

@@ -1,7 +1,7 @@
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { expect } from 'chai';
 import { readFileSync } from 'node:fs';
-import { API_DOC, API_TYPES, apiFiles } from '../../cli/api-doc.js';
+import { API_DOC, API_TYPES, STREAM_TYPES, apiFiles } from '../../cli/api-doc.js';
 import { abiFiles, PACKAGE_ROOT } from '../../contracts-package/generate.js';
 import { createApp } from '../../server/app.js';
 import { ENDPOINTS } from '../../server/endpoints.js';
@@ -40,10 +40,11 @@ describe('The OpenAPI document', () => {
     return listening.url;
   }
 
-  it('is committed as it is, with the types of the example client', async () => {
-    const { document, types } = await apiFiles();
+  it('is committed as it is, with the types of the SDK', async () => {
+    const { document, types, streamTypes } = await apiFiles();
     expect(readFileSync(API_DOC, 'utf8'), 'run npm run docs:api').to.equal(document);
     expect(readFileSync(API_TYPES, 'utf8'), 'run npm run docs:api').to.equal(types);
+    expect(readFileSync(STREAM_TYPES, 'utf8'), 'run npm run docs:api').to.equal(streamTypes);
   });
 
   it('stands beside the ABIs of what the contracts compiled to', () => {

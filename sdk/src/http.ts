@@ -1,0 +1,107 @@
+import { toSafeInt } from '../../core/amounts.js';
+import { CurvebookError } from './errors.js';
+
+export interface HttpOptions {
+  /** Another implementation than the global one. */
+  fetch?: typeof fetch;
+  /** How long an answer may take; 10 s by default. */
+  timeoutMs?: number;
+}
+
+export interface Reply {
+  status: number;
+  etag: string | null;
+  /** Null for 304. */
+  body: unknown;
+}
+
+export interface Ask {
+  method?: 'GET' | 'POST';
+  body?: unknown;
+  etag?: string;
+  signal?: AbortSignal;
+}
+
+const TIMEOUT_MS = 10_000;
+/** A server can't make its client hold more than this. */
+const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
+
+export type Http = (path: string, ask?: Ask) => Promise<Reply>;
+
+/** Asks a server for JSON. Throws CurvebookError for no answer, for one that is no JSON, and for every status but 200 and 304. */
+export function createHttp(baseUrl: string, { fetch: fetcher = fetch, timeoutMs = TIMEOUT_MS }: HttpOptions): Http {
+  const base = baseUrl.replace(/\/+$/, '');
+  return async (path, { method = 'GET', body, etag, signal } = {}) => {
+    const timeout = AbortSignal.timeout(timeoutMs);
+    const headers = {
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...(etag === undefined ? {} : { 'if-none-match': etag }),
+    };
+    let response: Response;
+    let text: string;
+    try {
+      response = await fetcher(base + path, {
+        method,
+        headers,
+        signal: signal === undefined ? timeout : AbortSignal.any([timeout, signal]),
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      });
+      text = await readText(response);
+    } catch (error) {
+      if (error instanceof CurvebookError || signal?.aborted === true) throw error;
+      throw new CurvebookError('NO_ANSWER', `${method} ${path}: no answer`, { cause: error });
+    }
+    if (response.status === 304) return { status: 304, etag: response.headers.get('etag'), body: null };
+    if (!response.ok) throw refusal(response, text, `${method} ${path}`);
+    return { status: response.status, etag: response.headers.get('etag'), body: parse(text, `${method} ${path}`) };
+  };
+}
+
+async function readText(response: Response): Promise<string> {
+  if (response.body === null) return '';
+  const decoder = new TextDecoder();
+  const reader = response.body.getReader();
+  let text = '';
+  let bytes = 0;
+  for (;;) {
+    const { done, value } = (await reader.read()) as { done: boolean; value: Uint8Array };
+    if (done) return text + decoder.decode();
+    bytes += value.length;
+    if (bytes > MAX_ANSWER_BYTES) {
+      await reader.cancel();
+      throw new CurvebookError('TOO_LONG', `the answer is longer than ${MAX_ANSWER_BYTES} bytes`);
+    }
+    text += decoder.decode(value, { stream: true });
+  }
+}
+
+function parse(text: string, what: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new CurvebookError('NOT_JSON', `${what}: the answer is not JSON`, { cause: error });
+  }
+}
+
+/** Errors under /v0 and /api/v1 are an envelope; the order interface answers in plain text, `<code>: <text>`. */
+function refusal(response: Response, text: string, what: string): CurvebookError {
+  const retryAfter = response.headers.get('retry-after') ?? '';
+  const more = {
+    status: response.status,
+    retryAfterSec: /^\d{1,6}$/.test(retryAfter) ? toSafeInt(retryAfter) : null,
+  };
+  const { error } = envelopeOf(text);
+  if (error !== undefined) return new CurvebookError(error.code, error.message, more);
+  const code = /^([a-z_]{1,40}): /.exec(text)?.[1] ?? (response.status === 429 ? 'RATE_LIMITED' : 'HTTP_ERROR');
+  return new CurvebookError(code, text.slice(0, 500) || `${what}: status ${response.status}`, more);
+}
+
+function envelopeOf(text: string): { error?: { code: string; message: string } } {
+  try {
+    const { error } = JSON.parse(text) as { error?: { code?: unknown; message?: unknown } };
+    const { code, message } = error ?? {};
+    return typeof code === 'string' && typeof message === 'string' ? { error: { code, message } } : {};
+  } catch {
+    return {};
+  }
+}

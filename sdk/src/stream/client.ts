@@ -1,0 +1,242 @@
+import { CurvebookError } from '../errors.js';
+import type { components } from './schema.js';
+
+/** Shapes of what comes over the stream, by their names in the AsyncAPI document. */
+export type StreamSchemas = components['schemas'];
+
+/** Every frame that the server may send. */
+export type Frame = StreamSchemas['ServerFrame'];
+
+type FrameOf<C extends Frame['channel']> = Extract<Frame, { channel: C }>;
+
+/** What may be subscribed to, as the wire has it. */
+export type Subscription = StreamSchemas['Subscription'];
+
+/** What arrives for a subscription. */
+export type DataOf<S extends Subscription> =
+  FrameOf<S['type'] & Frame['channel']> extends { data: infer D } ? D : never;
+
+/** `open`: subscriptions are sent; `connecting`: for the first time or again; `closed`: by `close`, for good. */
+export type StreamState = 'connecting' | 'open' | 'closed';
+
+export interface StreamOptions {
+  /** Another implementation than the global one. */
+  WebSocket?: typeof WebSocket;
+  onState?(state: StreamState): void;
+  /** What the server complains of, and what a listener throws; neither ends the stream. */
+  onError?(error: Error): void;
+}
+
+export interface Stream {
+  readonly url: string;
+  state(): StreamState;
+  /**
+   * Calls `onData` with whatever arrives, over all reconnects, until the returned function is called. `onResume` is called each time that the
+   * subscription was sent, before anything arrives for it: what was missed while the connection was gone has to be read elsewhere. Throws
+   * CurvebookError `TOO_MANY` beyond 32, and `ONE_USER` for the order updates of a second user, since these don't say whose they are.
+   */
+  subscribe<S extends Subscription>(
+    subscription: S,
+    onData: (data: DataOf<S>) => void,
+    onResume?: () => void,
+  ): () => void;
+  /** Ends the stream; nothing is called any more. */
+  close(): void;
+}
+
+/** Limits of the server, and how often a connection is held to be alive. */
+const MAX_SUBSCRIPTIONS = 32;
+const PING_MS = 20_000;
+/** Silence after which a connection is taken for dead: two pings without an answer. */
+const SILENCE_MS = 45_000;
+const OPEN_MS = 10_000;
+const RETRY_MS = [250, 500, 1_000, 2_000, 5_000, 10_000] as const;
+/** A connection that lived as long as this begins its retries anew. */
+const STABLE_MS = 10_000;
+
+interface Topic {
+  key: string;
+  subscription: Subscription;
+  listeners: Set<{ onData: (data: never) => void; onResume: (() => void) | undefined }>;
+}
+
+/** The WebSocket of the server at `url`, opened with the first subscription and again, later each time, whenever it is lost. */
+export function createStream(url: string, options: StreamOptions = {}): Stream {
+  const { WebSocket: Socket = WebSocket, onState, onError } = options;
+  const address = `${url.replace(/^http/, 'ws').replace(/\/+$/, '')}/ws`;
+  const topics = new Map<string, Topic>();
+  let state: StreamState = 'connecting';
+  let socket: WebSocket | null = null;
+  let attempts = 0;
+  let heardMs = 0;
+  let openedMs = 0;
+  let retrying: ReturnType<typeof setTimeout> | null = null;
+  let beating: ReturnType<typeof setInterval> | null = null;
+
+  function become(next: StreamState): void {
+    if (state === next) return;
+    state = next;
+    guarded(() => onState?.(next));
+  }
+
+  function guarded(call: () => void): void {
+    try {
+      call();
+    } catch (error) {
+      onError?.(error instanceof Error ? error : new Error(String(error)));
+    }
+  }
+
+  function connect(): void {
+    retrying = null;
+    if (state === 'closed' || socket !== null || topics.size === 0) return;
+    const mine = new Socket(address);
+    socket = mine;
+    const isMine = (): boolean => socket === mine;
+    const opening = setTimeout(() => isMine() && lose(mine), OPEN_MS);
+    mine.onopen = () => {
+      clearTimeout(opening);
+      if (!isMine()) return;
+      heardMs = openedMs = Date.now();
+      beating = setInterval(() => beat(mine), PING_MS);
+      become('open');
+      for (const topic of [...topics.values()]) announce(mine, topic);
+    };
+    mine.onmessage = ({ data }) => {
+      if (!isMine()) return;
+      heardMs = Date.now();
+      if (typeof data === 'string') receive(data);
+    };
+    mine.onerror = () => undefined;
+    mine.onclose = () => {
+      clearTimeout(opening);
+      if (isMine()) lose(mine);
+    };
+  }
+
+  function beat(mine: WebSocket): void {
+    if (Date.now() - heardMs > SILENCE_MS) return lose(mine);
+    mine.send(JSON.stringify({ method: 'ping' }));
+  }
+
+  /** Lets a socket go, however it ended, and plans the next one. */
+  function lose(mine: WebSocket): void {
+    release(mine);
+    if (state === 'closed' || topics.size === 0) return;
+    if (openedMs > 0 && Date.now() - openedMs > STABLE_MS) attempts = 0;
+    openedMs = 0;
+    become('connecting');
+    const waitMs = RETRY_MS[Math.min(attempts, RETRY_MS.length - 1)] ?? 0;
+    attempts += 1;
+    // Clients of a server that restarts come back one after the other.
+    retrying ??= setTimeout(connect, waitMs * (0.5 + Math.random() / 2));
+  }
+
+  function release(mine: WebSocket): void {
+    if (beating !== null) clearInterval(beating);
+    beating = null;
+    socket = null;
+    mine.onopen = mine.onmessage = mine.onclose = null;
+    mine.close();
+  }
+
+  function announce(mine: WebSocket, { subscription, listeners }: Topic): void {
+    mine.send(JSON.stringify({ method: 'subscribe', subscription }));
+    for (const { onResume } of [...listeners]) if (onResume !== undefined) guarded(onResume);
+  }
+
+  function receive(text: string): void {
+    let frame: Frame;
+    try {
+      frame = JSON.parse(text) as Frame;
+    } catch {
+      return onError?.(new CurvebookError('NOT_JSON', 'a frame is not JSON'));
+    }
+    if (frame.channel === 'error') return onError?.(new CurvebookError('STREAM_ERROR', frame.data));
+    if (!('data' in frame) || frame.channel === 'subscriptionResponse' || frame.channel === 'post') return;
+    for (const topic of [...topics.values()]) {
+      if (!isFor(topic.subscription, frame)) continue;
+      for (const { onData } of [...topic.listeners]) guarded(() => onData(frame.data as never));
+    }
+  }
+
+  return {
+    url: address,
+    state: () => state,
+    subscribe(subscription, onData, onResume) {
+      if (state === 'closed') throw new CurvebookError('CLOSED', 'the stream was closed');
+      const key = keyOf(subscription);
+      let topic = topics.get(key);
+      const isNew = topic === undefined;
+      if (topic === undefined) {
+        if (topics.size >= MAX_SUBSCRIPTIONS) {
+          throw new CurvebookError('TOO_MANY', `at most ${MAX_SUBSCRIPTIONS} subscriptions per stream`);
+        }
+        const taken = [...topics.values()].some((one) => one.subscription.type === 'orderUpdates');
+        if (subscription.type === 'orderUpdates' && taken) {
+          throw new CurvebookError('ONE_USER', 'order updates of one user per stream: they do not say whose they are');
+        }
+        topic = { key, subscription, listeners: new Set() };
+        topics.set(key, topic);
+      }
+      const listener = { onData: onData as (data: never) => void, onResume };
+      topic.listeners.add(listener);
+      if (state === 'open' && socket !== null) {
+        if (isNew) announce(socket, topic);
+        else resend(socket, topic, listener);
+      } else if (socket === null && retrying === null) {
+        connect();
+      }
+      return () => {
+        if (!topic.listeners.delete(listener) || topic.listeners.size > 0) return;
+        topics.delete(key);
+        if (state === 'open' && socket !== null) socket.send(JSON.stringify({ method: 'unsubscribe', subscription }));
+        if (topics.size === 0 && socket !== null) {
+          release(socket);
+          if (state === 'open') become('connecting');
+        }
+      };
+    },
+    close() {
+      if (retrying !== null) clearTimeout(retrying);
+      retrying = null;
+      topics.clear();
+      become('closed');
+      if (socket !== null) release(socket);
+    },
+  };
+
+  /** A second listener begins as the first did: with the state, or the latest fills, that a subscription sends first. */
+  function resend(
+    mine: WebSocket,
+    { subscription }: Topic,
+    { onResume }: { onResume: (() => void) | undefined },
+  ): void {
+    mine.send(JSON.stringify({ method: 'unsubscribe', subscription }));
+    mine.send(JSON.stringify({ method: 'subscribe', subscription }));
+    if (onResume !== undefined) guarded(onResume);
+  }
+}
+
+/** Equal for subscriptions that mean the same. */
+function keyOf(subscription: Subscription): string {
+  return Object.entries(subscription)
+    .filter(([, value]) => value !== undefined && value !== null)
+    .map(([name, value]) => `${name}=${name === 'user' ? String(value).toLowerCase() : String(value)}`)
+    .sort()
+    .join('&');
+}
+
+/** Whether a frame answers a subscription: by its channel, and by the fields that both name. */
+function isFor(subscription: Subscription, frame: Frame): boolean {
+  if (frame.channel !== subscription.type) return false;
+  const data = 'data' in frame ? (frame.data as Record<string, unknown> | null) : null;
+  if (data === null || typeof data !== 'object') return true;
+  for (const name of ['user', 'coin', 'pair', 'interval'] as const) {
+    const asked = (subscription as Record<string, unknown>)[name];
+    const said = data[name];
+    if (typeof asked === 'string' && typeof said === 'string' && asked.toLowerCase() !== said.toLowerCase())
+      return false;
+  }
+  return true;
+}
