@@ -69,6 +69,7 @@ export default tseslint.config(
       'node_modules/',
       'artifacts/',
       'cache/',
+      'dist/',
       'coverage/',
       '.curvebook/',
       'typechain-types/',

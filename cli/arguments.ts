@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
-import { UsageError, type settingsSchema } from './config.js';
+import type { settingsSchema } from './config.js';
+import { UsageError } from './errors.js';
 
 type Setting = keyof typeof settingsSchema.shape;
 

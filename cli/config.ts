@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import type { SettlePace } from '../core/claims.js';
 import type { Address, Hex } from '../core/types.js';
+import { ConfigError } from './errors.js';
 import { address, givenSettings, httpUrl, privateKey } from './fields.js';
 import { jointProblems } from './joint-settings.js';
 import { tokenListSchema } from '../server/swap/tokens.js';
@@ -9,27 +10,6 @@ import { settingsSchema, type Settings } from './settings.js';
 import { readSwapConfig, swapManifest, type SwapConfig } from './swap-settings.js';
 
 export { ROLES, settingsSchema, type Role, type Settings } from './settings.js';
-
-/** Startup failed because of what the operator gave us; restarting won't help. */
-export class ConfigError extends Error {
-  readonly code: string = 'BAD_CONFIG';
-  readonly problems: readonly string[];
-  constructor(problems: readonly string[]) {
-    super(`invalid configuration:\n${problems.map((problem) => `  - ${problem}`).join('\n')}`);
-    this.name = 'ConfigError';
-    this.problems = problems;
-  }
-}
-
-/** A command line that says what no command does. */
-export class UsageError extends ConfigError {
-  override readonly code = 'BAD_ARGUMENT';
-  constructor(problem: string) {
-    super([problem]);
-    this.name = 'UsageError';
-    this.message = problem;
-  }
-}
 
 /** Chain ids that published clients of the exchange wire sign agent approvals for, beside the wallet's own. */
 const CLIENT_CHAIN_IDS = [42_161n, 421_614n];

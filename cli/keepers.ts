@@ -13,7 +13,8 @@ import { createSettler } from '../keepers/settler/settler.js';
 import { createSnapshotStore } from '../ledger/orders/snapshots.js';
 import type { Writer } from '../ledger/types.js';
 import { MAX_CLOSED_ORDERS } from '../server/orders/limits.js';
-import { ConfigError, settlePace } from './config.js';
+import { settlePace } from './config.js';
+import { ConfigError } from './errors.js';
 import { keeperOutbox, rpcPool, type Shared } from './shared.js';
 
 /** Posts curves. Throws unless its log and its key are there, which the configuration has checked. */

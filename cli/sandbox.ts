@@ -10,7 +10,7 @@ import { deploySandbox } from '../deploy/sandbox/sandbox.js';
 import { PortInUseError, assertPortFree } from '../deploy/sandbox/ports.js';
 import { writeManifest, type SandboxManifest } from '../deploy/manifest.js';
 import { reasonOf } from '../deploy/reasons.js';
-import { ConfigError } from './config.js';
+import { ConfigError } from './errors.js';
 import { describeEnd, startChild, type Child } from './sandbox/child.js';
 import { bannerLines, databaseWord, quoted } from './sandbox/banner.js';
 import { SANDBOX_USAGE, readSandboxConfig, type SandboxConfig } from './sandbox/config.js';

@@ -1,6 +1,8 @@
 import { once } from 'node:events';
-import { readCommandLine } from './arguments.js';
-import { ConfigError, loadConfig, type Config } from './config.js';
+import type { CommandLine } from './arguments.js';
+import { loadConfig, type Config } from './config.js';
+import { ConfigError } from './errors.js';
+import { EXIT_FAILED, EXIT_RESTART } from './exit-codes.js';
 import { createLogger } from './logger.js';
 import { RolesOutdatedError, startRoles } from './roles.js';
 import { createDoor } from '../server/door.js';
@@ -8,34 +10,10 @@ import { ListenError } from '../server/listen.js';
 import type { Doors } from './shared.js';
 import { DatabaseError } from '../ledger/errors.js';
 
-/** The start can't succeed by trying again. */
-const EXIT_CONFIGURATION = 1;
-/** Start this process again: what failed may work then. */
-const EXIT_RESTART = 75;
-
-export const SERVE_SUMMARY = 'runs the roles of a server until it is interrupted; creates the database';
-
-export const SERVE_HELP = `curvebook serve [options]
-
-Runs the roles of this process until it is interrupted. Every option overrides the setting of the same name in the environment. Exit
-codes: 0 it was told to stop, 1 a restart won't help, 75 start it again.
-
-  --manifest <path>   deployment manifest (MANIFEST)
-  --database <url>    sqlite:<path> or postgres://… (DATABASE_URL)
-  --roles <list>      of watcher,gateway,poster,settler,executor (ROLES)
-  --port <number>     HTTP port (PORT)
-  --rpc <url>         JSON-RPC endpoint (RPC_URL)
-`;
-
 /** Runs the roles until SIGINT, SIGTERM or a failure. Returns the exit code: 0, 1 (do not restart) or 75 (restart). */
-export async function serveCommand(args: readonly string[]): Promise<number> {
+export async function runServe({ overrides }: CommandLine): Promise<number> {
   try {
-    const line = readCommandLine(args);
-    if (line.help) {
-      process.stdout.write(SERVE_HELP);
-      return 0;
-    }
-    const config = loadConfig(line.overrides);
+    const config = loadConfig(overrides);
     process.once('uncaughtException', endUnexpectedly);
     const interrupt = new AbortController();
     const { signal } = interrupt;
@@ -59,7 +37,7 @@ export async function serveCommand(args: readonly string[]): Promise<number> {
   } catch (error) {
     process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
     const permanent = error instanceof ConfigError || error instanceof DatabaseError || error instanceof ListenError;
-    return permanent ? EXIT_CONFIGURATION : EXIT_RESTART;
+    return permanent ? EXIT_FAILED : EXIT_RESTART;
   }
 }
 

@@ -11,7 +11,8 @@ import type { ReplicationStatus } from '../keepers/replication.js';
 import type { Readiness, WatcherStatus } from '../keepers/watcher/status.js';
 import type { Door } from '../server/door.js';
 import type { Db, LogName, Writer } from '../ledger/types.js';
-import { ConfigError, type Config, type Role } from './config.js';
+import { type Config, type Role } from './config.js';
+import { ConfigError } from './errors.js';
 
 /** What the keepers of this process let others see. */
 export interface KeeperFacts {

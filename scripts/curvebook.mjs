@@ -2,8 +2,8 @@
 /** `curvebook <command>`: the operator's command line. */
 import { ensureNode } from './node-version.mjs';
 import { ensureInstalled } from './install.mjs';
-import { runTypeScript } from './typescript.mjs';
+import { runBuilt } from './build.mjs';
 
 await ensureNode();
 await ensureInstalled({ onlyIfMissing: true });
-await runTypeScript('cli/main.ts');
+await runBuilt('cli/main');

@@ -3,9 +3,9 @@
 import { ensureCompiled } from './compile.mjs';
 import { ensureInstalled } from './install.mjs';
 import { ensureNode } from './node-version.mjs';
-import { runTypeScript } from './typescript.mjs';
+import { runBuilt } from './build.mjs';
 
 await ensureNode();
 await ensureInstalled();
 await ensureCompiled();
-await runTypeScript('deploy/main.ts');
+await runBuilt('deploy/main');

@@ -4,10 +4,10 @@ import { projectRoot } from './console.mjs';
 import { ensureNode } from './node-version.mjs';
 import { ensureInstalled } from './install.mjs';
 import { ensureCompiled } from './compile.mjs';
-import { runTypeScript } from './typescript.mjs';
+import { runBuilt } from './build.mjs';
 
 await ensureNode();
 process.chdir(projectRoot);
 await ensureInstalled();
 await ensureCompiled();
-await runTypeScript('cli/sandbox.ts');
+await runBuilt('cli/sandbox');

@@ -6,50 +6,23 @@ import { createFolderStore, FILES_PER_FOLDER, readArchive, type ArchiveStore } f
 import { openDb, prepareDb } from '../../ledger/db/db.js';
 import type { Db } from '../../ledger/types.js';
 import type { CommandLine } from '../arguments.js';
-import { ConfigError, NO_OPERATOR, UsageError, type CommandConfig } from '../config.js';
-import {
-  COMMON_OPTIONS,
-  commandConfig,
-  commandRpc,
-  confirm,
-  print,
-  readAddress,
-  withDatabase,
-  type Command,
-  type Io,
-} from './command.js';
+import { NO_OPERATOR, type CommandConfig } from '../config.js';
+import { ConfigError, UsageError } from '../errors.js';
+import { commandConfig, commandRpc, confirm, print, readAddress, withDatabase, type Io } from './command.js';
 
 const VERBS = ['list', 'check', 'export', 'import'] as const;
 type Verb = (typeof VERBS)[number];
 
 /** Keeps what explains fills outside the database, and brings it back. */
-export const archiveCommand: Command = {
-  summary: 'publications and books outside the database: list, check, export, import',
-  help: `curvebook archive <list|check|export|import> [--archive <dir>] [--signer <addresses>] [--yes] [options]
-
-list     what the archive holds, by folder
-check    whether every file is there, unaltered and signed; with --rpc also what \`import\` would do
-export   writes the publications of the database that the archive lacks, signed with POSTER_PRIVATE_KEY
-import   after a loss: puts publications and books that the database lacks into it, or into a new one, once they agree with the chain;
-         lets all numbers go on above what was given away, closes the open orders, refuses older nonces, and has the watcher read
-         anew what it booked without knowing the curves. Stop gateway and poster first. Asks before it does anything.
-
-  --archive <dir>     the archive (ARCHIVE_DIR)
-  --signer <list>     posters of former times whose files are to be believed, comma-separated
-  --yes               do not ask
-  --rpc <url>         JSON-RPC endpoints, comma-separated (RPC_URL)
-${COMMON_OPTIONS}`,
-  maxArguments: 1,
-  async run(line, io) {
-    const [verb] = line.positionals;
-    if (!VERBS.includes(verb as Verb)) throw new UsageError(`unknown command: archive ${verb ?? ''}`.trim());
-    const config = commandConfig(line);
-    if (config.archiveDir === null) throw new ConfigError(['ARCHIVE_DIR: required, or --archive']);
-    const store = createFolderStore(config.archiveDir);
-    const run = { list: runList, check: runCheck, export: runExport, import: runImport }[verb as Verb];
-    return run({ line, io, config, store });
-  },
-};
+export async function runArchive(line: CommandLine, io: Io): Promise<number> {
+  const [verb] = line.positionals;
+  if (!VERBS.includes(verb as Verb)) throw new UsageError(`unknown command: archive ${verb ?? ''}`.trim());
+  const config = commandConfig(line);
+  if (config.archiveDir === null) throw new ConfigError(['ARCHIVE_DIR: required, or --archive']);
+  const store = createFolderStore(config.archiveDir);
+  const run = { list: runList, check: runCheck, export: runExport, import: runImport }[verb as Verb];
+  return run({ line, io, config, store });
+}
 
 interface Run {
   line: CommandLine;

@@ -10,7 +10,8 @@ import { boundDeployment, openDb, prepareDb, withoutPassword } from '../../ledge
 import { DatabaseError } from '../../ledger/errors.js';
 import type { Db } from '../../ledger/types.js';
 import type { CommandLine } from '../arguments.js';
-import { ConfigError, UsageError, NO_RPC_URL, loadCommandConfig, type CommandConfig } from '../config.js';
+import { NO_RPC_URL, loadCommandConfig, type CommandConfig } from '../config.js';
+import { ConfigError, UsageError } from '../errors.js';
 
 /** Where a command reads answers and writes what it found. */
 export interface Io {
@@ -19,24 +20,6 @@ export interface Io {
   /** Questions, progress and messages, so that output stays what was asked for. */
   errors: Writable & { isTTY?: boolean };
 }
-
-/** One operator command. */
-export interface Command {
-  /** One line for the overview. */
-  summary: string;
-  /** First line: usage. */
-  help: string;
-  /** Most arguments beside options; more are a mistake. */
-  maxArguments: number;
-  /** Returns the exit code: 0, or what its help says. */
-  run(line: CommandLine, io: Io): Promise<number>;
-}
-
-/** Options that all of them take. */
-export const COMMON_OPTIONS = `  --manifest <path>   deployment manifest (MANIFEST)
-  --database <url>    sqlite:<path> or postgres://… (DATABASE_URL)
-  --json              one JSON value on standard output
-`;
 
 /** Configuration of a command. */
 export function commandConfig(line: CommandLine): CommandConfig {

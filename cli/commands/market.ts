@@ -1,52 +1,42 @@
 import { readMarkets } from '../../ledger/chain/markets.js';
 import { appendOperatorRow, readOperatorState } from '../../ledger/operator/operator-log.js';
-import { UsageError } from '../config.js';
-import { COMMON_OPTIONS, commandConfig, print, withDatabase, type Command } from './command.js';
+import { UsageError } from '../errors.js';
+import type { CommandLine } from '../arguments.js';
+import { commandConfig, print, withDatabase, type Io } from './command.js';
 
 /** Delists markets and takes that back. */
-export const marketCommand: Command = {
-  summary: 'delists and relists markets, and lists them',
-  help: `curvebook market <delist|relist> <pair> [options]
-curvebook market list [options]
-
-A delisted market keeps its index and takes no orders; those that are open are closed, and its curve expires within its
-time to live. Listing a new market is an act of the contracts' owner.
-
-${COMMON_OPTIONS}`,
-  maxArguments: 2,
-  async run(line, io) {
-    const [verb, pair] = line.positionals;
-    if (verb !== 'list' && verb !== 'delist' && verb !== 'relist') {
-      throw new UsageError(`unknown command: market ${verb ?? ''}`.trim());
-    }
-    if (verb === 'list' && pair !== undefined) throw new UsageError(`unexpected argument: ${pair}`);
-    return withDatabase(commandConfig(line), async (db) => {
-      const markets = await readMarkets(db.knex);
-      if (verb === 'list') {
-        const { delisted } = await readOperatorState(db.knex);
-        const rows = markets.map((one) => ({
-          pair: one.pair,
-          status: delisted.has(one.index) ? 'delisted' : 'listed',
-        }));
-        print(
-          io,
-          line,
-          rows,
-          rows.map((row) => `${row.pair} ${row.status}`),
-        );
-        return 0;
-      }
-      const market = markets.find((one) => one.pair === pair);
-      if (market === undefined) throw new UsageError(`no such market: ${pair ?? '(none given)'}`);
-      const row = await appendOperatorRow(db, {
-        timeMs: Date.now(),
-        kind: verb,
-        maker: null,
-        note: '',
-        market: market.index,
-      });
-      print(io, line, row, [`${market.pair} is ${verb}ed`]);
+export async function runMarket(line: CommandLine, io: Io): Promise<number> {
+  const [verb, pair] = line.positionals;
+  if (verb !== 'list' && verb !== 'delist' && verb !== 'relist') {
+    throw new UsageError(`unknown command: market ${verb ?? ''}`.trim());
+  }
+  if (verb === 'list' && pair !== undefined) throw new UsageError(`unexpected argument: ${pair}`);
+  return withDatabase(commandConfig(line), async (db) => {
+    const markets = await readMarkets(db.knex);
+    if (verb === 'list') {
+      const { delisted } = await readOperatorState(db.knex);
+      const rows = markets.map((one) => ({
+        pair: one.pair,
+        status: delisted.has(one.index) ? 'delisted' : 'listed',
+      }));
+      print(
+        io,
+        line,
+        rows,
+        rows.map((row) => `${row.pair} ${row.status}`),
+      );
       return 0;
+    }
+    const market = markets.find((one) => one.pair === pair);
+    if (market === undefined) throw new UsageError(`no such market: ${pair ?? '(none given)'}`);
+    const row = await appendOperatorRow(db, {
+      timeMs: Date.now(),
+      kind: verb,
+      maker: null,
+      note: '',
+      market: market.index,
     });
-  },
-};
+    print(io, line, row, [`${market.pair} is ${verb}ed`]);
+    return 0;
+  });
+}

@@ -7,57 +7,31 @@ import { lastGeneration } from '../../ledger/chain/generations.js';
 import { lastCarriedOut, requestReconcile } from '../../ledger/operator/reconcile-requests.js';
 import type { Db } from '../../ledger/types.js';
 import type { CommandLine } from '../arguments.js';
-import { UsageError, type CommandConfig } from '../config.js';
-import {
-  COMMON_OPTIONS,
-  commandConfig,
-  commandRpc,
-  confirm,
-  print,
-  withDatabase,
-  type Command,
-  type Io,
-} from './command.js';
+import { type CommandConfig } from '../config.js';
+import { UsageError } from '../errors.js';
+import { EXIT_PENDING } from '../exit-codes.js';
+import { commandConfig, commandRpc, confirm, print, withDatabase, type Io } from './command.js';
+import { RECONCILE_WAIT_MS } from './list.js';
 
-/** Asked for and not carried out yet: no watcher is running, or it found the request out of date. */
-const EXIT_PENDING = 3;
-const WAIT_MS = 20_000;
 const POLL_MS = 200;
 
 /** What is to be done: the chain is another one, or it is the same and the ledger differs from it. */
 type Plan = { kind: 'reorganisation'; plan: ReconcilePlan } | { kind: 'repair'; plan: RepairPlan };
 
 /** Takes back what the chain no longer has, and reads anew what was booked otherwise than it is there. */
-export const reconcileCommand: Command = {
-  summary: 'takes back what the chain no longer has, and reads anew what differs from it',
-  help: `curvebook reconcile [--from <block>] [--deep] [--yes] [--capital-origin] [--rpc <url>] [options]
-
-Compares the ledger with the chain. What the chain no longer has is shown (deposits, fills, and whom they were told to); else every booking that
-is missing or too much is, as \`verify --rpc\` finds them. Asks, and has the watcher roll the ledger back to the last scan before that by
-reversing entries, and read the chain anew, each block proven. That ends the halt unless a sum does not hold then. Refuses more than 64 lost
-blocks without --deep. Exits with ${EXIT_PENDING} when the watcher has not done it within ${WAIT_MS / 1_000} s; it will when it runs.
-
-  --from <block>      read this block and everything after it anew, whether or not it differs
-  --deep              take back more than 64 blocks, if a majority of the endpoints agrees on the last one that stays
-  --yes               do not ask
-  --capital-origin    let the net_capital counters start again at the next block
-  --rpc <url>         JSON-RPC endpoints, comma-separated (RPC_URL)
-${COMMON_OPTIONS}`,
-  maxArguments: 0,
-  async run(line, io) {
-    const config = commandConfig(line);
-    const from = readBlockNumber(line.from);
-    return withDatabase(config, async (db) => {
-      try {
-        return await carryOut(io, line, db, await makePlan(config, line, io, db, from));
-      } catch (error) {
-        if (!(error instanceof ReconcileError)) throw error;
-        print(io, line, { ok: false, code: error.code, message: error.message }, [`${error.code}: ${error.message}`]);
-        return 1;
-      }
-    });
-  },
-};
+export async function runReconcile(line: CommandLine, io: Io): Promise<number> {
+  const config = commandConfig(line);
+  const from = readBlockNumber(line.from);
+  return withDatabase(config, async (db) => {
+    try {
+      return await carryOut(io, line, db, await makePlan(config, line, io, db, from));
+    } catch (error) {
+      if (!(error instanceof ReconcileError)) throw error;
+      print(io, line, { ok: false, code: error.code, message: error.message }, [`${error.code}: ${error.message}`]);
+      return 1;
+    }
+  });
+}
 
 async function makePlan(
   config: CommandConfig,
@@ -121,7 +95,7 @@ async function carryOut(io: Io, line: CommandLine, db: Db, found: Plan | null): 
 }
 
 async function waitFor(db: Db, operatorSeq: number): Promise<boolean> {
-  for (const deadlineMs = Date.now() + WAIT_MS; Date.now() < deadlineMs; await delay(POLL_MS)) {
+  for (const deadlineMs = Date.now() + RECONCILE_WAIT_MS; Date.now() < deadlineMs; await delay(POLL_MS)) {
     if ((await lastCarriedOut(db.knex)) >= operatorSeq) return true;
   }
   return false;

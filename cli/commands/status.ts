@@ -20,40 +20,31 @@ import type { Queryable } from '../../ledger/types.js';
 import type { CommandConfig } from '../config.js';
 import { unusedNames } from '../unused-names.js';
 import { describeFindings, readTokenRows } from './token.js';
-import { COMMON_OPTIONS, commandConfig, commandRpc, print, withDatabase, type Command } from './command.js';
+import type { CommandLine } from '../arguments.js';
+import { commandConfig, commandRpc, print, withDatabase, type Io } from './command.js';
 
 /** Pairs of maker and taker that lost the operator most, per quote token. */
 const WORST_PAIRS = 5;
 
 /** What the database and the chain say of the platform, without a server. */
-export const statusCommand: Command = {
-  summary: 'where the ledger stands and why it is not ready, what is live, what waits',
-  help: `curvebook status [--rpc <url>] [options]
-
-Says where the ledger stands and why it is not ready, what is halted, which curves are live, what waits, what the last
-reorganisation of the chain took back from whom, how large the database is and what the last 24 hours added to it.
-
-${COMMON_OPTIONS}`,
-  maxArguments: 0,
-  async run(line, io) {
-    const config = commandConfig(line);
-    return withDatabase(config, async (db) => {
-      const durable = await readTx(db, (q) => readStatus(q, config));
-      const storage = await readStorage(db, Date.now());
-      const head = await readChain(config).catch((error: unknown) =>
-        error instanceof Error ? error.message : String(error),
-      );
-      const chain =
-        typeof head === 'string' ? { problem: head } : { head: head.number, timeMs: head.timestampSec * 1_000 };
-      print(io, line, { ...durable, storage, chain }, [
-        ...describe(durable),
-        ...describeStorage(storage, durable.foldedOrderSeq),
-        'problem' in chain ? `chain: ${chain.problem}` : `chain: block ${chain.head}`,
-      ]);
-      return 0;
-    });
-  },
-};
+export async function runStatus(line: CommandLine, io: Io): Promise<number> {
+  const config = commandConfig(line);
+  return withDatabase(config, async (db) => {
+    const durable = await readTx(db, (q) => readStatus(q, config));
+    const storage = await readStorage(db, Date.now());
+    const head = await readChain(config).catch((error: unknown) =>
+      error instanceof Error ? error.message : String(error),
+    );
+    const chain =
+      typeof head === 'string' ? { problem: head } : { head: head.number, timeMs: head.timestampSec * 1_000 };
+    print(io, line, { ...durable, storage, chain }, [
+      ...describe(durable),
+      ...describeStorage(storage, durable.foldedOrderSeq),
+      'problem' in chain ? `chain: ${chain.problem}` : `chain: block ${chain.head}`,
+    ]);
+    return 0;
+  });
+}
 
 /** The newest block. Throws ConfigError without an endpoint, RpcUnavailableError when none answers. */
 async function readChain(config: CommandConfig): ReturnType<typeof readHead> {

@@ -8,41 +8,18 @@ import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
 import { readSuspense, type SuspenseRow } from '../../ledger/chain/suspense.js';
 import type { Db } from '../../ledger/types.js';
 import type { CommandLine } from '../arguments.js';
-import { ConfigError, NO_OPERATOR, UsageError, type CommandConfig } from '../config.js';
-import {
-  COMMON_OPTIONS,
-  commandConfig,
-  confirm,
-  print,
-  readAddress,
-  withDatabase,
-  type Command,
-  type Io,
-} from './command.js';
+import { NO_OPERATOR, type CommandConfig } from '../config.js';
+import { ConfigError, UsageError } from '../errors.js';
+import { commandConfig, confirm, print, readAddress, withDatabase, type Io } from './command.js';
 
 /** Shows and assigns what no stored book or settlement explains. */
-export const suspenseCommand: Command = {
-  summary: 'what the chain did and nothing stored explains; assigns it to an account',
-  help: `curvebook suspense list [--all] [options]
-curvebook suspense assign <item>|all <account>|operator <reason> [--yes] [options]
-
-Lists what is in suspense: fills of curves that no stored book explains, settlements that nobody here prepared, payouts beyond what their
-maker had. It is in nobody's balance, and no claim that it may concern is settled while it is open. Import the missing publications if they are
-archived; only what stays open after that is to be assigned. An assigned item is booked to the account with the next scan, and the reason
-stays in the operator log. A settlement moved nothing: assigning it says that it was looked at.
-
-  --all               assigned ones, too, and curves that were not prepared here
-  --yes               do not ask
-${COMMON_OPTIONS}`,
-  maxArguments: Number.POSITIVE_INFINITY,
-  async run(line, io) {
-    const [verb, ...rest] = line.positionals;
-    const config = commandConfig(line);
-    if (verb !== 'list' && verb !== 'assign') throw new UsageError(`unknown command: suspense ${verb ?? ''}`);
-    if (verb === 'list' && rest.length > 0) throw new UsageError(`unexpected argument: ${rest[0]!}`);
-    return withDatabase(config, (db) => (verb === 'list' ? list(db, line, io) : assign(db, config, line, io, rest)));
-  },
-};
+export async function runSuspense(line: CommandLine, io: Io): Promise<number> {
+  const [verb, ...rest] = line.positionals;
+  const config = commandConfig(line);
+  if (verb !== 'list' && verb !== 'assign') throw new UsageError(`unknown command: suspense ${verb ?? ''}`);
+  if (verb === 'list' && rest.length > 0) throw new UsageError(`unexpected argument: ${rest[0]!}`);
+  return withDatabase(config, (db) => (verb === 'list' ? list(db, line, io) : assign(db, config, line, io, rest)));
+}
 
 async function list(db: Db, line: CommandLine, io: Io): Promise<number> {
   const rows = await readSuspense(db.knex, { open: !line.all });

@@ -5,8 +5,9 @@ import { readMarkets, readTokenListings } from '../../ledger/chain/markets.js';
 import { appendOperatorRow, readOperatorState } from '../../ledger/operator/operator-log.js';
 import { standingFindings } from '../../ledger/chain/token-findings.js';
 import type { Db, Queryable, SaidOfToken } from '../../ledger/types.js';
-import { UsageError } from '../config.js';
-import { COMMON_OPTIONS, commandConfig, commandRpc, confirm, print, withDatabase, type Command } from './command.js';
+import { UsageError } from '../errors.js';
+import type { CommandLine } from '../arguments.js';
+import { commandConfig, commandRpc, confirm, print, withDatabase, type Io } from './command.js';
 
 /** One listed token as the watcher has it. */
 export interface TokenRow {
@@ -22,49 +23,34 @@ export interface TokenRow {
 }
 
 /** What stands against tokens, and what they say of themselves. */
-export const tokenCommand: Command = {
-  summary: 'what stands against tokens, and reads one again that changed',
-  help: `curvebook token list [options]
-curvebook token reread <token> [--yes] [--rpc <url>] [options]
-
-A token that does not answer, whose balance falls by itself, that refuses transfers out of the vault, or that changed its symbol or decimals
-is in quarantine: its markets take no orders and quote nothing, withdrawals in it wait, and everything else goes on. That ends by itself
-once nothing has been wrong for a minute. \`reread\` shows what a token says of itself now, asks, and takes that for right from then on, so
-that a quarantine for another symbol or other decimals ends. Amounts, ticks and lots stay those of the listing.
-
-  --rpc <url>         ask this node (RPC_URL)
-  --yes               do not ask
-${COMMON_OPTIONS}`,
-  maxArguments: 2,
-  async run(line, io) {
-    const [verb, name] = line.positionals;
-    if (verb !== 'list' && verb !== 'reread') throw new UsageError(`unknown command: token ${verb ?? ''}`.trim());
-    if (verb === 'list' && name !== undefined) throw new UsageError(`unexpected argument: ${name}`);
-    const config = commandConfig(line);
-    return withDatabase(config, async (db) => {
-      const rows = await readTokenRows(db.knex);
-      if (verb === 'list') {
-        print(io, line, rows, rows.flatMap(describe));
-        return 0;
-      }
-      const token = await findToken(db, name);
-      const said = await readSaid(commandRpc(config), token.address);
-      const known = rows.find(({ address }) => address === token.address)?.said ?? null;
-      const before = known === null ? 'nothing that is known' : text(known);
-      io.errors.write(`${token.symbol} (${token.address}) said ${before}, and says ${text(said)} now\n`);
-      if (!(await confirm(io, line, 'Take that for right?'))) return 1;
-      const row = await appendOperatorRow(db, {
-        timeMs: Date.now(),
-        kind: 'reread',
-        maker: null,
-        note: '',
-        reread: { token: token.address, ...said },
-      });
-      print(io, line, row, [`${token.symbol} is read again, as act ${row.operatorSeq}: ${text(said)}`]);
+export async function runToken(line: CommandLine, io: Io): Promise<number> {
+  const [verb, name] = line.positionals;
+  if (verb !== 'list' && verb !== 'reread') throw new UsageError(`unknown command: token ${verb ?? ''}`.trim());
+  if (verb === 'list' && name !== undefined) throw new UsageError(`unexpected argument: ${name}`);
+  const config = commandConfig(line);
+  return withDatabase(config, async (db) => {
+    const rows = await readTokenRows(db.knex);
+    if (verb === 'list') {
+      print(io, line, rows, rows.flatMap(describe));
       return 0;
+    }
+    const token = await findToken(db, name);
+    const said = await readSaid(commandRpc(config), token.address);
+    const known = rows.find(({ address }) => address === token.address)?.said ?? null;
+    const before = known === null ? 'nothing that is known' : text(known);
+    io.errors.write(`${token.symbol} (${token.address}) said ${before}, and says ${text(said)} now\n`);
+    if (!(await confirm(io, line, 'Take that for right?'))) return 1;
+    const row = await appendOperatorRow(db, {
+      timeMs: Date.now(),
+      kind: 'reread',
+      maker: null,
+      note: '',
+      reread: { token: token.address, ...said },
     });
-  },
-};
+    print(io, line, row, [`${token.symbol} is read again, as act ${row.operatorSeq}: ${text(said)}`]);
+    return 0;
+  });
+}
 
 /** Every listed token, in the order of listing. */
 export async function readTokenRows(q: Queryable): Promise<TokenRow[]> {

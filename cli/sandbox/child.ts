@@ -21,7 +21,7 @@ export interface Child {
 
 export interface ChildOptions {
   name: string;
-  /** TypeScript file and its arguments. */
+  /** JavaScript or TypeScript file, and its arguments. */
   command: readonly string[];
   /** Gets everything that the process prints. */
   logPath: string;
@@ -30,12 +30,13 @@ export interface ChildOptions {
 }
 
 /**
- * Starts a TypeScript program in a process group of its own, so that Ctrl-C reaches only the sandbox, which then stops the others
+ * Starts a program in a process group of its own, so that Ctrl-C reaches only the sandbox, which then stops the others
  * in order.
  */
 export function startChild({ name, command, logPath, onLine }: ChildOptions): Child {
   const output = onLine === undefined ? openSync(logPath, 'w') : 'pipe';
-  const child = spawn(process.execPath, ['--import', 'tsx', ...command], {
+  const loader = command[0]?.endsWith('.ts') ? ['--import', 'tsx'] : ['--enable-source-maps'];
+  const child = spawn(process.execPath, [...loader, ...command], {
     detached: true,
     stdio: ['ignore', output, output],
   });

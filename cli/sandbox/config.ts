@@ -1,7 +1,7 @@
 /** Settings of the sandbox: from the environment, and the options of `npm start`. */
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
-import { ConfigError } from '../config.js';
+import { ConfigError } from '../errors.js';
 import { givenSettings, integer } from '../fields.js';
 import { SANDBOX_MARKETS } from '../../deploy/sandbox/sandbox.js';
 

@@ -9,8 +9,9 @@ import { waitFor } from './wait.js';
 
 const CHAIN_TIMEOUT_MS = 60_000;
 const SERVER_TIMEOUT_MS = 90_000;
-const CHAIN_PROGRAM = fileURLToPath(new URL('../../deploy/sandbox/chain.ts', import.meta.url));
-const CLI_PROGRAM = fileURLToPath(new URL('../main.ts', import.meta.url));
+/** Both run from the build that this process runs from itself. */
+const CHAIN_PROGRAM = fileURLToPath(new URL('../../dist/deploy/chain.js', import.meta.url));
+const CLI_PROGRAM = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 
 export interface ChainProcess {
   child: Child;

@@ -13,7 +13,7 @@ import type { Proposal } from '../../deploy/actions.js';
 import type { DeploymentRecord } from '../../deploy/record.js';
 import type { VerificationTarget } from '../../deploy/checks/verify.js';
 import { loadConfig } from '../../cli/config.js';
-import { startChild, type Child } from '../support/child.js';
+import { programOf, startChild, type Child } from '../support/child.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const run = promisify(execFile);
@@ -33,7 +33,7 @@ describe('npm run deploy', function () {
   let folder: string;
 
   before(async () => {
-    chain = startChild('deploy/sandbox/chain.ts', ['--port', '0', '--block-time-ms', '50']);
+    chain = startChild('deploy/sandbox/chain-main.ts', ['--port', '0', '--block-time-ms', '50']);
     ({ rpcUrl } = JSON.parse(await chain.line((text) => text.startsWith('{'), 120_000)) as { rpcUrl: string });
     folder = mkdtempSync(join(tmpdir(), 'curvebook-cli-'));
     writeFileSync(
@@ -58,7 +58,7 @@ describe('npm run deploy', function () {
   async function deploy(command: string, args: readonly string[] = [], key = owner!.privateKey): Promise<Outcome> {
     const where = command.startsWith('-') ? [] : ['--rpc', rpcUrl, '--deployments', folder];
     const env = { ...process.env, DEPLOY_PRIVATE_KEY: key, DEPLOY_RPC_URL: '', HOME: folder, XDG_CONFIG_HOME: folder };
-    const all = ['--import', 'tsx', 'deploy/main.ts', command, ...where, ...args];
+    const all = [...programOf('deploy/main.ts'), command, ...where, ...args];
     return run(process.execPath, all, { cwd: root, env, maxBuffer: 1e8 }).then(
       ({ stdout, stderr }) => ({ code: 0, out: stdout, err: stderr }),
       ({ code, stdout, stderr }: { code: number; stdout: string; stderr: string }) => ({

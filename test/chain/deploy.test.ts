@@ -104,7 +104,7 @@ describe('sandbox chain', function () {
   let provider: ReturnType<typeof connect>;
 
   before(async () => {
-    chain = startChild('deploy/sandbox/chain.ts', ['--port', '0', '--block-time-ms', '100']);
+    chain = startChild('deploy/sandbox/chain-main.ts', ['--port', '0', '--block-time-ms', '100']);
     const line = await chain.line((text) => text.startsWith('{'), 60_000);
     const { rpcUrl } = JSON.parse(line) as { rpcUrl: string };
     manifest = await deploySandbox({ rpcUrl, serverUrl: 'http://127.0.0.1:1', marketCount: 4, log: () => undefined });
@@ -219,7 +219,7 @@ describe('sandbox chain', function () {
 
   it('says which setting to change when its port is taken', async () => {
     const port = new URL(manifest.rpcUrl).port;
-    const second = startChild('deploy/sandbox/chain.ts', ['--port', port]);
+    const second = startChild('deploy/sandbox/chain-main.ts', ['--port', port]);
     await new Promise<void>((resolve) => second.process.once('close', () => resolve()));
     expect(second.process.exitCode).to.equal(1);
     expect(second.output()).to.contain(`port ${port} is in use`).and.to.contain('RPC_PORT');

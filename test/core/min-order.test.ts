@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { ConfigError, loadConfig } from '../../cli/config.js';
+import { loadConfig } from '../../cli/config.js';
+import { ConfigError } from '../../cli/errors.js';
 import { createMinOrderUnits, unusedMinOrderValues } from '../../core/min-order.js';
 import { WETH_DAI, WETH_USDC } from '../support/markets.js';
 

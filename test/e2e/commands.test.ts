@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import { MaxUint256 } from 'ethers';
-import { COMMANDS } from '../../cli/program.js';
+import { COMMANDS } from '../../cli/commands/list.js';
 import { writeManifest } from '../../deploy/manifest.js';
 import { boundDeployment } from '../../ledger/db/db.js';
 import type { Db } from '../../ledger/types.js';

@@ -112,7 +112,7 @@ describe('what the documentation shows', function () {
   async function serveAgain(code: string): Promise<void> {
     if (server?.code === code) return;
     const before = sandbox.lines().length;
-    expect(reader.signal('SIGKILL', 'cli/main.ts serve'), 'one server').to.equal(1);
+    expect(reader.signal('SIGKILL', 'cli/main.js serve'), 'one server').to.equal(1);
     const advice = await sandbox.line((line) => line.includes(SERVE), before);
     expect(asShown(advice)).to.contain(code.trim().replace('8080', port()));
     const running = reader.start(filled(code, ''));

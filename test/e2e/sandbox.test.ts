@@ -16,7 +16,7 @@ const isWhole = (count: number): boolean => process.env.RUNS !== undefined || co
 /** A chain outlives a console that was killed, and nothing in its command line names the folder. */
 function endChain(rpcUrl: string): void {
   const processes = execFileSync('ps', ['-A', '-o', 'pid=', '-o', 'args='], { encoding: 'utf8', maxBuffer: 1e8 });
-  const words = ['deploy/sandbox/chain.ts', `--port ${new URL(rpcUrl).port} `];
+  const words = ['deploy/chain.js', `--port ${new URL(rpcUrl).port} `];
   const found = processes.split('\n').filter((line) => words.every((word) => line.includes(word)));
   for (const line of found) process.kill(parseInt(line, 10), 'SIGKILL');
 }
@@ -81,7 +81,7 @@ for (const count of COUNTS) {
     it('keeps its database while a server that was started by hand uses it', async () => {
       const { pid } = JSON.parse(readFileSync(pathOf('sandbox-running.json'), 'utf8')) as { pid: number };
       process.kill(pid, 'SIGKILL');
-      reader.signal('SIGKILL', 'cli/main.ts serve');
+      reader.signal('SIGKILL', 'cli/main.js serve');
       const port = new URL(manifest.serverUrl).port;
       const options = `--manifest ${pathOf('sandbox.json')} --database sqlite:${pathOf('curvebook.sqlite')} --port ${port}`;
       const server = reader.start(`node scripts/curvebook.mjs serve ${options}`);

@@ -3,7 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { ConfigError, loadConfig, type Config } from '../../cli/config.js';
+import { loadConfig, type Config } from '../../cli/config.js';
+import { ConfigError } from '../../cli/errors.js';
 
 const address = (digit: string): string => `0x${digit.repeat(40)}`;
 const key = (digit: string): string => `0x${digit.repeat(64)}`;

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { settingsSchema } from '../../cli/config.js';
-import { COMMANDS } from '../../cli/program.js';
+import { COMMANDS } from '../../cli/commands/list.js';
 import { REMEMBERED_NONCES } from '../../core/book/nonces.js';
 import { ARMED_MARGIN_MS } from '../../core/cut.js';
 import { FOLLOWED_HALTS } from '../../ledger/chain/halts.js';

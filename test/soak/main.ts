@@ -45,7 +45,7 @@ const folder = mkdtempSync(join(tmpdir(), 'curvebook-soak-'));
 const manifestPath = join(folder, 'sandbox.json');
 const schema = `soak_${process.pid}_${Date.now()}`;
 const databaseUrl = databaseOf(values.database);
-const chain = startChild('deploy/sandbox/chain.ts', ['--port', '0', '--block-time-ms', values['block-ms']]);
+const chain = startChild('deploy/sandbox/chain-main.ts', ['--port', '0', '--block-time-ms', values['block-ms']]);
 const children = [chain];
 const stopping = new AbortController();
 

@@ -13,7 +13,7 @@ import type { Child } from '../support/child.js';
 export const MEMORY_LINE = 'memory of the soak ';
 
 /** Node's options for a process that is to be measured. */
-export const PROBE_ARGS = ['--expose-gc', '--import', './test/soak/probe.ts'] as const;
+export const PROBE_ARGS = ['--expose-gc', '--import', 'tsx', '--import', './test/soak/probe.ts'] as const;
 
 /** After a full collection. */
 export interface MemorySample {

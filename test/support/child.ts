@@ -1,5 +1,5 @@
 /** Child processes of tests: started with this Node, watched line by line, never left behind. */
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { createInterface } from 'node:readline';
@@ -24,6 +24,24 @@ export interface Child {
   end(signal: NodeJS.Signals): Promise<void>;
 }
 
+/** Those that the build has; they run as they do in production. */
+const BUILT: Record<string, string> = {
+  'cli/main.ts': 'dist/cli/main.js',
+  'deploy/main.ts': 'dist/deploy/main.js',
+  'deploy/sandbox/chain-main.ts': 'dist/deploy/chain.js',
+};
+
+let isBuilt = false;
+
+/** What Node runs a TypeScript file of the project by: the build, in line with the sources, where it has it, else the loader. */
+export function programOf(file: string): string[] {
+  const built = BUILT[file];
+  if (built === undefined) return ['--import', 'tsx', file];
+  if (!isBuilt) execFileSync(process.execPath, ['scripts/build.mjs', '--if-stale'], { cwd: projectRoot });
+  isBuilt = true;
+  return ['--enable-source-maps', built];
+}
+
 /** Runs a TypeScript file of the project. `nodeArgs` are for Node itself. */
 export function startChild(
   file: string,
@@ -31,7 +49,7 @@ export function startChild(
   env: Record<string, string> = {},
   nodeArgs: readonly string[] = [],
 ): Child {
-  const child = spawn(process.execPath, ['--import', 'tsx', ...nodeArgs, file, ...args], {
+  const child = spawn(process.execPath, [...nodeArgs, ...programOf(file), ...args], {
     cwd: projectRoot,
     env: { ...process.env, ...env },
     stdio: ['pipe', 'pipe', 'pipe'],

@@ -63,7 +63,7 @@ export interface Stack {
 export async function startStack(options: StackOptions): Promise<Stack> {
   const folder = mkdtempSync(join(tmpdir(), 'curvebook-stack-'));
   const manifestPath = join(folder, 'sandbox.json');
-  const chain = startChild('deploy/sandbox/chain.ts', [
+  const chain = startChild('deploy/sandbox/chain-main.ts', [
     '--port',
     '0',
     '--block-time-ms',

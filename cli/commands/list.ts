@@ -1,0 +1,234 @@
+/**
+ * Every operator command with its help. Nothing that a command needs to run is imported before it runs, so that help is there at once.
+ */
+import type { CommandLine } from '../arguments.js';
+import { EXIT_CAUSE_STANDS, EXIT_DIFFERENCE, EXIT_NOT_HALTED, EXIT_PENDING, EXIT_RESTART } from '../exit-codes.js';
+import type { Io } from './command.js';
+
+/** One operator command. */
+interface Command {
+  /** One line for the overview. */
+  summary: string;
+  /** First line: usage. */
+  help: string;
+  /** Most arguments beside options; more are a mistake. */
+  maxArguments: number;
+  /** What carries it out; returns the exit code: 0, or what its help says. */
+  load(): Promise<(line: CommandLine, io: Io) => Promise<number>>;
+}
+
+/** How long `reconcile` waits for the watcher. */
+export const RECONCILE_WAIT_MS = 20_000;
+/** How many transactions `outbox` lists at most. */
+export const OUTBOX_ROWS = 200;
+
+/** Options that all of them take. */
+const COMMON_OPTIONS = `  --manifest <path>   deployment manifest (MANIFEST)
+  --database <url>    sqlite:<path> or postgres://… (DATABASE_URL)
+  --json              one JSON value on standard output
+`;
+
+/** Operator commands by name. */
+export const COMMANDS: Readonly<Record<string, Command>> = {
+  maker: {
+    summary: 'who may quote: approve, suspend, list',
+    help: `curvebook maker <approve|suspend> <address> [options]
+curvebook maker list [options]
+
+Approval lets an address quote; suspension closes its orders and keeps its funds withdrawable.
+
+${COMMON_OPTIONS}`,
+    maxArguments: 2,
+    load: async () => (await import('./maker.js')).runMaker,
+  },
+  market: {
+    summary: 'delists and relists markets, and lists them',
+    help: `curvebook market <delist|relist> <pair> [options]
+curvebook market list [options]
+
+A delisted market keeps its index and takes no orders; those that are open are closed, and its curve expires within its
+time to live. Listing a new market is an act of the contracts' owner.
+
+${COMMON_OPTIONS}`,
+    maxArguments: 2,
+    load: async () => (await import('./market.js')).runMarket,
+  },
+  token: {
+    summary: 'what stands against tokens, and reads one again that changed',
+    help: `curvebook token list [options]
+curvebook token reread <token> [--yes] [--rpc <url>] [options]
+
+A token that does not answer, whose balance falls by itself, that refuses transfers out of the vault, or that changed its symbol or decimals
+is in quarantine: its markets take no orders and quote nothing, withdrawals in it wait, and everything else goes on. That ends by itself
+once nothing has been wrong for a minute. \`reread\` shows what a token says of itself now, asks, and takes that for right from then on, so
+that a quarantine for another symbol or other decimals ends. Amounts, ticks and lots stay those of the listing.
+
+  --rpc <url>         ask this node (RPC_URL)
+  --yes               do not ask
+${COMMON_OPTIONS}`,
+    maxArguments: 2,
+    load: async () => (await import('./token.js')).runToken,
+  },
+  status: {
+    summary: 'where the ledger stands and why it is not ready, what is live, what waits',
+    help: `curvebook status [--rpc <url>] [options]
+
+Says where the ledger stands and why it is not ready, what is halted, which curves are live, what waits, what the last
+reorganisation of the chain took back from whom, how large the database is and what the last 24 hours added to it.
+
+${COMMON_OPTIONS}`,
+    maxArguments: 0,
+    load: async () => (await import('./status.js')).runStatus,
+  },
+  verify: {
+    summary: 'derives everything again and compares, with the chain, too',
+    help: `curvebook verify [--rpc <url>] [options]
+
+Derives every decomposition, posting, balance, withdrawal and checkpoint again from the rows that it was derived from; with --rpc also compares
+blocks, events, holdings, claims and live curves with the chain. Reads only; the server may run. Exits with ${EXIT_DIFFERENCE} at the first difference. A token
+that changed since it was listed, or that the watcher has in quarantine, is a warning.
+
+  --rpc <url>         compare with this node, too
+${COMMON_OPTIONS}`,
+    maxArguments: 0,
+    load: async () => (await import('./verify.js')).runVerify,
+  },
+  reconcile: {
+    summary: 'takes back what the chain no longer has, and reads anew what differs from it',
+    help: `curvebook reconcile [--from <block>] [--deep] [--yes] [--capital-origin] [--rpc <url>] [options]
+
+Compares the ledger with the chain. What the chain no longer has is shown (deposits, fills, and whom they were told to); else every booking that
+is missing or too much is, as \`verify --rpc\` finds them. Asks, and has the watcher roll the ledger back to the last scan before that by
+reversing entries, and read the chain anew, each block proven. That ends the halt unless a sum does not hold then. Refuses more than 64 lost
+blocks without --deep. Exits with ${EXIT_PENDING} when the watcher has not done it within ${RECONCILE_WAIT_MS / 1_000} s; it will when it runs.
+
+  --from <block>      read this block and everything after it anew, whether or not it differs
+  --deep              take back more than 64 blocks, if a majority of the endpoints agrees on the last one that stays
+  --yes               do not ask
+  --capital-origin    let the net_capital counters start again at the next block
+  --rpc <url>         JSON-RPC endpoints, comma-separated (RPC_URL)
+${COMMON_OPTIONS}`,
+    maxArguments: 0,
+    load: async () => (await import('./reconcile.js')).runReconcile,
+  },
+  halt: {
+    summary: 'stops readiness, publication and settlement on purpose',
+    help: `curvebook halt [<note>] [options]
+
+Stops readiness, publication and settlement until \`curvebook resume\`. The ledger goes on following the chain; cancels work.
+
+${COMMON_OPTIONS}`,
+    maxArguments: Number.POSITIVE_INFINITY,
+    load: async () => (await import('./halt.js')).runHalt,
+  },
+  resume: {
+    summary: 'puts an end to halts whose cause is gone',
+    help: `curvebook resume [--rpc <url>] [options]
+
+Puts an end to every halt that stands now, the operator's own and those that the watcher found, once what they found is no longer so: what
+differs from the chain is put right with \`curvebook reconcile\`, what nothing explains with \`curvebook suspense\`. Exits with ${EXIT_CAUSE_STANDS} while the
+cause of one stands, with what to run, and with ${EXIT_NOT_HALTED} when nothing is halted.
+
+  --rpc <url>         JSON-RPC endpoints, comma-separated (RPC_URL)
+${COMMON_OPTIONS}`,
+    maxArguments: 0,
+    load: async () => (await import('./halt.js')).runResume,
+  },
+  suspense: {
+    summary: 'what the chain did and nothing stored explains; assigns it to an account',
+    help: `curvebook suspense list [--all] [options]
+curvebook suspense assign <item>|all <account>|operator <reason> [--yes] [options]
+
+Lists what is in suspense: fills of curves that no stored book explains, settlements that nobody here prepared, payouts beyond what their
+maker had. It is in nobody's balance, and no claim that it may concern is settled while it is open. Import the missing publications if they are
+archived; only what stays open after that is to be assigned. An assigned item is booked to the account with the next scan, and the reason
+stays in the operator log. A settlement moved nothing: assigning it says that it was looked at.
+
+  --all               assigned ones, too, and curves that were not prepared here
+  --yes               do not ask
+${COMMON_OPTIONS}`,
+    maxArguments: Number.POSITIVE_INFINITY,
+    load: async () => (await import('./suspense.js')).runSuspense,
+  },
+  checkpoint: {
+    summary: 'the latest checkpoint with its rows',
+    help: `curvebook checkpoint [options]
+
+Shows the latest checkpoint: its root, its block, and what every account has in it, in base units.
+
+${COMMON_OPTIONS}`,
+    maxArguments: 0,
+    load: async () => (await import('./checkpoint.js')).runCheckpoint,
+  },
+  outbox: {
+    summary: 'what keepers have signed and the chain has not used yet',
+    help: `curvebook outbox [<signer>] [--all] [options]
+
+Lists the transactions that keepers have signed and that the chain has not used yet, newest nonce first; with --all the newest ${OUTBOX_ROWS}
+in any state: unmined, used, or given up, when its key is not in use any more and nothing can come of it.
+
+${COMMON_OPTIONS}`,
+    maxArguments: 1,
+    load: async () => (await import('./outbox.js')).runOutbox,
+  },
+  archive: {
+    summary: 'publications and books outside the database: list, check, export, import',
+    help: `curvebook archive <list|check|export|import> [--archive <dir>] [--signer <addresses>] [--yes] [options]
+
+list     what the archive holds, by folder
+check    whether every file is there, unaltered and signed; with --rpc also what \`import\` would do
+export   writes the publications of the database that the archive lacks, signed with POSTER_PRIVATE_KEY
+import   after a loss: puts publications and books that the database lacks into it, or into a new one, once they agree with the chain;
+         lets all numbers go on above what was given away, closes the open orders, refuses older nonces, and has the watcher read
+         anew what it booked without knowing the curves. Stop gateway and poster first. Asks before it does anything.
+
+  --archive <dir>     the archive (ARCHIVE_DIR)
+  --signer <list>     posters of former times whose files are to be believed, comma-separated
+  --yes               do not ask
+  --rpc <url>         JSON-RPC endpoints, comma-separated (RPC_URL)
+${COMMON_OPTIONS}`,
+    maxArguments: 1,
+    load: async () => (await import('./archive.js')).runArchive,
+  },
+  claim: {
+    summary: 'lowers a settled claim, or cancels it',
+    help: `curvebook claim lower <maker> <token> <amount> [options]
+
+Asks the settler to lower a settled claim to an amount in token units, 0 to cancel it. Of use while its delay has not passed: an
+executed claim can't be lowered. What is taken off stays in the maker's balance.
+
+${COMMON_OPTIONS}`,
+    maxArguments: 4,
+    load: async () => (await import('./claim.js')).runClaim,
+  },
+};
+
+/** What runs the server; it takes other options than the rest. */
+export const SERVE = {
+  summary: 'runs the roles of a server until it is interrupted; creates the database',
+  help: `curvebook serve [options]
+
+Runs the roles of this process until it is interrupted. Every option overrides the setting of the same name in the environment. Exit
+codes: 0 it was told to stop, 1 a restart won't help, ${EXIT_RESTART} start it again.
+
+  --manifest <path>   deployment manifest (MANIFEST)
+  --database <url>    sqlite:<path> or postgres://… (DATABASE_URL)
+  --roles <list>      of watcher,gateway,poster,settler,executor (ROLES)
+  --port <number>     HTTP port (PORT)
+  --rpc <url>         JSON-RPC endpoint (RPC_URL)
+`,
+};
+
+/** What `curvebook help` says. */
+export const OVERVIEW = `curvebook <command> [options]
+
+${Object.entries({ serve: SERVE, ...COMMANDS })
+  .map(([name, { summary }]) => `  ${name.padEnd(12)}${summary}`)
+  .join('\n')}
+
+\`curvebook help <command>\` says more of each; \`curvebook --version\` which release this is. Every command but \`serve\` takes --json.
+
+Exit codes: 0 done; 1 refused or failed, with the reason on standard error, or as {"ok":false,…} on standard output with --json;
+${EXIT_DIFFERENCE} \`verify\` found a difference; ${EXIT_PENDING} \`reconcile\` is asked for and not carried out yet; ${EXIT_NOT_HALTED} \`resume\` found no halt; ${EXIT_CAUSE_STANDS} the cause
+of a halt stands; ${EXIT_RESTART} \`serve\` wants to be started again.
+`;

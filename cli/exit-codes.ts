@@ -1,0 +1,14 @@
+/** Exit codes of `curvebook` beside 0. Scripts and containers act on them: they never change their meaning. */
+
+/** Refused or failed; of `serve`: the start can't succeed by trying again. */
+export const EXIT_FAILED = 1;
+/** `verify`: something that is stored is not what it should be. */
+export const EXIT_DIFFERENCE = 2;
+/** `reconcile`: asked for and not carried out yet; no watcher is running, or it found the request out of date. */
+export const EXIT_PENDING = 3;
+/** `resume`: there was no halt to put an end to. */
+export const EXIT_NOT_HALTED = 4;
+/** `resume`: what a halt found is still so. */
+export const EXIT_CAUSE_STANDS = 5;
+/** `serve`: start this process again; what failed may work then. */
+export const EXIT_RESTART = 75;

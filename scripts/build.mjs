@@ -1,0 +1,136 @@
+#!/usr/bin/env node
+/**
+ * `npm run build`: bundles the programs of the project into dist/, with source maps. Packages stay outside: some are native, and they are
+ * installed wherever this runs. `npm start`, `curvebook`, `npm run deploy` and the tests build by themselves when a source changed, by its
+ * content; with `--if-stale` this does nothing when none did.
+ */
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative, sep } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { projectRoot, say } from './console.mjs';
+
+const OUTPUT = join(projectRoot, 'dist');
+const STAMP = join(OUTPUT, '.inputs');
+/** The source of each program, by its name: it becomes dist/<name>.js. */
+const PROGRAMS = {
+  'cli/main': 'cli/main.ts',
+  'cli/sandbox': 'cli/sandbox.ts',
+  'deploy/main': 'deploy/main.ts',
+  'deploy/chain': 'deploy/sandbox/chain-main.ts',
+};
+/** What programs are made of. */
+const SOURCES = ['cli', 'core', 'deploy', 'keepers', 'ledger', 'liquidity', 'server', 'typechain-types'];
+/** A process that started from an older build may still want one of its chunks. */
+const KEEP_CHUNKS_MS = 24 * 3_600_000;
+
+/**
+ * Leaves dist/ in line with the sources, by their contents; takes some 50 ms when it is. Several processes may do so at once.
+ * @param {{ force?: boolean }} [options] force: build even when no source changed
+ * @returns {Promise<void>}
+ */
+export async function ensureBuilt({ force = false } = {}) {
+  const wanted = inputsHash();
+  if (!force && existsSync(STAMP) && readFileSync(STAMP, 'utf8') === wanted) return;
+  const startedMs = Date.now();
+  const files = await bundle();
+  mkdirSync(join(OUTPUT, 'chunks'), { recursive: true });
+  // What is imported comes before what imports it, and the stamp last, so that nobody starts half a build.
+  const rank = ({ path }) => (path.includes(`${sep}chunks${sep}`) ? 0 : 1);
+  for (const { path, contents } of files.sort((a, b) => rank(a) - rank(b))) replaceFile(path, contents);
+  removeOldChunks(new Set(files.map(({ path }) => path)));
+  replaceFile(STAMP, wanted);
+  say(`built dist/ in ${Date.now() - startedMs} ms`);
+}
+
+/**
+ * Hands over to a program of dist/ in this very process, once it is in line with its sources.
+ * @param {string} name e.g. `cli/main`
+ * @returns {Promise<void>}
+ */
+export async function runBuilt(name) {
+  await ensureBuilt();
+  process.setSourceMapsEnabled(true);
+  process.argv[1] = join(OUTPUT, `${name}.js`);
+  await import(pathToFileURL(process.argv[1]).href);
+}
+
+function inputsHash() {
+  const hash = createHash('sha256');
+  for (const file of ['package.json', 'package-lock.json', 'scripts/build.mjs', ...SOURCES.flatMap(sources)]) {
+    hash
+      .update(file)
+      .update('\0')
+      .update(readFileSync(join(projectRoot, file)))
+      .update('\0');
+  }
+  return hash.digest('hex');
+}
+
+function sources(folder) {
+  return readdirSync(join(projectRoot, folder), { withFileTypes: true, recursive: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+    .map((entry) => relative(projectRoot, join(entry.parentPath, entry.name)))
+    .sort();
+}
+
+async function bundle() {
+  const { build } = await import('esbuild');
+  const { outputFiles } = await build({
+    absWorkingDir: projectRoot,
+    entryPoints: Object.entries(PROGRAMS).map(([name, source]) => ({ in: source, out: name })),
+    outdir: OUTPUT,
+    bundle: true,
+    splitting: true,
+    chunkNames: 'chunks/[name]-[hash]',
+    format: 'esm',
+    platform: 'node',
+    target: 'node22',
+    packages: 'external',
+    sourcemap: true,
+    plugins: [placeOfSource],
+    write: false,
+    logLevel: 'warning',
+  });
+  return outputFiles;
+}
+
+/** `import.meta.url` of a module stays the place of its source: every file of the build is two folders below the project's root. */
+const placeOfSource = {
+  name: 'place-of-source',
+  setup({ onLoad }) {
+    onLoad({ filter: /\.ts$/ }, ({ path }) => {
+      const text = readFileSync(path, 'utf8');
+      if (!text.includes('import.meta.url')) return undefined;
+      const place = JSON.stringify(`../../${relative(projectRoot, path).split(sep).join('/')}`);
+      return {
+        contents: text.replaceAll('import.meta.url', `new URL(${place}, import.meta.url).href`),
+        loader: 'ts',
+      };
+    });
+  },
+};
+
+/** Whoever reads the file meanwhile gets the old one or the new one. */
+function replaceFile(path, contents) {
+  mkdirSync(dirname(path), { recursive: true });
+  const written = `${path}.${process.pid}`;
+  writeFileSync(written, contents);
+  renameSync(written, path);
+}
+
+function removeOldChunks(current) {
+  const folder = join(OUTPUT, 'chunks');
+  for (const name of readdirSync(folder)) {
+    const path = join(folder, name);
+    if (!current.has(path) && Date.now() - statSync(path).mtimeMs > KEEP_CHUNKS_MS) rmSync(path, { force: true });
+  }
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
+  const { ensureNode } = await import('./node-version.mjs');
+  const { ensureInstalled } = await import('./install.mjs');
+  await ensureNode();
+  await ensureInstalled();
+  await ensureBuilt({ force: !process.argv.includes('--if-stale') });
+}
