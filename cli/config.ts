@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
-import type { SettlePace } from '../core/claims.js';
+import type { SettlePace } from '../core/claim-state.js';
 import type { Address, Hex } from '../core/types.js';
 import { ConfigError } from './errors.js';
 import { address, givenSettings, httpUrl, privateKey } from './fields.js';

@@ -13,7 +13,7 @@ import { readFoldPosition } from '../ledger/orders/fold.js';
 import { servedTokens } from '../core/operator-row.js';
 import { quarantinedTokens } from '../ledger/chain/token-findings.js';
 import { isLosing } from '../core/attribution/gains.js';
-import type { Address } from '../core/types.js';
+import type { Address, Readiness } from '../core/types.js';
 import type { Shared } from './shared.js';
 
 /** Pairs of maker and taker per quote token that metrics name: each label costs memory where they are kept. */
@@ -57,7 +57,7 @@ export async function startOps(shared: Shared, sources: OpsSources): Promise<Ops
 }
 
 /** A gateway is ready as soon as its port answers, whatever the ledger says: cancels and reads are what it is for then. */
-const servingOf = ({ serving }: OpsSources): { ready: boolean; reason: string | null } =>
+const servingOf = ({ serving }: OpsSources): Readiness =>
   serving() ? { ready: true, reason: null } : { ready: false, reason: 'starting' };
 
 function activityOf({ gateway, serving }: OpsSources): { active: boolean; reason: string | null } {

@@ -121,6 +121,12 @@ export interface MarketSnapshot {
   bids: SnapshotOrder[];
 }
 
+/** Whether inventory is safe to quote against; the reason is a stable code, null when ready. */
+export interface Readiness<Reason extends string = string> {
+  ready: boolean;
+  reason: Reason | null;
+}
+
 /** A point in the logs: all order rows up to orderSeq and all generations up to generation, judged at timeMs. */
 export interface Cut {
   orderSeq: number;

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import type { ClaimState } from '../core/claims.js';
+import type { ClaimState } from '../core/claim-state.js';
 import type {
   Address,
   ChainFill,

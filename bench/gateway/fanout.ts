@@ -3,12 +3,10 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { WebSocketServer } from 'ws';
-import type { WebSocket } from 'ws';
+import { WebSocketServer, type WebSocket } from 'ws';
 import { STREAM_LIMITS } from '../../server/stream/limits.js';
-import { createOutbox } from '../../server/stream/outbox.js';
-import { ROUNDS, cpuUs, interleaved } from './measure.js';
-import type { Row } from './measure.js';
+import { createSendQueue } from '../../server/stream/send-queue.js';
+import { ROUNDS, cpuUs, interleaved, type Row } from './measure.js';
 
 const CONNECTIONS = 1_000;
 const BROADCASTS = 20;
@@ -23,7 +21,7 @@ function framed(payload: Buffer): Buffer {
 /** The connection below a WebSocket, which the library does not show. */
 const rawOf = (socket: WebSocket): Socket => (socket as unknown as { _socket: Socket })._socket;
 
-/** G9: one frame to a thousand connections through their outboxes, against bare loops over the same sockets, also below the library. */
+/** G9: one frame to a thousand connections through their send queues, against bare loops over the same sockets, also below the library. */
 export async function measureFanout(): Promise<Row[]> {
   const server = createServer();
   const sockets: WebSocket[] = [];
@@ -38,8 +36,8 @@ export async function measureFanout(): Promise<Row[]> {
     while (sockets.length < CONNECTIONS) await delay(20);
     let seq = 0;
     let serialised = 0;
-    const outboxes = sockets.map((socket) =>
-      createOutbox(socket, STREAM_LIMITS, Date.now, ({ reason }) => {
+    const queues = sockets.map((socket) =>
+      createSendQueue(socket, STREAM_LIMITS, Date.now, ({ reason }) => {
         throw new Error(reason);
       }),
     );
@@ -66,7 +64,7 @@ export async function measureFanout(): Promise<Row[]> {
       bare: broadcasting((frame) => sockets.forEach((socket) => socket.send(frame, { binary: false }))),
       outbox: broadcasting((frame) => {
         const event = { frame, seq: (seq += 1), timeMs: Date.now() };
-        outboxes.forEach((outbox) => outbox.event(event));
+        queues.forEach((queue) => queue.event(event));
       }),
     });
     if (serialised !== 3 * (ROUNDS + 1) * BROADCASTS) throw new Error(`serialised ${serialised} times`);

@@ -226,7 +226,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     const sent: SentTx[] = [];
     for (const [i, request] of requests.entries()) {
       const nonce = first + i;
-      const replaced = dearest(open.filter((row) => row.nonce === nonce));
+      const replaced = highestFee(open.filter((row) => row.nonce === nonce));
       try {
         const row = await signAndStore(request, nonce, replaced);
         await broadcast(row);
@@ -268,7 +268,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     rows: readonly OutboxRow[],
     isOutOfDate: (row: OutboxRow) => boolean,
   ): Promise<void> {
-    const newest = dearest(rows);
+    const newest = highestFee(rows);
     if (newest === undefined) {
       if (!mayFillGap()) return;
       logger.warn({ signer, nonce }, 'filling a gap between nonces');
@@ -338,7 +338,7 @@ async function ledgerBlock(db: Db): Promise<ProvenBlock | null> {
 }
 
 /** The row that nodes keep of one nonce's rows: each replacement outbids what it replaces. */
-function dearest<T extends OutboxRow>(rows: readonly T[]): T | undefined {
+function highestFee<T extends OutboxRow>(rows: readonly T[]): T | undefined {
   return rows.reduce<T | undefined>(
     (best, row) => (best === undefined || feesOf(row.raw).maxFeeWei > feesOf(best.raw).maxFeeWei ? row : best),
     undefined,

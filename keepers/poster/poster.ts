@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { KnotPolicy } from '../../core/curve/compress.js';
-import type { Address, Hex, Market } from '../../core/types.js';
+import type { Address, Hex, Market, Readiness } from '../../core/types.js';
 import { makersWithRequestsAfter } from '../../ledger/chain/claims.js';
 import { LedgerReversedError, LogFoldedError } from '../../ledger/errors.js';
 import { createFollower, type Follower } from '../../ledger/orders/follower.js';
@@ -38,7 +38,7 @@ export interface PosterDeps {
   /** The poster's own: folding is not shared between keepers. */
   snapshots: SnapshotStore;
   /** Publishing stops while the ledger is not ready; the live curve then expires by itself. */
-  readiness(): { ready: boolean; reason: string | null };
+  readiness(): Readiness;
   curveTtlSec: number;
   touchBeforeSec: number;
   small: SmallChanges;

@@ -6,7 +6,7 @@ import type { CheckpointHead, CheckpointRow, Db } from '../../ledger/types.js';
 import type { SettlerView } from './view.js';
 
 /** A checkpoint that is not durable yet, and the rows that it changes. */
-export interface Cut {
+export interface NewCheckpoint {
   head: CheckpointHead;
   changed: CheckpointRow[];
 }
@@ -18,9 +18,9 @@ export interface Checkpointer {
   /** When the last checkpoint was published; long ago before the first. */
   publishedMs(): Promise<number>;
   /** The ledger as the view found it. `view.changed` starts at `generation()`. */
-  cut(view: Pick<SettlerView, 'head' | 'changed' | 'ackFillSeqs'>, nowMs: number): Promise<Cut>;
+  cut(view: Pick<SettlerView, 'head' | 'changed' | 'ackFillSeqs'>, nowMs: number): Promise<NewCheckpoint>;
   /** Hands `write` what stores the cut; the cut is the last checkpoint once `write` resolves. */
-  commit<T>(cut: Cut, write: (store: (tx: Knex.Transaction) => Promise<void>) => Promise<T>): Promise<T>;
+  commit<T>(cut: NewCheckpoint, write: (store: (tx: Knex.Transaction) => Promise<void>) => Promise<T>): Promise<T>;
 }
 
 interface Loaded {

@@ -1,4 +1,4 @@
-import { maySettle, settlementUnits } from '../../core/claims.js';
+import { maySettle, settlementUnits } from '../../core/claim-state.js';
 import type { PendingClaim } from '../../ledger/chain/claims.js';
 import type { ClaimRow, OperatorRow, Settlement } from '../../ledger/types.js';
 import type { Hex } from '../../core/types.js';

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
-import { longestWaitMs, settlesFromMs, type SettlePace } from '../../core/claims.js';
-import type { Address, Hex, Market } from '../../core/types.js';
+import { longestWaitMs, settlesFromMs, type SettlePace } from '../../core/claim-state.js';
+import type { Address, Hex, Market, Readiness } from '../../core/types.js';
 import { countPendingClaims, readClaim, type PendingClaim } from '../../ledger/chain/claims.js';
 import { readTx } from '../../ledger/db/db.js';
 import { lastGeneration } from '../../ledger/chain/ledger-log.js';
@@ -36,7 +36,7 @@ import {
   planSettlements,
   type PlannedSettlement,
 } from './plan.js';
-import { createCheckpointer, type Cut } from './checkpointer.js';
+import { createCheckpointer, type NewCheckpoint } from './checkpointer.js';
 import { CANDIDATES_MAX, readSettlerView, type PendingView, type SettlerView } from './view.js';
 
 export interface SettlerDeps {
@@ -49,7 +49,7 @@ export interface SettlerDeps {
   markets: Market[];
   snapshots: SnapshotStore;
   /** Nothing is settled and no checkpoint published while the ledger is not ready. */
-  readiness(): { ready: boolean; reason: string | null };
+  readiness(): Readiness;
   pollIntervalMs: number;
   checkpointIntervalMs: number;
   /** Most settlements in one transaction. */
@@ -248,7 +248,7 @@ export function createSettler(deps: SettlerDeps): Settler {
   }
 
   /** Makes the checkpoint and the settlements computed from it durable together, then sends the settlements. */
-  async function publish(view: SettlerView, cut: Cut): Promise<SettleRound> {
+  async function publish(view: SettlerView, cut: NewCheckpoint): Promise<SettleRound> {
     const { checkpointSeq } = cut.head;
     const { planned } = view;
     const settlements = await checkpointer.commit(cut, (store) =>

@@ -16,7 +16,7 @@ import type { ChainEvent } from '../chain/logs.js';
 import type { RpcPool } from '../chain/pool.js';
 import { toQuantity, type Rpc } from '../chain/rpc.js';
 import { draftGeneration } from '../watcher/derive/derive.js';
-import { NO_CLAIMS } from '../watcher/derive/claims.js';
+import { NO_CLAIMS } from '../watcher/derive/custody.js';
 import { draftSettledOrders } from '../watcher/derive/settled-orders.js';
 import { proveRange } from '../watcher/scan/prove-range.js';
 import type { Scan } from '../watcher/scan/scan.js';

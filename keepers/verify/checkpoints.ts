@@ -1,5 +1,5 @@
 import { minBig } from '../../core/amounts.js';
-import { settlementUnits } from '../../core/claims.js';
+import { settlementUnits } from '../../core/claim-state.js';
 import type { Address } from '../../core/types.js';
 import { isTakenBack } from '../../ledger/chain/branches.js';
 import { readChangedRows, readCheckpoints, rowKey } from '../../ledger/settlements/checkpoint-log.js';

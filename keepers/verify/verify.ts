@@ -10,7 +10,7 @@ import type { Queryable } from '../../ledger/types.js';
 import { verifyBlocks } from './blocks.js';
 import { verifyChain } from './chain.js';
 import { verifyCheckpoints } from './checkpoints.js';
-import { verifyClaims } from './claims.js';
+import { verifyClaims } from './withdrawals.js';
 import { verifyCurves } from './curves.js';
 import { verifyEntries } from './entries.js';
 import { verifyFold } from './fold.js';

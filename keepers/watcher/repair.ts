@@ -14,7 +14,7 @@ import {
 } from '../../ledger/chain/reversals.js';
 import { UNATTRIBUTED, VAULT, type Db, type Queryable } from '../../ledger/types.js';
 import type { Rpc } from '../chain/rpc.js';
-import { NO_CLAIMS, custodyEvent } from './derive/claims.js';
+import { NO_CLAIMS, custodyEvent } from './derive/custody.js';
 import { ReconcileError } from './reconcile.js';
 import { scanRange, type Scan, type SeenEvent } from './scan/scan.js';
 import { StateMissingError, readBalancesAt } from './tokens/tokens.js';

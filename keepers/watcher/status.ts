@@ -1,4 +1,4 @@
-import type { Address } from '../../core/types.js';
+import type { Address, Readiness } from '../../core/types.js';
 import type { TokenFinding, Queryable } from '../../ledger/types.js';
 import { FOLLOWED_HALTS, readHalt } from '../../ledger/chain/halts.js';
 import { readOperatorState } from '../../ledger/operator/operator-log.js';
@@ -17,11 +17,6 @@ export const NOT_READY_REASONS = [
   'standby',
 ] as const;
 export type NotReadyReason = (typeof NOT_READY_REASONS)[number];
-
-export interface Readiness {
-  ready: boolean;
-  reason: NotReadyReason | null;
-}
 
 /** What the watcher knows of itself, as of its last scan. Times are of this process's clock unless named otherwise. */
 export interface WatcherStatus {
@@ -77,8 +72,11 @@ export const MAX_CLOCK_SKEW_MS = 5_000;
 export const CATCH_UP_BLOCKS = 2;
 
 /** The first reason that holds, in the order in which an operator should look. */
-export function judgeReadiness(status: Omit<WatcherStatus, 'solvency' | 'findings'>, nowMs: number): Readiness {
-  const notReady = (reason: NotReadyReason): Readiness => ({ ready: false, reason });
+export function judgeReadiness(
+  status: Omit<WatcherStatus, 'solvency' | 'findings'>,
+  nowMs: number,
+): Readiness<NotReadyReason> {
+  const notReady = (reason: NotReadyReason): Readiness<NotReadyReason> => ({ ready: false, reason });
   if (status.halt !== null) return notReady(status.halt.byOperator ? 'operator_halt' : 'integrity_halt');
   if (status.scannedBlockHash === null) return notReady('missing_canonical_state');
   if (status.failedWrite) return notReady('failed_write');

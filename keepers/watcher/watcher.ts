@@ -24,7 +24,7 @@ import { RpcResponseError, RpcUnavailableError, type Rpc } from '../chain/rpc.js
 import { createAttributor, type Attributor } from './derive/attributor.js';
 import { confirmMismatch, minorityHistory, type KnownBlock } from './scan/canonical.js';
 import type { ProveBlocks } from './scan/cross-check.js';
-import { readClaimContext, unbackedClaim } from './derive/claims.js';
+import { readClaimContext, unbackedClaim } from './derive/custody.js';
 import { draftGeneration, fillPostings } from './derive/derive.js';
 import { MissingEventError } from './scan/event-proof.js';
 import { hasGap } from './derive/gaps.js';

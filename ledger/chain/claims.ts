@@ -1,9 +1,9 @@
 /** Withdrawals and taker fees, as projections that each generation brings up to date. */
 import type { Knex } from 'knex';
-import { NO_CLAIM, addSaturating, type LaterRequests } from '../../core/claims.js';
+import { NO_CLAIM, addSaturating, type LaterRequests } from '../../core/claim-state.js';
 import type { Address, Hex } from '../../core/types.js';
 import { checkLimit, chunks, fromColumn, insertAll, toColumn, upsertAll } from '../db/columns.js';
-import { placeholders, sendForRows, together } from '../db/dialects.js';
+import { placeholders, sendForRows, allOrFirstError } from '../db/dialects.js';
 import { groupBy } from '../db/lists.js';
 import type { ClaimRow, CustodyEvent, CustodyKind, GenerationWrite, Queryable } from '../types.js';
 
@@ -39,7 +39,7 @@ export async function storeClaims(
     pending_since_block: claim.pendingSinceBlock,
     generation,
   }));
-  await together([upsertAll(tx, 'claims', ['maker', 'token'], rows), insertAll(tx, 'claim_changes', rows)]);
+  await allOrFirstError([upsertAll(tx, 'claims', ['maker', 'token'], rows), insertAll(tx, 'claim_changes', rows)]);
 }
 
 /** Claims that changed after a generation. */

@@ -3,7 +3,7 @@ import type { Knex } from 'knex';
 import type { Address, ChainFill, Decomposition, Hex, Leg, Market, Side } from '../../core/types.js';
 import type { StartBalances } from './balances.js';
 import { fromColumn, insertAll, toColumn } from '../db/columns.js';
-import { together } from '../db/dialects.js';
+import { allOrFirstError } from '../db/dialects.js';
 import { fillRef } from './invariants.js';
 import type { AttributedFill, Queryable } from '../types.js';
 
@@ -60,7 +60,7 @@ export async function insertFills(
   const parts = fills.flatMap((one) =>
     toPartRows(one, generation, fillRef(markets[one.fill.market]!, one.fill.fillSeq), starts),
   );
-  await together([
+  await allOrFirstError([
     insertAll(tx, 'fills', rows),
     insertAll(tx, 'fill_legs', fills.flatMap(toLegRows)),
     insertAll(tx, 'order_fills', parts),

@@ -7,7 +7,7 @@ import { applyToBalances, insertChanges, loadTouched, storeBalances } from './ba
 import { liveRanges, rangesAfter } from './branches.js';
 import { insertTakerFees, storeClaims } from './claims.js';
 import { checkLimit, fromColumn, insertAbsent, insertAll, toColumn } from '../db/columns.js';
-import { sendForRows, together } from '../db/dialects.js';
+import { sendForRows, allOrFirstError } from '../db/dialects.js';
 import { LedgerInvariantError, isUniqueViolation } from '../errors.js';
 import { insertFills } from './fills.js';
 import { groupBy } from '../db/lists.js';
@@ -45,7 +45,11 @@ export async function commitGeneration(
   write: GenerationWrite,
   { operator }: { operator: Address },
 ): Promise<'committed' | 'replayed'> {
-  const [head, markets, before] = await together([lastGeneration(tx), readMarkets(tx), readProgressBefore(tx, write)]);
+  const [head, markets, before] = await allOrFirstError([
+    lastGeneration(tx),
+    readMarkets(tx),
+    readProgressBefore(tx, write),
+  ]);
   if (head !== null && write.generation <= head.generation) return checkReplay(tx, write);
   checkBlocks(write, head);
   checkListed(write.listed, markets.length);
@@ -53,12 +57,12 @@ export async function commitGeneration(
   const progress = checkFills(write.fills, markets, before);
   checkEntries(write, markets, operator);
   const names = write.entries.map((entry) => entry.ref);
-  const [refs, touched] = await together([nameRefs(tx, names), loadTouched(tx, write)]);
+  const [refs, touched] = await allOrFirstError([nameRefs(tx, names), loadTouched(tx, write)]);
   const starts = applyToBalances(touched, write, markets, operator);
   checkClaims(write, touched);
   checkHoldings(write, touched);
   try {
-    await together([
+    await allOrFirstError([
       insertTakerFees(tx, write),
       insertScan(tx, write),
       insertMarkets(tx, write.listed, write.generation, write.listings),
@@ -124,7 +128,7 @@ async function insertScan(tx: Knex.Transaction, write: GenerationWrite): Promise
     payload: encodeSnapshot(snapshot),
   }));
   const { halt } = write;
-  await together([
+  await allOrFirstError([
     insertAll(tx, 'generations', [scan]),
     insertAll(tx, 'blocks', blocks),
     insertEvents(tx, write),
@@ -162,7 +166,7 @@ async function insertEvents(tx: Knex.Transaction, { generation, custody, posts }
     tx_hash: post.txHash,
     generation,
   }));
-  await together([insertAll(tx, 'custody_events', events), insertAll(tx, 'posts_seen', seen)]);
+  await allOrFirstError([insertAll(tx, 'custody_events', events), insertAll(tx, 'posts_seen', seen)]);
 }
 
 async function insertProgress(

@@ -139,7 +139,7 @@ export async function storePairGains(
   await upsertAll(tx, 'pair_gains', ['pair'], rows);
 }
 
-interface FillRow {
+interface GainingFillRow {
   fill_seq: number;
   taker: Address;
   tx_hash: Hex;
@@ -171,7 +171,7 @@ export async function sumPairGains(q: Queryable, afterGeneration = 0): Promise<P
         .where('fill_seq', '>', after)
         .orderBy('fill_seq')
         .limit(PAGE)
-        .select<FillRow[]>('fill_seq', 'taker', 'tx_hash', 'log_index', 'operator_gain_units');
+        .select<GainingFillRow[]>('fill_seq', 'taker', 'tx_hash', 'log_index', 'operator_gain_units');
       const last = fills.at(-1)?.fill_seq;
       if (last === undefined) break;
       const legs = await q('fill_legs')

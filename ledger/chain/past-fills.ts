@@ -13,7 +13,7 @@ export interface PastFill {
   orderFills: OrderFill[];
 }
 
-interface FillRow {
+interface PastFillRow {
   fill_seq: number;
   curve_seq: number;
   side: Side;
@@ -31,7 +31,7 @@ interface OrderFillRow {
 
 /** Fills of a market with a higher fillSeq, in order, with their parts per order. */
 export async function readFillsAfter(q: Queryable, market: number, fillSeq: number): Promise<PastFill[]> {
-  const fills = await q<FillRow>('fills')
+  const fills = await q<PastFillRow>('fills')
     .select('fill_seq', 'curve_seq', 'side', 'base_units', 'quote_units')
     .where('market', market)
     .where('fill_seq', '>', fillSeq)

@@ -119,7 +119,9 @@ export async function sendChange(tx: Knex.Transaction, sql: string, bindings: re
  * What several statements of one transaction answer, sent without waiting in between: PostgreSQL then needs one round trip for all of them.
  * Rejects with the failure that came first, once all have ended, so that none is sent after the transaction is over.
  */
-export async function together<T extends readonly unknown[]>(work: { [K in keyof T]: Promise<T[K]> }): Promise<T> {
+export async function allOrFirstError<T extends readonly unknown[]>(work: {
+  [K in keyof T]: Promise<T[K]>;
+}): Promise<T> {
   let failure: { error: unknown } | null = null;
   const note = (error: unknown): void => void (failure ??= { error });
   const ended = await Promise.all(work.map((one) => one.catch(note)));

@@ -11,7 +11,7 @@ interface Sum {
   gainUnits: bigint;
 }
 
-interface FillRow {
+interface SummedFillRow {
   fill_seq: number;
   taker: string;
   tx_hash: string;
@@ -48,7 +48,7 @@ export async function derivePairGains(db: Knex, byOwner: boolean): Promise<void>
         .where('fill_seq', '>', after)
         .orderBy('fill_seq')
         .limit(PAGE)
-        .select<FillRow[]>('fill_seq', 'taker', 'tx_hash', 'log_index', 'operator_gain_units');
+        .select<SummedFillRow[]>('fill_seq', 'taker', 'tx_hash', 'log_index', 'operator_gain_units');
       const last = fills.at(-1)?.fill_seq;
       if (last === undefined) break;
       const legs = await db('fill_legs')

@@ -18,13 +18,13 @@ export interface FoldedOrders {
   store(keepClosed: number): Promise<void>;
 }
 
-type Draft = FoldedOrder & { hasFill: boolean };
+type OrderUpdate = FoldedOrder & { hasFill: boolean };
 
 export function createFoldedOrders(tx: Knex.Transaction, markets: readonly Market[]): FoldedOrders {
-  const drafts = new Map<number, Draft>();
+  const drafts = new Map<number, OrderUpdate>();
   const changed = new Set<number>();
 
-  function remains({ order }: Draft): boolean {
+  function remains({ order }: OrderUpdate): boolean {
     const market = markets[order.market];
     if (market === undefined)
       throw new RangeError(`order ${order.oid} is of market ${order.market}, which is not listed`);
@@ -32,7 +32,7 @@ export function createFoldedOrders(tx: Knex.Transaction, markets: readonly Marke
   }
 
   /** Filled is filled, even when it was cancelled meanwhile: that is also what folding all rows and fills at once gives. */
-  function change(draft: Draft, timeMs: number): void {
+  function change(draft: OrderUpdate, timeMs: number): void {
     changed.add(draft.order.oid);
     if (draft.state === 'filled' || remains(draft)) return;
     draft.state = 'filled';
@@ -119,7 +119,7 @@ async function forget(tx: Knex.Transaction, maker: Address, keepClosed: number):
   }
 }
 
-function toStored({ order, state, closedMs, hasFill }: Draft): StoredOrder {
+function toStored({ order, state, closedMs, hasFill }: OrderUpdate): StoredOrder {
   return {
     oid: order.oid,
     market: order.market,

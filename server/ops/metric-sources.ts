@@ -1,4 +1,6 @@
 /** What metrics are read from. */
+import type { Readiness } from '../../core/types.js';
+
 /** A signer of a keeper. */
 export interface SignerFacts {
   role: string;
@@ -73,7 +75,7 @@ export interface GatewayFacts {
 
 /** What is asked at each scrape. A role that this process does not play answers null, and its metrics are left out. */
 export interface MetricSources {
-  readiness(): { ready: boolean; reason: string | null };
+  readiness(): Readiness;
   /** Of the newest durable generation, and of the scan. Null before the first scan. */
   ledger(): { head: number; nextBlock: number; headTimestampMs: number; scannedMs: number; generation: number } | null;
   /** What the vault lacked (less than zero) at the last scan, per token: zero, or the ledger halts. Only a watcher knows. */

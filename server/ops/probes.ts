@@ -1,3 +1,4 @@
+import type { Readiness } from '../../core/types.js';
 import Router from '@koa/router';
 import type { Middleware } from 'koa';
 import { z } from 'zod';
@@ -9,7 +10,7 @@ export interface Probes {
   /** Null while everything that this process runs is alive; else what is not. A restart is the remedy. */
   failure(): string | null;
   /** Whether this process serves what it is for: a gateway its reads, also on standby and while the ledger is not ready. */
-  ready(): { ready: boolean; reason: string | null };
+  ready(): Readiness;
   /** Whether this process takes actions, cancels among them: it is a gateway that owns the order log. */
   active(): { active: boolean; reason: string | null };
 }

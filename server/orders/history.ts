@@ -5,11 +5,11 @@ import type { FoldedOrder } from '../../ledger/orders/fold.js';
 import { MAX_CLOSED_ORDERS } from './limits.js';
 
 /** Where an order stands, in the wire's words. */
-export type OrderState = 'open' | 'filled' | 'canceled' | 'scheduledCancel' | 'delistedCanceled';
+export type OrderStatus = 'open' | 'filled' | 'canceled' | 'scheduledCancel' | 'delistedCanceled';
 
 export interface KnownOrder {
   order: OpenOrder;
-  state: OrderState;
+  state: OrderStatus;
   /** When it came to this state; null for a fill, whose time the ledger has. */
   stateMs: number | null;
 }
@@ -28,7 +28,7 @@ export interface OrderHistory {
 
 interface Tracked {
   order: OpenOrder;
-  close: { state: OrderState; ms: number } | null;
+  close: { state: OrderStatus; ms: number } | null;
   done: boolean;
 }
 
@@ -40,7 +40,7 @@ export interface KnownFrom {
   oid: number;
 }
 
-const STATE_OF: Readonly<Record<CloseReason, OrderState>> = {
+const STATE_OF: Readonly<Record<CloseReason, OrderStatus>> = {
   canceled: 'canceled',
   scheduledCancel: 'scheduledCancel',
   inventory: 'canceled',

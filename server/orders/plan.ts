@@ -9,7 +9,8 @@ import { REFUSALS, refuse } from './refusals.js';
 import { closeForShortage } from './inventory.js';
 import { resolveAccount, resolveSigner, type OperatorView, type SignerStanding } from './signers.js';
 import type { GatewayState } from './state.js';
-import type { ExchangeReply, Readiness } from './types.js';
+import type { ExchangeReply } from './types.js';
+import type { Readiness } from '../../core/types.js';
 
 /**
  * What the order log is asked for: an action that somebody signed, or acts of the gateway itself: closing orders that may not

@@ -25,8 +25,8 @@ import { MAX_CLOSED_ORDERS } from './limits.js';
 /** Rows read at a time. */
 const PAGE = 1_000;
 
-/** What the order log folds to. */
-export interface OrderState {
+/** The open orders and the agents after some row of the order log. */
+export interface BookState {
   book: Book;
   agents: Agents;
 }
@@ -41,9 +41,9 @@ export interface GatewayState {
   /** Signed actions with a nonce up to this are refused, since the log that would know them was lost; 0 when none was. */
   readonly noncesAfterMs: number;
   /** Durable rows only. */
-  committed: () => OrderState;
+  committed: () => BookState;
   /** Runs ahead of `committed` within one group commit. */
-  planned: () => OrderState;
+  planned: () => BookState;
   lastActionMs: (maker: Address) => number | null;
   lastRowMs: () => number;
   generation: () => number;
@@ -125,7 +125,7 @@ function createState(start: Start): GatewayState {
   const history = createHistory(markets, MAX_CLOSED_ORDERS, { orders: start.known, oid: position.oid });
   const events = createEvents();
   const lastAction = new Map<Address, number>(accounts.lastActionMs);
-  const committed: OrderState = {
+  const committed: BookState = {
     book: createBook(markets, start.book),
     agents: createAgents(accounts.agents, accounts.everAgents),
   };
@@ -230,4 +230,4 @@ function createState(start: Start): GatewayState {
   };
 }
 
-const copyOf = ({ book, agents }: OrderState): OrderState => ({ book: book.clone(), agents: agents.clone() });
+const copyOf = ({ book, agents }: BookState): BookState => ({ book: book.clone(), agents: agents.clone() });

@@ -2,9 +2,8 @@ import type { Knex } from 'knex';
 import type { Book } from '../../core/book.js';
 import type { Agents } from '../../core/book/agents.js';
 import type { MinOrderUnits } from '../../core/min-order.js';
-import type { Address, Market } from '../../core/types.js';
+import type { Address, Market, OrderEffect, Readiness } from '../../core/types.js';
 import type { SourceLetter } from '../../core/wire/types.js';
-import type { OrderEffect } from '../../core/types.js';
 import type { Db, Writer } from '../../ledger/types.js';
 
 /** Settings of the order interface. */
@@ -21,12 +20,6 @@ export interface GatewayConfig {
   referencePrices: Readonly<Record<string, string>>;
   /** Least value of an order by market. */
   minOrderUnits: MinOrderUnits;
-}
-
-/** Whether inventory is safe to quote against; the reason is a stable code, null when ready. */
-export interface Readiness {
-  ready: boolean;
-  reason: string | null;
 }
 
 export interface GatewayLogger {

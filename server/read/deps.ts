@@ -1,9 +1,9 @@
 import type { RaisedUnits } from '../../core/attribution.js';
 import type { ContractName } from '../../contracts-package/src/abis.js';
-import type { SettlePace } from '../../core/claims.js';
+import type { SettlePace } from '../../core/claim-state.js';
 import type { Book } from '../../core/book.js';
 import type { MinOrderUnits } from '../../core/min-order.js';
-import type { Address, ChainFill, Decomposition, Market, MarketSnapshot } from '../../core/types.js';
+import type { Address, ChainFill, Decomposition, Market, MarketSnapshot, Readiness } from '../../core/types.js';
 import type { TakerFee } from '../../ledger/chain/claims.js';
 import type {
   BalanceRow,
@@ -89,7 +89,7 @@ export interface FeedStatus {
 }
 
 /** Where the scan of the chain stands now; block numbers are null until the chain has been asked once. */
-export interface WatcherStatus {
+export interface ScanStatus {
   /** Last block that the scan in progress, or the next one, wants to include. */
   targetBlock: number | null;
   /** Newest block that the node named. */
@@ -98,12 +98,6 @@ export interface WatcherStatus {
   nextBlock: number;
   /** When the chain was last scanned with success, whether or not there was a new block: what readiness is judged by. Null before. */
   lastScanMs: number | null;
-}
-
-export interface Readiness {
-  ready: boolean;
-  /** Stable code of what stands in the way; null when ready. */
-  reason: string | null;
 }
 
 /** What does not change while the server runs. */
@@ -143,7 +137,7 @@ export interface ReadDeps {
   /** Logs that this process holds now. */
   ownLogs(): ReadonlySet<LogName>;
   nowMs(): number;
-  watcher(): WatcherStatus;
+  watcher(): ScanStatus;
   /** Newest generation applied in memory, 0 before the first. */
   inventoryRevision(): number;
   store: ReadStore;

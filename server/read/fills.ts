@@ -16,7 +16,7 @@ import {
 } from './schemas.js';
 
 /** One on-chain fill. Amounts are the whole trade; `amount_out` is what the recipient got, after the fee. */
-export const fillRowSchema = z
+export const fillSchema = z
   .strictObject({
     pair: pairSchema,
     fill_seq: integerSchema,
@@ -36,19 +36,19 @@ export const fillRowSchema = z
   })
   .meta({ id: 'Fill' });
 
-export type FillRow = z.infer<typeof fillRowSchema>;
+export type FillJson = z.infer<typeof fillSchema>;
 
 /** The taker's direction: it consumes asks when it buys base. */
 export const directionOf = (fill: ChainFill): 'buy' | 'sell' => (fill.side === 'ask' ? 'buy' : 'sell');
 
 /** The taker's fee, in the output token. */
-export function feeOf(market: Market, fill: ChainFill): FillRow['fee'] {
+export function feeOf(market: Market, fill: ChainFill): FillJson['fee'] {
   const token = directionOf(fill) === 'buy' ? market.base : market.quote;
   return { taker: fill.taker, token: token.symbol, amount: formatUnits(fill.feeUnits, token.decimals) };
 }
 
 /** The wire form of a fill. The curve's gross output is amount_out + fee.amount. */
-export function fillRow(market: Market, fill: ChainFill): FillRow {
+export function fillJson(market: Market, fill: ChainFill): FillJson {
   const direction = directionOf(fill);
   const base = { token: market.base, units: fill.baseUnits };
   const quote = { token: market.quote, units: fill.quoteUnits };
@@ -75,7 +75,7 @@ export function fillRow(market: Market, fill: ChainFill): FillRow {
 /** Most fills that one answer holds. */
 export const FILLS_LIMIT = 256;
 
-export const fillsSchema = z.array(fillRowSchema).max(FILLS_LIMIT);
+export const fillsSchema = z.array(fillSchema).max(FILLS_LIMIT);
 
 /**
  * GET /v0/fills?pair=&limit=: the newest fills of a market, newest last. One look at the newest fill tells whether the bytes that were written
@@ -88,13 +88,13 @@ export function fillsHandler(deps: ReadDeps): RouterMiddleware {
     const limit = queryLimit(ctx, FILLS_LIMIT);
     if (limit < FILLS_LIMIT) {
       const fills = await deps.store.recentFills(market.index, limit);
-      return sendRendered(ctx, render(fills.map((fill) => fillRow(market, fill))));
+      return sendRendered(ctx, render(fills.map((fill) => fillJson(market, fill))));
     }
     const remembered = written.get(market.index) ?? createRemembered<Rendered>();
     written.set(market.index, remembered);
     const answer = await remembered.get(await deps.store.newestFill(market.index), async () => {
       const fills = await deps.store.recentFills(market.index, FILLS_LIMIT);
-      const rows: z.infer<typeof fillsSchema> = fills.map((fill) => fillRow(market, fill));
+      const rows: z.infer<typeof fillsSchema> = fills.map((fill) => fillJson(market, fill));
       return render(rows);
     });
     sendRendered(ctx, answer);

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { formatUnits, maxBig } from '../../core/amounts.js';
 import type { Market, Token } from '../../core/types.js';
 import type { BalanceRow } from '../../ledger/types.js';
-import type { AccountState, ReadDeps, WatcherStatus } from './deps.js';
+import type { AccountState, ReadDeps, ScanStatus } from './deps.js';
 import { addressOf } from './params.js';
 import { addressSchema, decimalSchema, hashSchema, integerSchema, pairSchema, signedDecimalSchema } from './schemas.js';
 
@@ -101,7 +101,7 @@ function balanceOf(token: Token, rows: readonly BalanceRow[]): Limits['ledger'][
 }
 
 /** The wire form of where the scan stands. */
-export function watcherBody(status: WatcherStatus): z.infer<typeof watcherSchema> {
+export function watcherBody(status: ScanStatus): z.infer<typeof watcherSchema> {
   return {
     target_block: status.targetBlock,
     head: status.head,

@@ -1,6 +1,6 @@
 import type { RouterMiddleware } from '@koa/router';
 import { z } from 'zod';
-import { NO_CLAIM, longestWaitMs, settlesFromMs, type ClaimState } from '../../core/claims.js';
+import { NO_CLAIM, longestWaitMs, settlesFromMs, type ClaimState } from '../../core/claim-state.js';
 import { formatUnits } from '../../core/amounts.js';
 import type { Address, Token } from '../../core/types.js';
 import { claimKey } from '../../ledger/settlements/settlement-log.js';

@@ -3,15 +3,15 @@ import { bookOf, midsOf } from '../orders/info/markets.js';
 import type { Gateway } from '../orders/engine.js';
 import { channelFrame } from './frames.js';
 import type { StreamLimits } from './limits.js';
-import type { Outbox } from './outbox.js';
+import type { SendQueue } from './send-queue.js';
 
 type Gathers = Pick<StreamLimits, 'coalesceMs' | 'repeatMs'>;
 
 /** Pushes of books and mids: the whole state after a change, several changes at once, and again from time to time. */
 export interface BookFeed {
   /** Sends the state now, and every later one. */
-  subscribe(key: string, source: BookSource, outbox: Outbox): void;
-  unsubscribe(key: string, outbox: Outbox): void;
+  subscribe(key: string, source: BookSource, queue: SendQueue): void;
+  unsubscribe(key: string, queue: SendQueue): void;
   /** Books of these markets changed. */
   changed(markets: ReadonlySet<number>): void;
   stop(): void;
@@ -22,7 +22,7 @@ export type BookSource = { market: number } | { dex: string | null };
 
 interface Topic {
   source: BookSource;
-  outboxes: Set<Outbox>;
+  queues: Set<SendQueue>;
 }
 
 /** Each state is serialised once, however many connections get it. */
@@ -44,10 +44,10 @@ export function createBookFeed(
   }
 
   function push(isDue: (source: BookSource) => boolean): void {
-    for (const [key, { source, outboxes }] of topics) {
+    for (const [key, { source, queues }] of topics) {
       if (!isDue(source)) continue;
       const frame = frameOf(source);
-      for (const outbox of outboxes) outbox.latest(key, frame);
+      for (const queue of queues) queue.latest(key, frame);
     }
   }
 
@@ -62,17 +62,17 @@ export function createBookFeed(
   repeating.unref();
 
   return {
-    subscribe(key, source, outbox) {
-      const topic = topics.get(key) ?? { source, outboxes: new Set<Outbox>() };
+    subscribe(key, source, queue) {
+      const topic = topics.get(key) ?? { source, queues: new Set<SendQueue>() };
       topics.set(key, topic);
-      topic.outboxes.add(outbox);
-      outbox.latest(key, frameOf(source));
+      topic.queues.add(queue);
+      queue.latest(key, frameOf(source));
     },
-    unsubscribe(key, outbox) {
+    unsubscribe(key, queue) {
       const topic = topics.get(key);
-      topic?.outboxes.delete(outbox);
-      if (topic?.outboxes.size === 0) topics.delete(key);
-      outbox.drop(key);
+      topic?.queues.delete(queue);
+      if (topic?.queues.size === 0) topics.delete(key);
+      queue.drop(key);
     },
     changed(markets) {
       if (markets.size === 0 || topics.size === 0) return;

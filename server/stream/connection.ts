@@ -10,11 +10,10 @@ import type { ConnectionHint } from '../orders/verify.js';
 import type { BookFeed } from './books.js';
 import { acknowledgement, errorFrame, PONG, postFrame } from './frames.js';
 import type { StreamLimits } from './limits.js';
-import type { Outbox } from './outbox.js';
+import type { SendQueue } from './send-queue.js';
 import { postIdSchema } from './schemas.js';
 import type { Sessions } from './sessions.js';
-import { readSubscription } from './subscription.js';
-import type { Subscription } from './subscription.js';
+import { readSubscription, type Subscription } from './subscription.js';
 import type { UpdateFeed, UpdateListener } from './updates.js';
 
 export interface ConnectionDeps {
@@ -61,11 +60,11 @@ export interface ConnectionSocket {
   lost(): void;
 }
 
-export function createConnection(deps: ConnectionDeps, outbox: Outbox, socket: ConnectionSocket): Connection {
+export function createConnection(deps: ConnectionDeps, queue: SendQueue, socket: ConnectionSocket): Connection {
   const { gateway, books, updates, sessions, limits, logger } = deps;
   const subscriptions = new Map<string, Subscription>();
   const hint: ConnectionHint = { address: socket.address };
-  const self: UpdateListener = { outbox, lost: () => socket.lost() };
+  const self: UpdateListener = { queue, lost: () => socket.lost() };
   /** Messages that came after one that waits for its turn; null while none does. */
   let behind: string[] | null = null;
   let pendingPosts = 0;
@@ -93,7 +92,7 @@ export function createConnection(deps: ConnectionDeps, outbox: Outbox, socket: C
     const answer = await parsed.then(
       (value) => () => serve(value, text),
       (error: unknown) => () =>
-        error instanceof RateLimitedError ? outbox.reply(errorFrame(error.message)) : malformed(text),
+        error instanceof RateLimitedError ? queue.reply(errorFrame(error.message)) : malformed(text),
     );
     behind = null;
     try {
@@ -121,7 +120,7 @@ export function createConnection(deps: ConnectionDeps, outbox: Outbox, socket: C
       return malformed(text);
     }
     if (method !== 'post' && !spend(costOf(method, message.subscription))) return;
-    if (method === 'ping') outbox.reply(PONG);
+    if (method === 'ping') queue.reply(PONG);
     else if (nestsDeeper(message.subscription, MAX_NESTING)) malformed(text);
     else if (method === 'subscribe') subscribe(message.subscription);
     else if (method === 'unsubscribe') unsubscribe(message.subscription);
@@ -141,7 +140,7 @@ export function createConnection(deps: ConnectionDeps, outbox: Outbox, socket: C
       return true;
     } catch (error) {
       if (!(error instanceof RateLimitedError)) throw error;
-      outbox.reply(errorFrame(error.message));
+      queue.reply(errorFrame(error.message));
       slowDown();
       return false;
     }
@@ -159,12 +158,12 @@ export function createConnection(deps: ConnectionDeps, outbox: Outbox, socket: C
 
   function malformed(text: string): void {
     if (!spend()) return;
-    outbox.reply(errorFrame(`Error parsing JSON into valid websocket request: ${text.slice(0, ECHO_CHARS)}`));
+    queue.reply(errorFrame(`Error parsing JSON into valid websocket request: ${text.slice(0, ECHO_CHARS)}`));
   }
 
   /** The text ends with the subscription as it was sent: clients find their request by it. */
   function complain(what: string, subscription: unknown): void {
-    outbox.reply(errorFrame(`${what} ${JSON.stringify(subscription) ?? 'null'}`));
+    queue.reply(errorFrame(`${what} ${JSON.stringify(subscription) ?? 'null'}`));
   }
 
   function read(value: unknown): Subscription | null {
@@ -182,11 +181,11 @@ export function createConnection(deps: ConnectionDeps, outbox: Outbox, socket: C
     if (subscriptions.has(subscription.key)) return complain('Already subscribed:', value);
     if (subscriptions.size >= limits.maxSubscriptions) return complain('Invalid subscription', value);
     subscriptions.set(subscription.key, subscription);
-    outbox.reply(acknowledgement('subscribe', value));
+    queue.reply(acknowledgement('subscribe', value));
     // The acknowledgement may have been one frame too many.
     if (closed) return;
     if ('user' in subscription) updates.subscribe(subscription.type, subscription.user, self);
-    else books.subscribe(subscription.key, subscription, outbox);
+    else books.subscribe(subscription.key, subscription, queue);
   }
 
   function unsubscribe(value: unknown): void {
@@ -194,19 +193,19 @@ export function createConnection(deps: ConnectionDeps, outbox: Outbox, socket: C
     if (subscription === null || !subscriptions.delete(subscription.key))
       return complain('Already unsubscribed:', value);
     end(subscription);
-    outbox.reply(acknowledgement('unsubscribe', value));
+    queue.reply(acknowledgement('unsubscribe', value));
   }
 
   function end(subscription: Subscription): void {
     if ('user' in subscription) updates.unsubscribe(subscription.type, subscription.user, self);
-    else books.unsubscribe(subscription.key, outbox);
+    else books.unsubscribe(subscription.key, queue);
   }
 
   function post(message: Readonly<Record<string, unknown>>, text: string): void {
     const { data: id } = postIdSchema.safeParse(message.id);
     if (id === undefined) return malformed(text);
     if (pendingPosts >= limits.maxPendingPosts) {
-      return outbox.reply(errorFrame(`too many pending post requests id=${id}`));
+      return queue.reply(errorFrame(`too many pending post requests id=${id}`));
     }
     pendingPosts += 1;
     void respond(message.request, text.length)
@@ -214,7 +213,7 @@ export function createConnection(deps: ConnectionDeps, outbox: Outbox, socket: C
         const frame = postFrame(id, response);
         if (response.type === 'info' && hint.isProven !== true && hint.address !== undefined)
           deps.info.queries?.answered(hint.address, frame.length);
-        outbox.reply(frame);
+        queue.reply(frame);
       })
       .finally(() => (pendingPosts -= 1));
   }

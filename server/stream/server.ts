@@ -10,7 +10,7 @@ import { createBookFeed } from './books.js';
 import { createConnection } from './connection.js';
 import { errorFrame } from './frames.js';
 import { CLOSE, STREAM_LIMITS, type CloseReason, type StreamLimits } from './limits.js';
-import { createOutbox, type Outbox } from './outbox.js';
+import { createSendQueue, type SendQueue } from './send-queue.js';
 import type { Sessions } from './sessions.js';
 import { createUpdateFeed } from './updates.js';
 
@@ -41,7 +41,7 @@ const SWEEP_MS = 1_000;
 
 interface Client {
   socket: WebSocket;
-  outbox: Outbox;
+  queue: SendQueue;
   heardMs: number;
 }
 
@@ -86,9 +86,9 @@ export function serveStream(deps: StreamDeps): Stream {
       socket.close(code, reason);
       setTimeout(() => socket.terminate(), limits.farewellMs).unref();
     };
-    const outbox = createOutbox(socket, limits, clock, end);
-    const client: Client = { socket, outbox, heardMs: clock() };
-    const connection = createConnection({ ...deps, books, updates, limits }, outbox, {
+    const queue = createSendQueue(socket, limits, clock, end);
+    const client: Client = { socket, queue, heardMs: clock() };
+    const connection = createConnection({ ...deps, books, updates, limits }, queue, {
       address,
       pause: () => socket.pause(),
       resume: () => socket.resume(),
@@ -104,7 +104,7 @@ export function serveStream(deps: StreamDeps): Stream {
       heard();
       if (ended) return;
       try {
-        if (isBinary) outbox.reply(errorFrame('Error parsing JSON into valid websocket request: binary message'));
+        if (isBinary) queue.reply(errorFrame('Error parsing JSON into valid websocket request: binary message'));
         else connection.onMessage((data as Buffer).toString('utf8'));
       } catch (error) {
         logger.error({ err: error }, 'a message could not be served');
@@ -121,8 +121,8 @@ export function serveStream(deps: StreamDeps): Stream {
 
   const sweeping = setInterval(() => {
     const nowMs = clock();
-    for (const { socket, outbox, heardMs } of clients) {
-      outbox.check(updates.lastSeq());
+    for (const { socket, queue, heardMs } of clients) {
+      queue.check(updates.lastSeq());
       if (nowMs - heardMs < limits.idleMs) continue;
       socket.close(CLOSE.idle.code, CLOSE.idle.reason);
       if (nowMs - heardMs >= limits.idleMs + CLOSE_GRACE_MS) socket.terminate();

@@ -4,15 +4,15 @@ import type { Db } from '../../ledger/types.js';
 import type { Gateway } from '../orders/engine.js';
 import type { GatewayEvent, OrderChange } from '../orders/events.js';
 import { orderRow } from '../orders/info/orders.js';
-import { fillRow } from '../orders/info/fills.js';
+import { userFillJson } from '../orders/info/fills.js';
 import { MAX_USER_FILLS } from '../orders/limits.js';
 import type { GatewayLogger } from '../orders/types.js';
 import { channelFrame } from './frames.js';
-import type { EventFrame, Outbox } from './outbox.js';
+import type { EventFrame, SendQueue } from './send-queue.js';
 
 /** A connection as the feed of a user's updates sees it. */
 export interface UpdateListener {
-  outbox: Outbox;
+  queue: SendQueue;
   /** Ends the connection, because updates of it were lost. */
   lost(): void;
 }
@@ -83,7 +83,7 @@ export function createUpdateFeed(deps: UpdateDeps): UpdateFeed {
         statusTimestamp: timeMs ?? fillMs.get(known.order.oid) ?? clock(),
       }));
       const event = eventOf(channelFrame('orderUpdates', data));
-      for (const { outbox } of listeners) outbox.event(event);
+      for (const { queue } of listeners) queue.event(event);
     }
   }
 
@@ -116,11 +116,11 @@ export function createUpdateFeed(deps: UpdateDeps): UpdateFeed {
     const cursors = fillListeners.get(user);
     if (cursors === undefined) return;
     for (const [generation, group] of Map.groupBy(fills, (fill) => fill.generation)) {
-      const data = { user, fills: group.map((fill) => fillRow(fill, gateway)) };
+      const data = { user, fills: group.map((fill) => userFillJson(fill, gateway)) };
       const event = eventOf(channelFrame('userFills', data));
       for (const [listener, cursor] of cursors) {
         if (cursor.upTo === null) cursor.waiting.push({ generation, event });
-        else if (generation > cursor.upTo) listener.outbox.event(event);
+        else if (generation > cursor.upTo) listener.queue.event(event);
       }
     }
   }
@@ -131,8 +131,8 @@ export function createUpdateFeed(deps: UpdateDeps): UpdateFeed {
     try {
       const rows = await userOrderFills(db.reads, user, MAX_USER_FILLS, { after: 0, upTo, skip: 0 });
       if (fillListeners.get(user)?.get(listener) !== cursor) return;
-      const fills = rows.map((fill) => fillRow(fill, gateway));
-      listener.outbox.reply(channelFrame('userFills', { isSnapshot: true, user, fills }));
+      const fills = rows.map((fill) => userFillJson(fill, gateway));
+      listener.queue.reply(channelFrame('userFills', { isSnapshot: true, user, fills }));
     } catch (error) {
       logger.error({ err: error, user }, 'a snapshot of fills could not be read');
       listener.lost();
@@ -140,7 +140,7 @@ export function createUpdateFeed(deps: UpdateDeps): UpdateFeed {
     }
     cursor.upTo = upTo;
     for (const { generation, event } of cursor.waiting.splice(0)) {
-      if (generation > upTo) listener.outbox.event(event);
+      if (generation > upTo) listener.queue.event(event);
     }
   }
 

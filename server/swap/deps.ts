@@ -1,5 +1,5 @@
 import type { GasModel } from '../../core/swap/pricing.js';
-import type { Address } from '../../core/types.js';
+import type { Address, Readiness } from '../../core/types.js';
 import type { SwapOrder } from '../../ledger/swaps/swap-log.js';
 import type { Db } from '../../ledger/types.js';
 import type { EthReader } from '../../liquidity/eth.js';
@@ -37,7 +37,7 @@ export interface SwapDeps {
   quoteTtlSec: number;
   orderTtlSec: number;
   limits: { tokens: RateLimit; quotes: RateLimit; submissions: RateLimit; orders: RateLimit };
-  readiness(): { ready: boolean; reason: string | null };
+  readiness(): Readiness;
   /** Tokens of which nothing is quoted and no order accepted for the time being. */
   quarantined(): ReadonlySet<Address>;
   nowMs(): number;

@@ -22,7 +22,7 @@ const ORDER_ID = /^[\x21-\x7e]{1,64}$/;
 
 export type OrderStatus = 'pending' | 'filled' | 'failed' | 'expired';
 
-interface OrderState {
+interface SwapOrderState {
   quote: SwapQuote;
   settled: SettledOrderRow | null;
   outcome: SwapOutcome | null;
@@ -30,7 +30,7 @@ interface OrderState {
 }
 
 /** Filled by the settler's event in a durable generation, whatever else is stored; else as the executor ended it; else pending. */
-async function stateOf(q: Queryable, order: SwapOrder): Promise<OrderState> {
+async function stateOf(q: Queryable, order: SwapOrder): Promise<SwapOrderState> {
   const quote = await readQuote(q, order.quoteId);
   if (quote === null) throw new RangeError(`order ${order.id} has lost its quote ${order.quoteId}`);
   const booked = await readSettledOrder(q, { owner: order.owner, nonce: quote.nonce });

@@ -9,7 +9,7 @@ import {
   maySettle,
   settlementUnits,
   type ClaimState,
-} from '../../core/claims.js';
+} from '../../core/claim-state.js';
 import { fcOptions } from '../support/fc.js';
 
 /** Of a settlement that looked at blocks which the chain still has. */

@@ -18,7 +18,7 @@ import {
   PAIR,
   wei,
 } from '../support/audit.js';
-import type { Decomposition, FillRow, Limits, MakerRole } from '../support/audit.js';
+import type { Decomposition, FillJson, Limits, MakerRole } from '../support/audit.js';
 import {
   accountOf,
   contractsOf,
@@ -90,7 +90,7 @@ forEachDatabaseUrl((name, open) => {
     const bookNow = async () => bookSchema.parse((await read(stack, `/v0/book/${PAIR}`)).body);
 
     interface Attributed {
-      row: FillRow;
+      row: FillJson;
       decomposition: Decomposition;
     }
 

@@ -8,7 +8,7 @@ import {
   type RaisedUnits,
   type SideState,
 } from '../../core/attribution.js';
-import { afterExecution, afterRequest, afterSettlement, NO_CLAIM, type ClaimState } from '../../core/claims.js';
+import { afterExecution, afterRequest, afterSettlement, NO_CLAIM, type ClaimState } from '../../core/claim-state.js';
 import { consumedUnits } from '../../core/curve/walk.js';
 import { executablePublication, type ExecutablePublication } from '../../core/exposure.js';
 import type { Address, ChainFill, Decomposition, MarketSnapshot, OrderFill, Side } from '../../core/types.js';

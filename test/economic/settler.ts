@@ -1,5 +1,5 @@
 /** The settler: the keeper's own plan of withdrawals, at its pace, and what it sent that no block has yet. */
-import { settlesFromMs, type SettlePace } from '../../core/claims.js';
+import { settlesFromMs, type SettlePace } from '../../core/claim-state.js';
 import { worstPayments } from '../../core/exposure.js';
 import type { Address } from '../../core/types.js';
 import { planSettlements } from '../../keepers/settler/plan.js';

@@ -1,7 +1,7 @@
 /** When withdrawals settle, and what can't keep them from it. The tables of states are walked through in custody-lifecycle.test.ts. */
 import { expect } from 'chai';
 import { MaxUint256, Wallet, parseEther, type ContractTransactionResponse } from 'ethers';
-import { NO_CLAIM, settlesFromMs } from '../../core/claims.js';
+import { NO_CLAIM, settlesFromMs } from '../../core/claim-state.js';
 import type { Address } from '../../core/types.js';
 import type { Outbox } from '../../keepers/chain/outbox.js';
 import { createRpc, type Rpc } from '../../keepers/chain/rpc.js';

@@ -1,7 +1,6 @@
 import { expect } from 'chai';
-import { createConnection } from '../../server/stream/connection.js';
-import type { Connection, ConnectionDeps } from '../../server/stream/connection.js';
-import type { Outbox } from '../../server/stream/outbox.js';
+import { createConnection, type Connection, type ConnectionDeps } from '../../server/stream/connection.js';
+import type { SendQueue } from '../../server/stream/send-queue.js';
 import { createSessions } from '../../server/stream/sessions.js';
 import { addressOf } from '../support/gateway.js';
 import { WETH_USDC } from '../support/markets.js';
@@ -13,7 +12,7 @@ describe('a connection', () => {
     const listening = new Set<string>();
     let full = false;
     let connection: Connection | null = null;
-    const outbox = { reply: () => void (full && connection?.onClose()) } as unknown as Outbox;
+    const queue = { reply: () => void (full && connection?.onClose()) } as unknown as SendQueue;
     const deps = {
       gateway: { markets: () => [WETH_USDC], parse: (text: string): unknown => JSON.parse(text) },
       books: {
@@ -28,7 +27,7 @@ describe('a connection', () => {
       info: {},
       limits: { maxSubscriptions: 32, maxPendingPosts: 1 },
     } as unknown as ConnectionDeps;
-    connection = createConnection(deps, outbox, SOCKET);
+    connection = createConnection(deps, queue, SOCKET);
     const subscribe = (subscription: object): void =>
       connection?.onMessage(JSON.stringify({ method: 'subscribe', subscription }));
     subscribe({ type: 'orderUpdates', user: addressOf(1) });

@@ -110,7 +110,7 @@ describe('the guides', () => {
   it('say how to repair every halt', () => {
     const listed = captures(section('docs/runbook.md', '## IntegrityHalt'), /^\| (`.*?`) \|/gm).join(' ');
     const errors = read('ledger/errors.ts').split('export type InvariantCode =')[1]!.split(';')[0]!;
-    const sources = ['derive/attributor', 'derive/claims', 'derive/suspense', 'watcher', 'repair'].map((name) =>
+    const sources = ['derive/attributor', 'derive/custody', 'derive/suspense', 'watcher', 'repair'].map((name) =>
       read(`keepers/watcher/${name}.ts`),
     );
     const found = sources.flatMap((source) => captures(source, /code: '(\w+)'/g));

@@ -3,23 +3,23 @@ import { expect } from 'chai';
 import { createBook } from '../../core/book/create-book.js';
 import type { Db } from '../../ledger/types.js';
 import { createBookFeed } from '../../server/stream/books.js';
-import type { Outbox } from '../../server/stream/outbox.js';
+import type { SendQueue } from '../../server/stream/send-queue.js';
 import { createUpdateFeed } from '../../server/stream/updates.js';
 import { addressOf } from '../support/gateway.js';
 import { until } from '../support/gateway-suite.js';
 import { WETH_USDC } from '../support/markets.js';
 
-/** An outbox that keeps the very buffers it was given. */
-function createKeeper(): { outbox: Outbox; frames: Buffer[] } {
+/** A send queue that keeps the very buffers it was given. */
+function createKeeper(): { queue: SendQueue; frames: Buffer[] } {
   const frames: Buffer[] = [];
-  const outbox: Outbox = {
+  const queue: SendQueue = {
     reply: (frame) => void frames.push(frame),
     event: ({ frame }) => void frames.push(frame),
     latest: (_key, frame) => void frames.push(frame),
     drop: () => undefined,
     check: () => undefined,
   };
-  return { outbox, frames };
+  return { queue, frames };
 }
 
 describe('frames that many connections get', () => {
@@ -42,7 +42,7 @@ describe('frames that many connections get', () => {
     const logger = { info: () => undefined, warn: () => undefined, error: () => undefined };
     const feed = createUpdateFeed({ gateway, db: {} as Db, clock: () => 1, logger });
     const keepers = [createKeeper(), createKeeper(), createKeeper()];
-    for (const { outbox } of keepers) feed.subscribe('orderUpdates', user, { outbox, lost: () => undefined });
+    for (const { queue } of keepers) feed.subscribe('orderUpdates', user, { queue, lost: () => undefined });
     const known = { order, state: 'open' as const, stateMs: 1 };
     for (let count = 0; count < 2; count += 1) {
       feed.onEvent({ type: 'rows', rows: [], changes: [{ known, timeMs: 1 }], markets: new Set([0]) });
@@ -61,7 +61,7 @@ describe('frames that many connections get', () => {
       () => 1,
     );
     const keepers = [createKeeper(), createKeeper()];
-    for (const { outbox } of keepers) feed.subscribe('l2Book:@0', { market: 0 }, outbox);
+    for (const { queue } of keepers) feed.subscribe('l2Book:@0', { market: 0 }, queue);
     feed.changed(new Set([0]));
     feed.changed(new Set([0]));
     await until(() => keepers.every(({ frames }) => frames.length === 2));

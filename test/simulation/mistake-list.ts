@@ -80,12 +80,12 @@ export const MISTAKES: readonly Mistake[] = [
     name: 'settled above the balance',
     patches: [
       {
-        file: 'core/claims.ts',
+        file: 'core/claim-state.ts',
         from: 'return maxBig(minBig(outstandingUnits, balanceUnits), 0n);',
         to: 'return maxBig(minBig(outstandingUnits, 10n * balanceUnits), 0n);',
       },
       {
-        file: 'core/claims.ts',
+        file: 'core/claim-state.ts',
         from: 'return worstUnits <= balanceUnits - settledUnits || worstUnits === 0n;',
         to: 'return worstUnits + settledUnits + balanceUnits >= 0n;',
       },

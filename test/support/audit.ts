@@ -13,7 +13,7 @@ export const MAKERS = ['maker1', 'maker2'] as const;
 export type MakerRole = (typeof MAKERS)[number];
 
 export type Decomposition = z.infer<typeof decompositionSchema>;
-export type FillRow = z.infer<typeof fillsSchema>[number];
+export type FillJson = z.infer<typeof fillsSchema>[number];
 export type Limits = z.infer<typeof limitsSchema>;
 
 /** Base units of a signed decimal. */
@@ -38,7 +38,7 @@ export function balanceOf(stack: Stack, { ledger }: Limits, symbol: string): big
 }
 
 /** The newest fills, in their shape. */
-export async function fillsNow(stack: Stack): Promise<FillRow[]> {
+export async function fillsNow(stack: Stack): Promise<FillJson[]> {
   return fillsSchema.parse((await read(stack, `/v0/fills?pair=${PAIR}`)).body);
 }
 
@@ -48,7 +48,7 @@ export async function decompositionOf(stack: Stack, fillSeq: number | string): P
 }
 
 /** Legs + residual = the curve's quote amount, and each leg is its price times its size, floored. */
-export function expectReconciled(row: FillRow, decomposition: Decomposition): void {
+export function expectReconciled(row: FillJson, decomposition: Decomposition): void {
   const isBuy = row.direction === 'buy';
   for (const leg of decomposition.legs) {
     expect(leg.size).to.equal(leg.base_amount);
@@ -138,7 +138,7 @@ export async function auditBooks(stack: Stack, deposits: { WETH: bigint; USDC: b
 async function expectSameParts(
   stack: Stack,
   role: MakerRole,
-  rows: readonly FillRow[],
+  rows: readonly FillJson[],
   decompositions: readonly Decomposition[],
 ): Promise<void> {
   const { info, user } = exchangeClient(stack, role);

@@ -9,7 +9,7 @@ import type {
   ScannedBlock,
 } from '../../../ledger/types.js';
 import type { ChainEvent, RawLog } from '../../chain/logs.js';
-import { createClaimFold, custodyEvent, type ClaimContext, type ClaimFold, type CustodyChainEvent } from './claims.js';
+import { createClaimFold, custodyEvent, type ClaimContext, type ClaimFold, type CustodyChainEvent } from './custody.js';
 import { depositEntries, executionEntries, fillEntries } from './postings.js';
 import type { SeenEvent } from '../scan/scan.js';
 
@@ -19,7 +19,7 @@ export type DraftedPost = Omit<PostSeen, 'postedSeq'>;
 export type CurveEvent = { post: DraftedPost } | { fill: ChainFill };
 
 /** What a scan means for the ledger, before fills are attributed and holdings compared. */
-export interface Draft {
+export interface GenerationDraft {
   custody: CustodyEvent[];
   posts: DraftedPost[];
   fills: ChainFill[];
@@ -41,8 +41,8 @@ export interface DraftContext {
 }
 
 /** Reads custody events, posts and fills out of a scan. Tokens that no listed pair trades are recorded and never booked. */
-export function draftGeneration(events: readonly SeenEvent[], context: DraftContext): Draft {
-  const draft: Draft = {
+export function draftGeneration(events: readonly SeenEvent[], context: DraftContext): GenerationDraft {
+  const draft: GenerationDraft = {
     custody: [],
     posts: [],
     fills: [],
@@ -102,7 +102,7 @@ export function fillPostings(
   });
 }
 
-function bookCustody(draft: Draft, fold: ClaimFold, log: RawLog, event: CustodyChainEvent): void {
+function bookCustody(draft: GenerationDraft, fold: ClaimFold, log: RawLog, event: CustodyChainEvent): void {
   const { maker, token, amountUnits } = event;
   const ref = `${event.type}:${log.txHash}:${log.logIndex}`;
   if (event.type === 'deposited') {

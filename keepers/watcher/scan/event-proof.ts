@@ -3,7 +3,7 @@ import type { Address } from '../../../core/types.js';
 import type { Db, Queryable } from '../../../ledger/types.js';
 import type { RpcPool } from '../../chain/pool.js';
 import { RpcContradictionError, type Rpc } from '../../chain/rpc.js';
-import { logKey } from '../derive/claims.js';
+import { logKey } from '../derive/custody.js';
 import { proveRange } from './prove-range.js';
 import type { Scan, SeenEvent } from './scan.js';
 

@@ -26,7 +26,7 @@ export type Confirmation =
   /** There are two endpoints, and the other one does not answer at all. */
   | { kind: 'alone' };
 
-interface Vote {
+interface HeadVote {
   rpc: Rpc;
   /** Null when it does not have the block. */
   hash: Hex | null;
@@ -91,8 +91,8 @@ async function collect(
   block: KnownBlock,
   enough: number,
   silence: Silence,
-): Promise<Vote[]> {
-  const votes: Vote[] = [];
+): Promise<HeadVote[]> {
+  const votes: HeadVote[] = [];
   let agree = 0;
   const askAll = (asked: readonly Rpc[], patienceMs?: number): Promise<void> =>
     new Promise<void>((done) => {
@@ -120,7 +120,7 @@ async function collect(
   return [...votes];
 }
 
-async function ask(rpc: Rpc, number: number): Promise<Vote | null> {
+async function ask(rpc: Rpc, number: number): Promise<HeadVote | null> {
   try {
     const [block, head] = await rpc.batch([headerRequest(number), { method: 'eth_blockNumber', params: [] }]);
     const header = parseHeader(block);

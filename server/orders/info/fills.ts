@@ -13,7 +13,7 @@ export const userFills: InfoHandler = async (request, deps) => {
   const user = asAddress(request.user, 'user');
   refuseAggregation(request);
   const fills = await userOrderFills(deps.db.reads, user, MAX_USER_FILLS);
-  return fills.map((fill) => fillRow(fill, deps.gateway));
+  return fills.map((fill) => userFillJson(fill, deps.gateway));
 };
 
 /** Fills are never merged. Throws WireError. */
@@ -22,7 +22,7 @@ export function refuseAggregation({ aggregateByTime }: JsonObject): void {
 }
 
 /** A fill as its maker sees it. */
-export function fillRow(fill: UserFill, gateway: Pick<InfoDeps['gateway'], 'markets'>): object {
+export function userFillJson(fill: UserFill, gateway: Pick<InfoDeps['gateway'], 'markets'>): object {
   const market = gateway.markets()[fill.market];
   if (market === undefined) throw new RangeError(`a fill names market ${fill.market}, which is not listed`);
   return {
@@ -55,5 +55,5 @@ export const userFillsByTime: InfoHandler = async (request, { db, gateway }) => 
     reversed: asBoolean(request.reversed ?? false, 'reversed'),
     limit: MAX_USER_FILLS,
   });
-  return fills.map((fill) => fillRow(fill, gateway));
+  return fills.map((fill) => userFillJson(fill, gateway));
 };

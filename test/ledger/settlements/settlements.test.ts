@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import { MAX_U128 } from '../../../core/amounts.js';
-import { NO_CLAIM } from '../../../core/claims.js';
+import { NO_CLAIM } from '../../../core/claim-state.js';
 import type { Address, Hex } from '../../../core/types.js';
 import { draftGeneration } from '../../../keepers/watcher/derive/derive.js';
-import { readClaimContext } from '../../../keepers/watcher/derive/claims.js';
+import { readClaimContext } from '../../../keepers/watcher/derive/custody.js';
 import type { ChainEvent } from '../../../keepers/chain/logs.js';
 import { migrate } from '../../../ledger/db/db.js';
 import { readClaim, readPendingClaims, readTakerFees, requestsAfter } from '../../../ledger/chain/claims.js';

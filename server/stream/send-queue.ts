@@ -1,7 +1,6 @@
-import { CLOSE } from './limits.js';
-import type { CloseReason, StreamLimits } from './limits.js';
+import { CLOSE, type CloseReason, type StreamLimits } from './limits.js';
 
-/** What an outbox needs of a socket. */
+/** What a send queue needs of a socket. */
 export interface OutSocket {
   readonly bufferedAmount: number;
   send(frame: Buffer, options: { binary: false }, done?: () => void): void;
@@ -19,7 +18,7 @@ export interface EventFrame {
  * Frames of one connection, in their order. While the socket is full they wait here; a connection that lets too much wait, or waits
  * too long, is closed, because a client can't know what it missed otherwise.
  */
-export interface Outbox {
+export interface SendQueue {
   /** A frame for this connection alone. */
   reply(frame: Buffer): void;
   /** A frame that may not be left out. */
@@ -44,7 +43,7 @@ const AS_TEXT = { binary: false } as const;
  * A class, unlike most things here: an event goes to a thousand connections in a row, each of which is cold in the processor's cache,
  * and every closure on the way to the socket would be another object to fetch.
  */
-class QueuedOutbox implements Outbox {
+class SocketSendQueue implements SendQueue {
   private closed = false;
   private draining = false;
   private queuedBytes = 0;
@@ -130,9 +129,9 @@ class QueuedOutbox implements Outbox {
 }
 
 /** `close` is called at most once, when the connection is too slow; nothing is sent after it. */
-export const createOutbox = (
+export const createSendQueue = (
   socket: OutSocket,
   limits: Limits,
   clock: () => number,
   close: (reason: CloseReason) => void,
-): Outbox => new QueuedOutbox(socket, limits, clock, close);
+): SendQueue => new SocketSendQueue(socket, limits, clock, close);

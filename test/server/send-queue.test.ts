@@ -1,6 +1,5 @@
 import { expect } from 'chai';
-import { createOutbox } from '../../server/stream/outbox.js';
-import type { EventFrame, Outbox } from '../../server/stream/outbox.js';
+import { createSendQueue, type EventFrame, type SendQueue } from '../../server/stream/send-queue.js';
 
 const limits = { highWaterBytes: 10, maxQueueBytes: 20, retainedEvents: 5, retainedMs: 1_000 };
 
@@ -23,9 +22,9 @@ function createSocket() {
   };
 }
 
-describe('outbox of a connection', () => {
+describe('send queue of a connection', () => {
   let socket: ReturnType<typeof createSocket>;
-  let outbox: Outbox;
+  let queue: SendQueue;
   let closed: string[];
   let nowMs: number;
   let seq: number;
@@ -35,7 +34,7 @@ describe('outbox of a connection', () => {
     closed = [];
     nowMs = 0;
     seq = 0;
-    outbox = createOutbox(
+    queue = createSendQueue(
       socket,
       limits,
       () => nowMs,
@@ -44,41 +43,41 @@ describe('outbox of a connection', () => {
   });
 
   const event = (text: string): EventFrame => ({ frame: Buffer.from(text), seq: (seq += 1), timeMs: nowMs });
-  const fill = (): void => outbox.reply(Buffer.from('0123456789'));
+  const fill = (): void => queue.reply(Buffer.from('0123456789'));
 
   it('sends at once while the socket takes it, and in order once it takes it again', () => {
-    outbox.event(event('a'));
-    outbox.reply(Buffer.from('b'));
+    queue.event(event('a'));
+    queue.reply(Buffer.from('b'));
     expect(socket.sent).to.deep.equal(['a', 'b']);
     fill();
-    outbox.event(event('c'));
-    outbox.reply(Buffer.from('d'));
+    queue.event(event('c'));
+    queue.reply(Buffer.from('d'));
     expect(socket.sent).to.have.length(3);
     socket.drain();
     expect(socket.sent.slice(3)).to.deep.equal(['c', 'd']);
-    outbox.event(event('e'));
+    queue.event(event('e'));
     expect(socket.sent.at(-1)).to.equal('e');
     expect(closed).to.deep.equal([]);
   });
 
   it('keeps only the newest of a state that waits, and none that was dropped', () => {
     fill();
-    outbox.latest('book', Buffer.from('1'));
-    outbox.latest('mids', Buffer.from('m'));
-    outbox.latest('gone', Buffer.from('g'));
-    outbox.latest('book', Buffer.from('2'));
-    outbox.event(event('e'));
-    outbox.drop('gone');
+    queue.latest('book', Buffer.from('1'));
+    queue.latest('mids', Buffer.from('m'));
+    queue.latest('gone', Buffer.from('g'));
+    queue.latest('book', Buffer.from('2'));
+    queue.event(event('e'));
+    queue.drop('gone');
     socket.drain();
     expect(socket.sent.slice(1)).to.deep.equal(['e', '2', 'm']);
   });
 
   it('gives a connection up whose queue is full', () => {
     fill();
-    outbox.event(event('x'.repeat(20)));
+    queue.event(event('x'.repeat(20)));
     expect(closed).to.deep.equal([]);
-    outbox.reply(Buffer.from('y'));
-    outbox.reply(Buffer.from('z'));
+    queue.reply(Buffer.from('y'));
+    queue.reply(Buffer.from('z'));
     expect(closed).to.deep.equal(['4001 output queue full']);
     socket.drain();
     expect(socket.sent).to.have.length(1);
@@ -86,26 +85,26 @@ describe('outbox of a connection', () => {
 
   it('gives a connection up that is behind what is retained, by number or by age', () => {
     fill();
-    outbox.event(event('a'));
-    outbox.check(5);
+    queue.event(event('a'));
+    queue.check(5);
     expect(closed).to.deep.equal([]);
-    outbox.check(6);
+    queue.check(6);
     expect(closed).to.deep.equal(['4002 behind retained events']);
 
     socket = createSocket();
-    outbox = createOutbox(
+    queue = createSendQueue(
       socket,
       limits,
       () => nowMs,
       ({ code }) => closed.push(`${code}`),
     );
     fill();
-    outbox.event(event('b'));
+    queue.event(event('b'));
     nowMs = 1_000;
-    outbox.check(seq);
+    queue.check(seq);
     expect(closed).to.have.length(1);
     nowMs = 1_001;
-    outbox.check(seq);
+    queue.check(seq);
     expect(closed).to.deep.equal(['4002 behind retained events', '4002']);
   });
 });

@@ -6,7 +6,7 @@ import {
   afterSettlement,
   type ClaimState,
   type LaterRequests,
-} from '../../core/claims.js';
+} from '../../core/claim-state.js';
 import { maxBig, toSafeInt } from '../../core/amounts.js';
 import type { Address } from '../../core/types.js';
 import { readBalances } from '../../ledger/chain/balances.js';

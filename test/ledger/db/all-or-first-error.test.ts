@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { insertAll } from '../../../ledger/db/columns.js';
 import { migrate } from '../../../ledger/db/db.js';
-import { sendForRows, together } from '../../../ledger/db/dialects.js';
+import { sendForRows, allOrFirstError } from '../../../ledger/db/dialects.js';
 import { CommitUnknownError, isUniqueViolation } from '../../../ledger/errors.js';
 import type { Db } from '../../../ledger/types.js';
 import { acquireWriter } from '../../../ledger/db/writers.js';
@@ -28,7 +28,7 @@ describe('statements that are sent together', () => {
       const db = await open();
       await migrate(db);
       const answers = await db.knex.transaction((tx) =>
-        together([
+        allOrFirstError([
           insertAll(tx, 'meta', [meta('a')]),
           sendForRows(tx, 'select * from meta where "key" = ?', ['a']),
           sendForRows(tx, 'select * from meta where "key" = ?', ['b']),
@@ -45,7 +45,7 @@ describe('statements that are sent together', () => {
       const failure = await failureOf(
         writer.tx((tx) =>
           // The first goes on in parts after the second has failed.
-          together([
+          allOrFirstError([
             insertAll(tx, 'meta', many('x')),
             insertAll(tx, 'meta', [meta('known')]),
             insertAll(tx, 'meta', many('y')),
@@ -65,7 +65,7 @@ describe('statements that are sent together', () => {
       const failure = await failureOf(
         writer.tx(async (tx) => {
           await insertAll(tx, 'meta', [meta('lost')]);
-          await together([
+          await allOrFirstError([
             sendForRows(tx, cutOff(db)),
             insertAll(tx, 'meta', many('x')),
             insertAll(tx, 'meta', many('y')),

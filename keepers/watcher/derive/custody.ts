@@ -6,7 +6,7 @@ import {
   afterRequest,
   afterSettlement,
   type LaterRequests,
-} from '../../../core/claims.js';
+} from '../../../core/claim-state.js';
 import { maxBig, minBig, toSafeInt, MAX_U128 } from '../../../core/amounts.js';
 import type { Address } from '../../../core/types.js';
 import { readClaimsOf, requestsAfter } from '../../../ledger/chain/claims.js';
