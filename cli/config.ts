@@ -7,7 +7,7 @@ import { address, givenSettings, httpUrl, privateKey } from './fields.js';
 import { jointProblems } from './joint-settings.js';
 import { tokenListSchema } from '../server/swap/tokens.js';
 import { settingsSchema, type Settings } from './settings.js';
-import { readSwapConfig, swapManifest, type SwapConfig } from './swap-settings.js';
+import { readSwapConfig, wrappedNativeOf, swapManifest, type SwapConfig } from './swap-settings.js';
 
 export { ROLES, settingsSchema, type Role, type Settings } from './settings.js';
 
@@ -26,6 +26,7 @@ const manifestSchema = z.object({
     ...swapManifest,
   }),
   accounts: z.array(z.object({ role: z.string(), address, privateKey })).default([]),
+  tokens: z.array(z.object({ symbol: z.string(), address, decimals: z.number().int().min(0) })).default([]),
   tokenList: tokenListSchema.optional(),
 });
 
@@ -39,6 +40,7 @@ export interface Config extends Omit<
   | 'SETTLER_PRIVATE_KEY'
   | 'EXECUTOR_PRIVATE_KEY'
   | 'SIGNATURE_CHAIN_IDS'
+  | 'WRAPPED_NATIVE'
 > {
   /** Null accepts any chain. */
   signatureChainIds: readonly bigint[] | null;
@@ -55,6 +57,8 @@ export interface Config extends Omit<
   executorPrivateKey: Hex | null;
   /** Null for a deployment without a settler. */
   swap: SwapConfig | null;
+  /** What gas is priced in. */
+  wrappedNative: Address;
 }
 
 export const NO_RPC_URL = 'RPC_URL: required, the manifest names none';
@@ -153,6 +157,7 @@ export function loadConfig(
     SETTLER_PRIVATE_KEY,
     EXECUTOR_PRIVATE_KEY,
     SIGNATURE_CHAIN_IDS,
+    WRAPPED_NATIVE: _,
     ...rest
   } = settings;
   const account = (role: string) => manifest.accounts.find((one) => one.role === role);
@@ -194,6 +199,7 @@ export function loadConfig(
     settlerPrivateKey,
     executorPrivateKey,
     swap,
+    wrappedNative: wrappedNativeOf(settings, manifest),
   };
 }
 

@@ -1,3 +1,4 @@
+import { chainPreset } from '../deploy/chain-preset.js';
 import { signatureBackend } from '../core/wire/recover.js';
 import { ENDPOINTS } from '../server/endpoints.js';
 import { createApp } from '../server/app.js';
@@ -160,14 +161,14 @@ export async function startHttp(
 
 /** An endpoint of the operator's own may have a key in it: only the one that is named for clients is served, or a sandbox's. */
 function deploymentFacts(config: Config): DeploymentFacts {
-  const { contracts, accounts, rpcUrl } = config.manifest;
+  const { chainId, contracts, accounts, rpcUrl } = config.manifest;
   const { custodian, curveBook, entrypoint, orderSettler, lens, adapter, permit2 } = contracts;
   const isSandbox = accounts.length > 0;
   return {
     contracts: { custodian, curveBook, entrypoint, orderSettler, lens, adapter, permit2 },
-    wrappedNative: config.WRAPPED_NATIVE,
+    wrappedNative: config.wrappedNative,
     publicRpcUrl: config.PUBLIC_RPC_URL ?? (isSandbox ? (rpcUrl ?? null) : null),
-    explorerUrl: config.EXPLORER_URL ?? null,
+    explorerUrl: config.EXPLORER_URL ?? (isSandbox ? null : (chainPreset(chainId)?.explorer.url ?? null)),
     orderSources: config.ORDER_SOURCES,
     isSandbox,
   };

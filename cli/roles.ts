@@ -21,6 +21,7 @@ import { startOps, type Ops } from './ops.js';
 import { checkChain, rpcPool, type Doors, type Shared } from './shared.js';
 import { serveStandby } from './standby.js';
 import { startExecutor } from './swap.js';
+import { startSwapCheck } from './swap-check.js';
 import { unusedNames } from './unused-names.js';
 
 /** The ledger was reconciled with the chain, or rows were folded before they were read: roles start again from what is stored. */
@@ -141,6 +142,7 @@ export async function startRoles(
     });
     // Beside the start: no role uses an endpoint before it has proven its chain.
     void checkChain(shared, fail);
+    loops.push(startSwapCheck(shared, signal, fail));
     const acquired = acquireWriters(config.ROLES);
     acquired.catch(() => undefined);
     const { metrics } = ops;

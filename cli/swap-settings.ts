@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import type { Address } from '../core/types.js';
+import { chainPreset, tokenRows } from '../deploy/chain-preset.js';
 import type { UniswapV3Contracts } from '../liquidity/uniswap-v3.js';
 import { address, integer, privateKey } from './fields.js';
 import { tokenListSchema } from '../server/swap/tokens.js';
@@ -15,8 +16,8 @@ export const swapSettings = {
     .optional()
     .describe("token list of the swap API, a JSON file in the Uniswap format; default: the manifest's tokenList"),
   WRAPPED_NATIVE: address
-    .default('0x4200000000000000000000000000000000000006')
-    .describe('the token that gas is priced in'),
+    .optional()
+    .describe("the token that gas is priced in; default: the manifest's, else the chain's where it is known"),
   SWAP_QUOTE_TTL_SEC: integer(15, 600, 30).describe('how long orders for a quote are accepted'),
   SWAP_ORDER_TTL_SEC: integer(30, 3_600, 120).describe('how long a signed order may be executed, from its quote on'),
   SWAP_FEE_MARGIN_BPS: integer(0, 100_000, 2_000).describe('added to the cost of gas in the fee of a gasless order'),
@@ -38,7 +39,9 @@ export const swapSettings = {
   SWAP_READS_PER_MINUTE: integer(1, 1_000_000, 1_200).describe(
     'token lists, and looks at orders, per client address and minute',
   ),
-  UNISWAP_V3_FACTORY: address.optional().describe("with the next two: external liquidity; default: the manifest's"),
+  UNISWAP_V3_FACTORY: address
+    .optional()
+    .describe("with the next two: external liquidity; default: the manifest's, else the chain's where they are known"),
   UNISWAP_V3_ROUTER: address
     .optional()
     .describe('SwapRouter02 or SwapRouter, which its code tells; the settler must have it as a target'),
@@ -51,6 +54,7 @@ type SwapSettings = z.output<z.ZodObject<typeof swapSettings>>;
 export const swapManifest = {
   permit2: address.optional(),
   orderSettler: address.optional(),
+  wrappedNative: address.optional(),
   lens: address.optional(),
   adapter: address.optional(),
   uniswapV3Factory: address.optional(),
@@ -58,29 +62,72 @@ export const swapManifest = {
   uniswapV3Quoter: address.optional(),
 };
 
+/** Where the address of a contract comes from: what nobody wrote down for this deployment may be absent from its chain. */
+export type Origin = 'settings' | 'manifest' | 'preset';
+
 export interface SwapConfig {
   permit2: Address;
   settler: Address;
   /** Contracts of the platform on which anybody could take, or nobody ever gets back, what is sent there. */
   periphery: readonly Address[];
   tokens: readonly SwapToken[];
+  wrappedNative: Address;
   /** Null without external liquidity. */
-  uniswapV3: UniswapV3Contracts | null;
+  uniswapV3: (UniswapV3Contracts & { origin: Origin }) | null;
 }
 
-/** What the settings and the manifest say about swaps; null for a deployment without a settler. Adds to `problems`. */
-export function readSwapConfig(
-  settings: SwapSettings,
-  manifest: { contracts: z.output<z.ZodObject<typeof swapManifest>>; tokenList?: z.output<typeof tokenListSchema> },
-  problems: string[],
-): SwapConfig | null {
-  const { contracts, tokenList } = manifest;
+/** What a manifest says about swaps. */
+export interface SwapManifest {
+  chainId: number;
+  contracts: z.output<z.ZodObject<typeof swapManifest>>;
+  /** As recorded when markets were configured. */
+  tokens: readonly { symbol: string; address: Address; decimals: number }[];
+  tokenList?: z.output<typeof tokenListSchema>;
+  /** Of a sandbox; its chain has nothing but what the manifest names, whatever its id is. */
+  accounts: readonly unknown[];
+}
+
+/** Where chains of the OP Stack have it. */
+const WRAPPED_NATIVE: Address = '0x4200000000000000000000000000000000000006';
+
+/** What the settings, the manifest and the chain's preset say about swaps; null for a deployment without a settler. Adds to `problems`. */
+export function readSwapConfig(settings: SwapSettings, manifest: SwapManifest, problems: string[]): SwapConfig | null {
+  const { contracts } = manifest;
   const { permit2, orderSettler: settler } = contracts;
   if (settler === undefined || permit2 === undefined) return null;
+  return {
+    permit2,
+    settler,
+    periphery: [contracts.lens, contracts.adapter].filter((one) => one !== undefined),
+    tokens: readTokens(settings, manifest, problems),
+    wrappedNative: wrappedNativeOf(settings, manifest),
+    uniswapV3: readUniswapV3(settings, manifest, problems),
+  };
+}
+
+/** By the settings, else the manifest, else what is known of the chain. */
+export function wrappedNativeOf(
+  settings: Pick<SwapSettings, 'WRAPPED_NATIVE'>,
+  { chainId, contracts }: Pick<SwapManifest, 'chainId' | 'contracts'>,
+): Address {
+  const preset = chainPreset(chainId)?.contracts.wrappedNative.address;
+  return settings.WRAPPED_NATIVE ?? contracts.wrappedNative ?? (preset === undefined ? WRAPPED_NATIVE : lower(preset));
+}
+
+const lower = (at: string): Address => at.toLowerCase() as Address;
+
+/** The operator's list, else the manifest's, else the tokens that the manifest names. */
+function readTokens(settings: SwapSettings, manifest: SwapManifest, problems: string[]): readonly SwapToken[] {
+  const { chainId, tokens, tokenList } = manifest;
   const list = settings.TOKEN_LIST === undefined ? tokenList : readTokenList(settings.TOKEN_LIST, problems);
-  const periphery = [contracts.lens, contracts.adapter].filter((one) => one !== undefined);
-  const uniswapV3 = readUniswapV3(settings, contracts, problems);
-  return { permit2, settler, periphery, tokens: list?.tokens ?? [], uniswapV3 };
+  if (list !== undefined) {
+    const served = list.tokens.filter((token) => token.chainId === chainId);
+    if (served.length > 0) return served;
+    problems.push(
+      `${settings.TOKEN_LIST === undefined ? 'MANIFEST' : 'TOKEN_LIST'}: the token list has no token of chain ${chainId}`,
+    );
+  }
+  return tokenRows(chainId, tokens).map((token) => ({ ...token, address: lower(token.address) }));
 }
 
 function readTokenList(path: string, problems: string[]): z.output<typeof tokenListSchema> | undefined {
@@ -98,15 +145,29 @@ function readTokenList(path: string, problems: string[]): z.output<typeof tokenL
 
 function readUniswapV3(
   settings: SwapSettings,
-  contracts: z.output<z.ZodObject<typeof swapManifest>>,
+  { chainId, contracts, accounts }: SwapManifest,
   problems: string[],
-): UniswapV3Contracts | null {
+): SwapConfig['uniswapV3'] {
   const factory = settings.UNISWAP_V3_FACTORY ?? contracts.uniswapV3Factory;
   const router = settings.UNISWAP_V3_ROUTER ?? contracts.uniswapV3Router;
   const quoter = settings.UNISWAP_V3_QUOTER ?? contracts.uniswapV3Quoter;
-  if (factory !== undefined && router !== undefined && quoter !== undefined) return { factory, router, quoter };
+  const isSet = [settings.UNISWAP_V3_FACTORY, settings.UNISWAP_V3_ROUTER, settings.UNISWAP_V3_QUOTER].some(
+    (one) => one !== undefined,
+  );
+  if (factory !== undefined && router !== undefined && quoter !== undefined) {
+    return { factory, router, quoter, origin: isSet ? 'settings' : 'manifest' };
+  }
   if (factory !== undefined || router !== undefined || quoter !== undefined) {
     problems.push('UNISWAP_V3_FACTORY, UNISWAP_V3_ROUTER, UNISWAP_V3_QUOTER: all three are required, or none');
+    return null;
   }
-  return null;
+  const preset = accounts.length > 0 ? null : chainPreset(chainId);
+  if (preset === null) return null;
+  const { uniswapV3Factory, uniswapV3Router, uniswapV3Quoter } = preset.contracts;
+  return {
+    factory: lower(uniswapV3Factory.address),
+    router: lower(uniswapV3Router.address),
+    quoter: lower(uniswapV3Quoter.address),
+    origin: 'preset',
+  };
 }

@@ -1,5 +1,7 @@
 import type Router from '@koa/router';
 import { DEFAULT_GAS, withExtraGas } from '../core/swap/pricing.js';
+import type { Address } from '../core/types.js';
+import { tokenRows } from '../deploy/chain-preset.js';
 import { quarantinedTokens } from '../ledger/chain/token-findings.js';
 import type { RpcPool } from '../keepers/chain/pool.js';
 import { createExecutor } from '../keepers/executor/executor.js';
@@ -8,6 +10,8 @@ import { createMarketData, type MarketData } from '../liquidity/market-data.js';
 import { createUniswapV3 } from '../liquidity/uniswap-v3.js';
 import type { SwapDeps } from '../server/swap/deps.js';
 import { swapRoutes } from '../server/swap/routes.js';
+import type { SwapToken } from '../server/swap/deps.js';
+import type { SwapConfig } from './swap-settings.js';
 import { keeperOutbox, rpcPool, type Shared } from './shared.js';
 
 /** The swap API, or null for a deployment without a settler. `onOrder` is called when an order was accepted. */
@@ -26,9 +30,12 @@ export function swapRouter(shared: Shared, onOrder: SwapDeps['onOrder']): Router
       permit2: swap.permit2,
       settler: swap.settler,
       forbiddenReceivers: [custodian, curveBook, entrypoint, swap.settler, swap.permit2, ...swap.periphery],
-      wrappedNative: config.WRAPPED_NATIVE,
-      tokens: swap.tokens,
-      marketData: marketDataOf(shared, rpc),
+      wrappedNative: swap.wrappedNative,
+      get tokens() {
+        // Nobody wrote a list: whatever is traded may be quoted, as soon as it is known.
+        return swap.tokens.length > 0 ? swap.tokens : listedTokens(shared);
+      },
+      marketData: marketDataOf(shared, swap, rpc),
       gasModel: withExtraGas(DEFAULT_GAS, BigInt(config.SWAP_EXTRA_GAS)),
       feeMarginBps: config.SWAP_FEE_MARGIN_BPS,
       toleranceBps: config.SWAP_TOLERANCE_BPS,
@@ -70,7 +77,7 @@ export function startExecutor(shared: Shared, signal: AbortSignal): Loop {
     outbox,
     rpc,
     settler: swap.settler,
-    marketData: marketDataOf(shared, rpc),
+    marketData: marketDataOf(shared, swap, rpc),
     readiness: shared.readiness,
     quarantined: () => quarantinedTokens(shared.watcherStatus().findings),
     toleranceBps: config.SWAP_TOLERANCE_BPS,
@@ -87,16 +94,24 @@ export function startExecutor(shared: Shared, signal: AbortSignal): Loop {
   return executor.start(signal);
 }
 
-function marketDataOf({ config, markets, logger }: Shared, rpc: RpcPool): MarketData {
+function listedTokens({ config, markets }: Shared): SwapToken[] {
+  const tokens = new Map(markets.flatMap(({ base, quote }) => [base, quote]).map((token) => [token.address, token]));
+  return tokenRows(config.manifest.chainId, [...tokens.values()]).map((row) => ({
+    ...row,
+    address: row.address as Address,
+  }));
+}
+
+function marketDataOf({ config, markets, logger }: Shared, swap: SwapConfig, rpc: RpcPool): MarketData {
   const { custodian, curveBook } = config.manifest.contracts;
-  const uniswapV3 = config.swap?.uniswapV3 ?? null;
+  const { uniswapV3, wrappedNative } = swap;
   return createMarketData(
     {
       eth: rpc,
       contracts: { custodian, curveBook },
       markets: () => markets,
       venues: uniswapV3 === null ? [] : [createUniswapV3(rpc, uniswapV3)],
-      wrappedNative: config.WRAPPED_NATIVE,
+      wrappedNative,
     },
     (venue, error) => logger.warn({ venue, err: error }, 'external liquidity can not be read'),
   );

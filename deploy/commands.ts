@@ -3,11 +3,13 @@ import { isError } from 'ethers';
 import { decodeSymbol, nameTokens } from '../core/token-names.js';
 import type { Address, Hex, Token } from '../core/types.js';
 import { actionOn, assertOwner, sendActions, type Action } from './actions.js';
+import { tokenRows } from './chain-preset.js';
 import type { DeployConfig } from './config.js';
 import { configureActions } from './configure.js';
 import { currentRecord, type Context, type Mode } from './context.js';
 import { CONTRACT_NAMES, PERIPHERY_NAMES, connectContracts, ownershipOf } from './contracts.js';
 import { DeployError } from './errors.js';
+import { knownPlaces, type KnownPlaces } from './known-places.js';
 import { listingOf, manifestToken } from './listing.js';
 import { acceptActions, transferActions } from './ownership.js';
 import type { DeploymentRecord } from './record.js';
@@ -36,7 +38,10 @@ export async function configureCommand(context: Context, config: DeployConfig, m
       `takerFees: ${ours.taker} is a contract of the platform, whose rate stays zero`,
     );
   }
-  const actions = await configureActions(provider, addressesOf(record), config, record.deploymentBlock);
+  const places = await knownPlaces(provider, chainId);
+  const targets = config.targets ?? (places.uniswapV3Router === undefined ? [] : [places.uniswapV3Router]);
+  const complete = { ...config, targets };
+  const actions = await configureActions(provider, addressesOf(record), complete, record.deploymentBlock);
   await assertEvenTransfers(provider, record.contracts.custodian, await newTokens(context, record, config), log);
   for (const { pair, name } of await namedPairs(context, record, config)) {
     if (pair !== name)
@@ -44,7 +49,7 @@ export async function configureCommand(context: Context, config: DeployConfig, m
   }
   if (actions.length === 0) log('everything is configured already');
   await carryOut(context, actions, mode);
-  if (mode !== 'dry-run') await recordMarkets(context, record, config);
+  if (mode !== 'dry-run') await recordMarkets(context, record, config, places);
   return actions;
 }
 
@@ -107,17 +112,21 @@ async function symbolOf(provider: Context['provider'], token: string): Promise<s
 
 /** The record names what is listed, in the order of listing. */
 async function recordMarkets(
-  { provider, files }: Context,
+  { provider, files, chainId }: Context,
   record: DeploymentRecord,
   config: DeployConfig,
+  places: KnownPlaces,
 ): Promise<void> {
   const { markets } = await readState(provider, addressesOf(record), record.deploymentBlock);
   const listings = config.markets.map((market) => listingOf(market, config.tokens));
   const listed = markets.flatMap(({ id }) => listings.filter((listing) => listing.id === id));
   const tokens = new Map(listed.flatMap(({ base, quote }) => [base, quote]).map((token) => [token.symbol, token]));
+  const recorded = [...tokens.values()].map(manifestToken);
   files.write({
     ...record,
-    tokens: [...tokens.values()].map(manifestToken),
+    contracts: { ...record.contracts, ...places },
+    tokens: recorded,
+    ...(recorded.length === 0 ? {} : { tokenList: { name: 'Curvebook', tokens: tokenRows(chainId, recorded) } }),
     markets: listed.map(({ market: { pair, tickSize, lotSize } }) => ({ pair, tickSize, lotSize })),
   });
 }

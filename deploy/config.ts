@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { formatUnits } from '../core/amounts.js';
 import { MAX_TTL_SEC } from '../core/market.js';
 import { MAX_SYMBOL_CHARS, isUsableSymbol } from '../core/token-names.js';
+import { chainPreset } from './chain-preset.js';
 import { PERMIT2_ADDRESS } from './sandbox/canonical.js';
 import { DeployError } from './errors.js';
 import { assertDistinct, listingOf } from './listing.js';
@@ -55,7 +56,8 @@ const configSchema = z
     curvePosters: z.array(address),
     claimPosters: z.array(address),
     executors: z.array(address).default([]),
-    targets: z.array(address).default([]),
+    /** Left out: the chain's known router, where it has one. */
+    targets: z.array(address).optional(),
     takerFees: z
       .array(z.strictObject({ taker: address, ratePpm: z.number().int().min(0).max(MAX_RATE_PPM) }))
       .default([]),
@@ -93,7 +95,8 @@ const configSchema = z
           `smallest unit per maker but one: ${loss(2n)} with 2 makers, ${loss(10n)} with 10; say "coarseQuote": true to list it all the same`,
       );
     }
-    for (const right of ['curvePosters', 'claimPosters', 'executors', 'targets'] as const) unique(right, config[right]);
+    for (const right of ['curvePosters', 'claimPosters', 'executors', 'targets'] as const)
+      unique(right, config[right] ?? []);
     const both = config.curvePosters.find((account) => config.claimPosters.includes(account));
     if (both !== undefined) complain('claimPosters', `${both} posts curves; one key must not both price and pay`);
   });
@@ -102,7 +105,7 @@ export type DeployConfig = z.output<typeof configSchema>;
 
 /** Throws `BAD_CONFIG` with all problems at once, one a line. */
 export function parseConfig(value: unknown): DeployConfig {
-  const parsed = configSchema.safeParse(value);
+  const parsed = configSchema.safeParse(withKnownTokens(value));
   if (!parsed.success) {
     const problems = parsed.error.issues.map(({ path, message }) => `${path.join('.') || 'file'}: ${message}`);
     throw new DeployError('BAD_CONFIG', problems.join('\n'));
@@ -113,6 +116,18 @@ export function parseConfig(value: unknown): DeployConfig {
   if (broken.length !== 0) throw new DeployError('BAD_CONFIG', broken.join('\n'));
   assertDistinct(markets.map((market) => listingOf(market, tokens)));
   return parsed.data;
+}
+
+/** A token that is named by its symbol alone is the one that the chain is known for. */
+function withKnownTokens(value: unknown): unknown {
+  const named = z.looseObject({ chainId: z.number(), tokens: z.array(z.looseObject({})) }).safeParse(value);
+  if (!named.success) return value;
+  const known = chainPreset(named.data.chainId)?.tokens ?? [];
+  const tokens = named.data.tokens.map((token) => {
+    const found = 'address' in token ? undefined : known.find(({ symbol }) => symbol === token['symbol']);
+    return found === undefined ? token : { address: found.address, decimals: found.decimals, ...token };
+  });
+  return { ...named.data, tokens };
 }
 
 function attempt<T>(compute: () => T): T | DeployError {

@@ -35,6 +35,11 @@ const recordSchema = z.strictObject({
     lens: z.string(),
     adapter: z.string(),
     permit2: z.string(),
+    /** Of the chain, as configured last. */
+    wrappedNative: z.string().optional(),
+    uniswapV3Factory: z.string().optional(),
+    uniswapV3Quoter: z.string().optional(),
+    uniswapV3Router: z.string().optional(),
   }),
   deploymentBlock: z.number().int(),
   deploymentBlockHash: z.string(),
@@ -43,6 +48,22 @@ const recordSchema = z.strictObject({
   commit: z.string(),
   tokens: z.array(z.strictObject({ symbol: z.string(), address: z.string(), decimals: z.number().int() })),
   markets: z.array(z.strictObject({ pair: z.string(), tickSize: z.string(), lotSize: z.string() })),
+  /** What the swap API lists, as configured last: the tokens above, with their names. */
+  tokenList: z
+    .strictObject({
+      name: z.string(),
+      tokens: z.array(
+        z.strictObject({
+          chainId: z.number().int(),
+          address: z.string(),
+          symbol: z.string(),
+          name: z.string(),
+          decimals: z.number().int(),
+          logoURI: z.string(),
+        }),
+      ),
+    })
+    .optional(),
   /** What the proxies run. */
   implementations: z.strictObject({
     custodian: implementationSchema,

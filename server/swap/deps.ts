@@ -26,7 +26,8 @@ export interface SwapDeps {
   /** Contracts that must not receive what an order buys, because the settler refuses them. */
   forbiddenReceivers: readonly Address[];
   wrappedNative: Address;
-  tokens: readonly SwapToken[];
+  /** What may be quoted; may grow. */
+  readonly tokens: readonly SwapToken[];
   marketData: MarketData;
   gasModel: GasModel;
   /** Added to the cost of gas in the fee. */

@@ -107,7 +107,7 @@ export const SWAP_ENDPOINTS: readonly Endpoint[] = [
     summary: 'Tokens that may be quoted',
     query: { chainId: { schema: z.string().regex(/^\d+$/), description: 'the chain that is served', example: 8453 } },
     answer: tokensSchema,
-    refusals: { 400: 'BAD_REQUEST: another chain', 429: RATE_LIMITED },
+    refusals: { 400: 'BAD_REQUEST: another chain', 429: RATE_LIMITED, 503: 'NOT_READY: no token is listed yet' },
   },
   {
     method: 'post',

@@ -1,7 +1,7 @@
 import type { RouterMiddleware } from '@koa/router';
 import { z } from 'zod';
 import type { Address } from '../../core/types.js';
-import { badRequest } from '../errors.js';
+import { ApiError, badRequest } from '../errors.js';
 import type { SwapDeps, SwapToken } from './deps.js';
 
 /** Stand-ins for native ETH that clients send by habit. */
@@ -25,13 +25,18 @@ export const tokenListSchema = z.object({
   ),
 });
 
-/** GET /api/v1/tokens?chainId=: the tokens that may be quoted, of this chain only: token lists often hold those of many. */
-export function tokensHandler({ tokens, chainId }: SwapDeps): RouterMiddleware {
-  const served = tokens.filter((token) => token.chainId === chainId);
+/**
+ * GET /api/v1/tokens?chainId=: the tokens that may be quoted, of this chain only: token lists often hold those of many. Never an empty list:
+ * as long as nothing may be quoted it answers 503.
+ */
+export function tokensHandler(deps: SwapDeps): RouterMiddleware {
   return (ctx) => {
+    const { tokens, chainId } = deps;
     const asked = ctx.query['chainId'];
     if (asked !== undefined && asked !== `${chainId}`) throw badRequest(`chainId must be ${chainId}`);
-    ctx.body = [...served];
+    const served = tokens.filter((token) => token.chainId === chainId);
+    if (served.length === 0) throw new ApiError(503, 'NOT_READY', 'No token is listed yet');
+    ctx.body = served;
   };
 }
 

@@ -75,6 +75,13 @@ describe('swap API', () => {
           expect((await stack.request('GET', path)).body).to.deep.equal([tokens[1]]);
         }
       });
+
+      it('says so while nothing may be quoted, instead of an empty list', async () => {
+        await stack.stop();
+        await start({ tokens: [] });
+        const answer = await refused('GET', '/tokens', undefined);
+        expect(answer).to.deep.equal([503, 'NOT_READY', 'No token is listed yet']);
+      });
     });
 
     describe('quotes', () => {

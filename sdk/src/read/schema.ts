@@ -2853,11 +2853,15 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            /** @description NOT_READY: no token is listed yet */
             503: {
                 headers: {
-                    /** @description seconds until the next window */
-                    "retry-after"?: number;
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
                     [name: string]: unknown;
                 };
                 content: {

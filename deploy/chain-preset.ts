@@ -1,0 +1,53 @@
+/** What a public chain has at well-known addresses: `chains/<chainId>.json`, each address with where it was read. */
+import { existsSync, readFileSync } from 'node:fs';
+import { getAddress, isAddress } from 'ethers';
+import { z } from 'zod';
+
+const address = z
+  .string()
+  .refine((text) => isAddress(text) && getAddress(text) === text, 'must be an address with its checksum');
+const place = z.strictObject({ address, source: z.string().min(1) });
+
+const presetSchema = z.strictObject({
+  chainId: z.int().positive(),
+  explorer: z.strictObject({ url: z.url(), source: z.string().min(1) }),
+  contracts: z.strictObject({
+    wrappedNative: place,
+    permit2: place,
+    gasPriceOracle: place,
+    uniswapV3Factory: place,
+    uniswapV3Quoter: place,
+    uniswapV3Router: place,
+  }),
+  tokens: z.array(
+    place.extend({ symbol: z.string().min(1), name: z.string().min(1), decimals: z.int().min(0).max(36) }),
+  ),
+});
+
+export type ChainPreset = z.output<typeof presetSchema>;
+export type PresetToken = ChainPreset['tokens'][number];
+
+/** Null for a chain that nothing is known of. */
+export function chainPreset(chainId: number): ChainPreset | null {
+  const path = new URL(`chains/${chainId}.json`, import.meta.url);
+  if (!existsSync(path)) return null;
+  const preset = presetSchema.parse(JSON.parse(readFileSync(path, 'utf8')));
+  if (preset.chainId !== chainId) throw new RangeError(`chains/${chainId}.json is of chain ${preset.chainId}`);
+  return preset;
+}
+
+/** A token list's rows of these tokens, with the names that the preset knows; a token that it does not know is called by its symbol. */
+export function tokenRows(
+  chainId: number,
+  tokens: readonly { symbol: string; address: string; decimals: number }[],
+): { chainId: number; address: string; symbol: string; name: string; decimals: number; logoURI: string }[] {
+  const known = new Map(chainPreset(chainId)?.tokens.map((token) => [token.address, token.name]));
+  return tokens.map(({ symbol, address: at, decimals }) => ({
+    chainId,
+    address: at,
+    symbol,
+    name: known.get(getAddress(at)) ?? symbol,
+    decimals,
+    logoURI: '',
+  }));
+}

@@ -1,0 +1,244 @@
+/** From what is known of the public chain to a server that swaps there: configuration, record, settings, and what is said at start. */
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { ContractFactory, ZeroAddress, getAddress, isAddress, type InterfaceAbi } from 'ethers';
+import { loadConfig, type Config } from '../../cli/config.js';
+import { ConfigError } from '../../cli/errors.js';
+import { inspectSwaps } from '../../cli/swap-check.js';
+import type { Address, Hex } from '../../core/types.js';
+import { chainPreset } from '../../deploy/chain-preset.js';
+import { configureCommand } from '../../deploy/commands.js';
+import { parseConfig } from '../../deploy/config.js';
+import { deployCommand } from '../../deploy/install.js';
+import { createRpc, type Rpc } from '../../keepers/chain/rpc.js';
+import { startManualChain, type ManualChain } from '../support/keeper-stack.js';
+import { refusal, startOwnerWorld, type OwnerWorld } from '../support/owner.js';
+
+const PERIPHERY = '@uniswap/v3-periphery/artifacts/contracts';
+const ROUTER_02 = '@uniswap/swap-router-contracts/artifacts/contracts/SwapRouter02.sol/SwapRouter02.json';
+const KEY = (digit: string): string => `0x${digit.repeat(64)}`;
+const BASE = chainPreset(8453)!;
+
+const require = createRequire(import.meta.url);
+const artifactOf = (path: string) =>
+  JSON.parse(readFileSync(require.resolve(path), 'utf8')) as { abi: InterfaceAbi; bytecode: string };
+
+describe('what is known of chain 8453', () => {
+  it('is an address with its checksum and its source each time, and nothing of other chains', () => {
+    const places = [...Object.values(BASE.contracts), ...BASE.tokens];
+    expect(places).to.have.length(9);
+    for (const { address, source } of places) {
+      expect(isAddress(address) && getAddress(address) === address, address).to.equal(true);
+      expect(source.length).to.be.above(10);
+    }
+    expect(new Set(BASE.tokens.map(({ symbol }) => symbol))).to.deep.equal(new Set(['WETH', 'USDC', 'cbBTC']));
+    expect(BASE.tokens[0]!.address).to.equal(BASE.contracts.wrappedNative.address);
+    expect(chainPreset(1)).to.equal(null);
+  });
+
+  it('completes tokens of a configuration that are named by their symbols alone', () => {
+    const one = `0x${'11'.repeat(20)}`;
+    const config = (tokens: unknown[]) =>
+      parseConfig({
+        chainId: 8453,
+        owner: one,
+        withdrawDelaySec: 600,
+        tokens,
+        markets: [],
+        curvePosters: [],
+        claimPosters: [],
+      });
+    const { tokens, targets } = config([{ symbol: 'USDC' }, { symbol: 'WETH', address: one, decimals: 6 }]);
+    expect(targets).to.equal(undefined);
+    expect(tokens).to.deep.include.members([
+      { symbol: 'USDC', address: BASE.tokens[1]!.address, decimals: 6, noSymbol: false },
+      { symbol: 'WETH', address: getAddress(one), decimals: 6, noSymbol: false },
+    ]);
+    expect(() => config([{ symbol: 'PEPE' }])).to.throw(/tokens\.0\.address/);
+  });
+});
+
+describe('a deployment on a chain with the id 8453', function () {
+  this.timeout(120_000);
+  let world: OwnerWorld;
+  const { uniswapV3Factory, uniswapV3Quoter, uniswapV3Router, wrappedNative } = BASE.contracts;
+
+  before(async () => (world = await startOwnerWorld()));
+  after(() => world.close());
+
+  /** Puts a published contract, as its constructor leaves it, at an address. */
+  async function place(at: string, path: string, ...args: unknown[]): Promise<void> {
+    const { abi, bytecode } = artifactOf(path);
+    const deployed = await new ContractFactory(abi, bytecode, world.chain.signers[9]).deploy(...args);
+    await deployed.waitForDeployment();
+    const code = await world.chain.provider.getCode(await deployed.getAddress());
+    await world.chain.provider.send('hardhat_setCode', [at, code]);
+  }
+
+  const load = (changes: Record<string, string> = {}): Config =>
+    loadConfig(
+      {},
+      {
+        MANIFEST: join(world.folder, '8453.json'),
+        RPC_URL: 'http://127.0.0.1:1',
+        OPERATOR_ADDRESS: `0x${'ab'.repeat(20)}`,
+        POSTER_PRIVATE_KEY: KEY('1'),
+        SETTLER_PRIVATE_KEY: KEY('2'),
+        EXECUTOR_PRIVATE_KEY: KEY('3'),
+        ...changes,
+      },
+    );
+
+  it('records no place that the chain does not have, and lists its tokens all the same', async () => {
+    await deployCommand(await world.context(), world.config());
+    await configureCommand(await world.context(), world.config(), 'send');
+    expect(world.record().contracts).not.to.have.any.keys('wrappedNative', 'uniswapV3Router');
+    const { swap, wrappedNative: wrapped } = load();
+    expect(swap?.tokens.map(({ symbol, name, chainId }) => [symbol, name, chainId])).to.deep.equal([
+      ['WETH', 'WETH', 8453],
+      ['USDC', 'USDC', 8453],
+    ]);
+    expect(wrapped).to.equal(wrappedNative.address.toLowerCase());
+    expect(swap?.uniswapV3).to.include({ origin: 'preset', router: uniswapV3Router.address.toLowerCase() });
+  });
+
+  it('refuses to configure a router that is something else', async () => {
+    const { provider } = world.chain;
+    for (const { address } of [wrappedNative, uniswapV3Factory, uniswapV3Quoter, uniswapV3Router]) {
+      await provider.send('hardhat_setCode', [address, '0x6001']);
+    }
+    const { code, message } = await refusal(configureCommand(await world.context(), world.config(), 'send'));
+    expect(code).to.equal('BAD_CONFIG');
+    expect(message).to.contain(`${uniswapV3Router.address} is no router of Uniswap v3`);
+    await place(uniswapV3Router.address, ROUTER_02, ZeroAddress, ZeroAddress, ZeroAddress, ZeroAddress);
+    const other = await refusal(configureCommand(await world.context(), world.config(), 'dry-run'));
+    expect(other.code, 'another factory').to.equal('BAD_CONFIG');
+  });
+
+  it('lets the settler call the router that is there, and records where everything is', async () => {
+    const native = wrappedNative.address;
+    await place(uniswapV3Router.address, ROUTER_02, ZeroAddress, uniswapV3Factory.address, ZeroAddress, native);
+    await place(
+      uniswapV3Quoter.address,
+      `${PERIPHERY}/lens/QuoterV2.sol/QuoterV2.json`,
+      uniswapV3Factory.address,
+      native,
+    );
+    const actions = await configureCommand(await world.context(), world.config(), 'send');
+    expect(actions.map(({ summary }) => summary)).to.deep.equal([`+ external target ${uniswapV3Router.address}`]);
+    expect(world.record().contracts).to.include({
+      wrappedNative: native,
+      uniswapV3Router: uniswapV3Router.address,
+      uniswapV3Quoter: uniswapV3Quoter.address,
+      uniswapV3Factory: uniswapV3Factory.address,
+    });
+    expect(load().swap?.uniswapV3).to.include({ origin: 'manifest' });
+    // An empty list is a decision, and takes the right away again.
+    const none = await configureCommand(await world.context(), world.config({ targets: [] }), 'dry-run');
+    expect(none.map(({ summary }) => summary)).to.deep.equal([`- external target ${uniswapV3Router.address}`]);
+  });
+
+  it('stops a start with a token list of other chains', () => {
+    const list = join(world.folder, 'list.json');
+    const tokens = BASE.tokens.map(({ symbol, name, address, decimals }) => ({
+      chainId: 1,
+      symbol,
+      name,
+      address,
+      decimals,
+    }));
+    world.restoreFiles(new Map([...world.saveFiles(), ['list.json', JSON.stringify({ name: 'other', tokens })]]));
+    expect(() => load({ TOKEN_LIST: list })).to.throw(
+      ConfigError,
+      /TOKEN_LIST: the token list has no token of chain 8453/,
+    );
+  });
+});
+
+describe('what a server with swaps finds on its chain', function () {
+  this.timeout(120_000);
+  let chain: ManualChain;
+  let rpc: Rpc;
+
+  before(async () => {
+    chain = await startManualChain(1, { pools: true });
+    rpc = createRpc(chain.rpcUrl);
+  });
+  after(() => chain?.close());
+
+  const lower = (name: string) => chain.manifest.contracts[name]!.toLowerCase() as Address;
+  function config(change: Partial<NonNullable<Config['swap']>> = {}) {
+    const swap: NonNullable<Config['swap']> = {
+      permit2: lower('permit2'),
+      settler: lower('orderSettler'),
+      periphery: [],
+      tokens: [{ chainId: 8453, address: lower('weth'), symbol: 'WETH', name: 'WETH', decimals: 18, logoURI: '' }],
+      wrappedNative: lower('weth'),
+      uniswapV3: venue('manifest'),
+      ...change,
+    };
+    return {
+      swap,
+      ROLES: ['gateway' as const, 'executor' as const],
+      executorPrivateKey: chain.wallet('executor').privateKey as Hex,
+    };
+  }
+  const venue = (origin: 'manifest' | 'preset', change = {}) => ({
+    factory: lower('uniswapV3Factory'),
+    router: lower('uniswapV3Router'),
+    quoter: lower('uniswapV3Quoter'),
+    origin,
+    ...change,
+  });
+  const NOBODY: Address = `0x${'ab'.repeat(20)}`;
+
+  it('is nothing while all is there', async () => {
+    expect(await inspectSwaps(rpc, config())).to.deep.equal({ wrong: [], missing: [] });
+  });
+
+  it('is each thing that is missing, with what to do', async () => {
+    const { missing, wrong } = await inspectSwaps(rpc, {
+      ...config({ permit2: NOBODY, wrappedNative: NOBODY, tokens: [], uniswapV3: null }),
+      executorPrivateKey: KEY('5') as Hex,
+    });
+    expect(wrong).to.deep.equal([]);
+    expect(missing).to.have.length(5);
+    for (const [i, text] of [
+      'no Permit2',
+      'WRAPPED_NATIVE',
+      'no token list',
+      'external liquidity',
+      'executors',
+    ].entries()) {
+      expect(missing[i]).to.contain(text);
+    }
+  });
+
+  it('stops on a router that is none, and goes on without one that only the preset names', async () => {
+    const wrong = await inspectSwaps(rpc, config({ uniswapV3: venue('manifest', { router: lower('weth') }) }));
+    expect(wrong.wrong[0]).to.match(/^MANIFEST: 0x4200\w+ is neither Uniswap's SwapRouter nor its SwapRouter02$/);
+    const absent = { router: NOBODY };
+    expect((await inspectSwaps(rpc, config({ uniswapV3: venue('manifest', absent) }))).wrong).to.have.length(1);
+    const { wrong: none, missing } = await inspectSwaps(rpc, config({ uniswapV3: venue('preset', absent) }));
+    expect(none).to.deep.equal([]);
+    expect(missing).to.deep.equal([`no external liquidity: the chain has no router at ${NOBODY}`]);
+  });
+
+  it('says when the settler may not call the router', async () => {
+    const settler = lower('orderSettler');
+    const word = `0x${'00'.repeat(32)}`;
+    const deaf = {
+      ...rpc,
+      call: (method: string, params?: unknown[]) =>
+        method === 'eth_call' && (params?.[0] as { to: string }).to === settler
+          ? Promise.resolve(word)
+          : rpc.call(method, params),
+    };
+    const { missing } = await inspectSwaps(deaf, config());
+    expect(missing).to.have.length(2);
+    expect(missing[0]).to.contain('the settler may not call the router');
+    expect(missing[1]).to.contain('the settler does not take orders from');
+  });
+});
