@@ -3,7 +3,7 @@ import type { Address, Hex, Market } from '../core/types.js';
 import { openArchive } from '../keepers/archive/archive.js';
 import { ArchiveError } from '../keepers/archive/format.js';
 import { createFolderStore } from '../keepers/archive/store.js';
-import { createFolder } from '../keepers/folder.js';
+import { createCompactor } from '../keepers/compactor.js';
 import type { Loop } from '../keepers/loop.js';
 import { mayPost } from '../keepers/chain/poster-key.js';
 import type { RpcPool } from '../keepers/chain/pool.js';
@@ -34,7 +34,7 @@ export async function startPoster(shared: Shared, signal: AbortSignal): Promise<
     rpc,
     curveBook: config.manifest.contracts.curveBook,
     markets,
-    // Keepers do not share one: two of them folding at once would wait for each other.
+    // Keepers do not share one: two of them replaying at once would wait for each other.
     snapshots: createSnapshotStore(markets),
     readiness: shared.readiness,
     curveTtlSec: config.CURVE_TTL_SEC,
@@ -85,10 +85,10 @@ async function archiveOf({ config, logger, nowMs }: Shared, privateKey: Hex): Pr
   }
 }
 
-/** Folds old rows of the order log, beside the gateway that writes it. */
-export function startFolder({ config, logger, nowMs }: Shared, writer: Writer, signal: AbortSignal): Loop {
+/** Compacts old rows of the order log, beside the gateway that writes it. */
+export function startCompactor({ config, logger, nowMs }: Shared, writer: Writer, signal: AbortSignal): Loop {
   const retentionMs = config.RETENTION_HOURS * 3_600_000;
-  return createFolder({ writer, retentionMs, closedOrders: MAX_CLOSED_ORDERS, nowMs, logger }).start(signal);
+  return createCompactor({ writer, retentionMs, closedOrders: MAX_CLOSED_ORDERS, nowMs, logger }).start(signal);
 }
 
 /** Settles withdrawals and cuts checkpoints. Throws unless its log and its key are there, which the configuration has checked. */

@@ -9,7 +9,7 @@ import { readWorstPairs } from '../ledger/chain/pair-gains.js';
 import { sumReverts } from '../ledger/swaps/swap-wallets.js';
 import { databaseBytes } from '../ledger/db/storage.js';
 import { readSuspenseFacts } from '../ledger/chain/suspense.js';
-import { readFoldPosition } from '../ledger/orders/fold.js';
+import { readCompactionPosition } from '../ledger/orders/compacted-book.js';
 import { servedTokens } from '../core/operator-row.js';
 import { quarantinedTokens } from '../ledger/chain/token-findings.js';
 import { isLosing } from '../core/attribution/gains.js';
@@ -148,7 +148,7 @@ function metricSources(shared: Shared, sources: OpsSources): MetricSources {
     poster: () => keepers.poster?.() ?? null,
     settler: () => keepers.settler?.() ?? null,
     async storage() {
-      const { orderSeq } = await readFoldPosition(db.reads);
+      const { orderSeq } = await readCompactionPosition(db.reads);
       return { bytes: await databaseBytes(db), foldedOrderSeq: orderSeq };
     },
     replication: () => shared.replication(),

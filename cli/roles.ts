@@ -16,7 +16,7 @@ import { ConfigError } from './errors.js';
 import { fillLine } from './fill-line.js';
 import { startHttp, type HttpHandle } from './http.js';
 import { createLogger } from './logger.js';
-import { startFolder, startPoster, startSettler } from './keepers.js';
+import { startCompactor, startPoster, startSettler } from './keepers.js';
 import { startOps, type Ops } from './ops.js';
 import { checkChain, rpcPool, type Doors, type Shared } from './shared.js';
 import { serveStandby } from './standby.js';
@@ -24,7 +24,7 @@ import { startExecutor } from './swap.js';
 import { startSwapCheck } from './swap-check.js';
 import { unusedNames } from './unused-names.js';
 
-/** The ledger was reconciled with the chain, or rows were folded before they were read: roles start again from what is stored. */
+/** The ledger was reconciled with the chain, or rows were compacted before they were read: roles start again from what is stored. */
 export class RolesOutdatedError extends Error {
   override readonly name = 'RolesOutdatedError';
 
@@ -189,7 +189,7 @@ export async function startRoles(
         onOutdated: onReversal,
       });
       listeners.push(http.onGeneration);
-      loops.push(startFolder(shared, orderWriter, signal));
+      loops.push(startCompactor(shared, orderWriter, signal));
     }
     if (config.ROLES.includes('poster')) {
       const loop = await startPoster(shared, signal);

@@ -70,7 +70,7 @@ export const settingsSchema = z.object({
     'share of the balance below which a raise of a claim is small, unless it takes the rest of the balance',
   ),
   RETENTION_HOURS: integer(1, 87_600, 72).describe(
-    'age from which rows of the order log are folded, once no curve that may still be executed was cut from them',
+    'age from which rows of the order log are compacted, once no curve that may still be executed was cut from them',
   ),
   REQUIRE_SYNC_REPLICA: z
     .enum(['true', 'false'])

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { createRemoteStatus } from '../keepers/watcher/remote-status.js';
-import { LogFoldedError } from '../ledger/errors.js';
+import { LogCompactedError } from '../ledger/errors.js';
 import { ListenError } from '../server/listen.js';
 import { startHttp, type HttpOptions } from './http.js';
 import type { Shared } from './shared.js';
@@ -21,7 +21,7 @@ export interface StandbyOptions {
 
 /**
  * Serves reads while a process waits for logs that another one holds: everything but actions, which get 503 `standby`, and it says
- * of itself that it is not active. When the ledger is reconciled, or rows are folded before they were read, it starts again from what
+ * of itself that it is not active. When the ledger is reconciled, or rows are compacted before they were read, it starts again from what
  * is stored, at the same door; clients of its sockets connect anew. Ends when `acquired` does: requests wait at the door for the roles
  * themselves. Nothing is served when the wait is short, or the address is the holder's.
  */
@@ -43,8 +43,8 @@ export async function serveStandby(shared: Shared, acquired: Promise<void>, opti
         logger.warn({ err: error }, 'on standby without serving reads');
         return ended;
       }
-      // Rows were folded between the checkpoint and them.
-      if (!(error instanceof LogFoldedError)) throw error;
+      // Rows were compacted before they were read.
+      if (!(error instanceof LogCompactedError)) throw error;
     }
     if (!isOver) await Promise.race([ended, delay(REBUILD_MS)]);
   }

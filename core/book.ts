@@ -57,7 +57,7 @@ export interface Book {
   /** Used nonces of a signer, at most the 100 highest, ascending; it changes as rows are applied. */
   nonces(signer: Address): readonly number[];
   /** How many fills and closes named an order that was closed, or never opened. */
-  strays(): { fills: number; closes: number };
+  unmatched(): { fills: number; closes: number };
   /** An independent copy: what is applied to one does not show in the other. */
   clone(): Book;
 }

@@ -1,5 +1,5 @@
 /**
- * The life of a withdrawal, per maker and token, as a pure fold over the custodian's events. `outstandingUnits` is what has been
+ * The life of a withdrawal, per maker and token, as the custodian's events leave it. `outstandingUnits` is what has been
  * requested and neither paid nor dropped; it is reserved out of the maker's inventory.
  */
 import { maxBig, minBig, MAX_U128 } from './amounts.js';

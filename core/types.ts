@@ -53,7 +53,7 @@ export interface OpenOrder {
 /** Why an order left the book other than by being filled. */
 export type CloseReason = 'canceled' | 'scheduledCancel' | 'inventory' | 'suspended' | 'delisted' | 'replaced';
 
-/** What an accepted action did, after validation. Folding the order log applies these and never judges them again. */
+/** What an accepted action did, after validation. Replaying the order log applies these and never judges them again. */
 export type OrderEffect =
   | {
       type: 'open';

@@ -102,9 +102,9 @@ export class LedgerReversedError extends Error {
   }
 }
 
-/** Rows of the order log that are asked for were folded into the book checkpoint; whoever holds an older state starts from that. */
-export class LogFoldedError extends Error {
-  override readonly name = 'LogFoldedError';
+/** Rows of the order log that are asked for are in the compacted book only; whoever holds an older state starts from that. */
+export class LogCompactedError extends Error {
+  override readonly name = 'LogCompactedError';
   readonly code = 'LOG_FOLDED';
 
   constructor(what: string) {

@@ -11,7 +11,7 @@ const PAIRS = ['weth', 'plain'] as const;
 
 /**
  * The least model that pays for every measured order, were it the first of its owner's nonce word, which is the common case of somebody
- * who trades now and then. Of the parts that orders consist of, each has its dearest value. Rounded up.
+ * who trades now and then. Of the parts that orders consist of, each has its highest value. Rounded up.
  */
 export function gasModelOf(rows: Snapshot): GasModel {
   const own = Math.max(...gasOf(rows, 'own'));

@@ -12,7 +12,7 @@ import { readWorstPairs } from '../../ledger/chain/pair-gains.js';
 import { readOrphans } from '../../ledger/chain/orphans.js';
 import { listOutbox } from '../../ledger/transactions/outbox.js';
 import { landedSeq, lastPublicationSeq } from '../../ledger/publications/publication-log.js';
-import { readFoldPosition } from '../../ledger/orders/fold.js';
+import { readCompactionPosition } from '../../ledger/orders/compacted-book.js';
 import { readReversals } from '../../ledger/chain/reversals.js';
 import { readSuspenseFacts, type SuspenseFacts } from '../../ledger/chain/suspense.js';
 import { readStorage, type StorageReport } from '../../ledger/db/storage.js';
@@ -106,7 +106,7 @@ async function readStatus(q: Queryable, config: CommandConfig) {
     suspense: await readSuspenseFacts(q),
     pendingWithdrawals: await countPendingClaims(q),
     unminedTransactions: unmined.length,
-    foldedOrderSeq: (await readFoldPosition(q)).orderSeq,
+    foldedOrderSeq: (await readCompactionPosition(q)).orderSeq,
     lastReversal: reversal === null ? null : { ...reversal, orphans: await readOrphans(q, reversal.generation) },
   };
 }
@@ -160,7 +160,7 @@ function describeStorage({ bytes, shares, otherBytes }: StorageReport, foldedOrd
   const added = shares.map(({ name, lastDay, bytesEach }) => `${lastDay} ${name} (${bytesEach} bytes each)`);
   const perDay = shares.reduce((sum, share) => sum + share.bytesLastDay, 0);
   return [
-    `database: ${mebibytes(bytes)}; order rows up to ${foldedOrderSeq} are folded; ${mebibytes(otherBytes)} are of what hardly grows`,
+    `database: ${mebibytes(bytes)}; order rows up to ${foldedOrderSeq} are compacted; ${mebibytes(otherBytes)} are of what hardly grows`,
     `the last 24 hours added ${mebibytes(perDay)}: ${added.join(', ')}`,
   ];
 }

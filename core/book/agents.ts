@@ -11,7 +11,7 @@ export interface Agent {
   validUntilMs: number;
 }
 
-/** Who may act for whom: a projection of the order log. Expiry is the reader's to judge, because folding has no clock. */
+/** Who may act for whom: a projection of the order log. Expiry is the reader's to judge, because replaying has no clock. */
 export interface Agents {
   apply(row: Pick<OrderLogRow, 'maker' | 'effects'>): void;
   /** The approval that an address acts under, expired ones included. */

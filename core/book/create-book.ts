@@ -8,7 +8,7 @@ import { createQuoting } from './quoting.js';
 import { createSchedules, type Schedules, type TriggerDay } from './schedules.js';
 import { createSideBook, remainingLots, type SideBook } from './side-book.js';
 
-/** A log that can't be folded: rows or oids that do not rise, or a market that is not listed. A defect of the feed, not of an order. */
+/** A log that can't be replayed: rows or oids that do not rise, or a market that is not listed. A defect of the feed, not of an order. */
 export class BookError extends Error {
   override readonly name = 'BookError';
 
@@ -20,8 +20,8 @@ export class BookError extends Error {
   }
 }
 
-/** What an order log folds to up to one of its rows, fills included up to some generation. Open orders rise by oid. */
-export interface FoldedBook {
+/** What replaying an order log gives up to one of its rows, fills included up to some generation. Open orders rise by oid. */
+export interface CompactedBook {
   orderSeq: number;
   /** Highest oid that was ever opened. */
   oid: number;
@@ -39,24 +39,24 @@ interface Seed {
   schedules: Schedules;
   orderSeq: number;
   oid: number;
-  strays: { fills: number; closes: number };
+  unmatched: { fills: number; closes: number };
 }
 
 /**
- * Creates an empty book, or one that stands where `folded` does. `markets` is read at each use, so markets may be appended to it later.
+ * Creates an empty book, or one that stands where `compacted` does. `markets` is read at each use, so markets may be appended to it later.
  * `apply` throws BookError when rows or oids do not rise, or when an order names a market that is not listed.
  * Rows and fills commute: a fill of an oid that is still to come is kept until its order opens, so the book depends only on
  * which rows and fills were applied, not on how they interleaved.
  */
-export function createBook(markets: readonly Market[], folded?: FoldedBook): Book {
+export function createBook(markets: readonly Market[], compacted?: CompactedBook): Book {
   return createFrom(markets, {
-    orders: folded?.orders ?? [],
+    orders: compacted?.orders ?? [],
     early: new Map(),
-    nonces: createNonceSet(folded?.nonces),
-    schedules: createSchedules(folded?.armed, folded?.triggers),
-    orderSeq: folded?.orderSeq ?? 0,
-    oid: folded?.oid ?? 0,
-    strays: { fills: 0, closes: 0 },
+    nonces: createNonceSet(compacted?.nonces),
+    schedules: createSchedules(compacted?.armed, compacted?.triggers),
+    orderSeq: compacted?.orderSeq ?? 0,
+    oid: compacted?.oid ?? 0,
+    unmatched: { fills: 0, closes: 0 },
   });
 }
 
@@ -92,7 +92,7 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
   const crossings = new Map<number, { version: number; crossing: Crossing }>();
   const early = new Map(seed.early);
   const { nonces, schedules } = seed;
-  const strays = { ...seed.strays };
+  const unmatched = { ...seed.unmatched };
   let lastOrderSeq = seed.orderSeq;
   let lastOid = seed.oid;
 
@@ -163,7 +163,7 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
   /** Taking lots off the size, not off what remains, commutes with fills. */
   const reduce = (oid: number, lots: bigint): void => {
     const order = orders.get(oid);
-    if (order === undefined) strays.closes += 1;
+    if (order === undefined) unmatched.closes += 1;
     else change(order, { ...order, sizeLots: order.sizeLots - lots });
   };
 
@@ -180,7 +180,7 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
 
   const close = (oid: number): void => {
     const order = orders.get(oid);
-    if (order === undefined) strays.closes += 1;
+    if (order === undefined) unmatched.closes += 1;
     else remove(order);
   };
 
@@ -203,7 +203,7 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
     const order = orders.get(oid);
     if (order !== undefined) fill(order, baseUnits);
     else if (oid > lastOid) early.set(oid, (early.get(oid) ?? 0n) + baseUnits);
-    else strays.fills += 1;
+    else unmatched.fills += 1;
   };
 
   for (const order of seed.orders) insert(order);
@@ -232,7 +232,7 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
     wasLeftOut: schedules.wasLeftOut,
     triggers: schedules.triggers,
     nonces: (signer) => nonces.of(signer),
-    strays: () => ({ ...strays }),
+    unmatched: () => ({ ...unmatched }),
     clone: () =>
       createFrom(markets, {
         orders: orders.values(),
@@ -241,7 +241,7 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
         schedules: schedules.clone(),
         orderSeq: lastOrderSeq,
         oid: lastOid,
-        strays,
+        unmatched,
       }),
   };
 }

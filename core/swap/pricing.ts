@@ -29,7 +29,7 @@ export interface GasModel {
 
 /**
  * Measured: `npm run bench:swap` prints it, from orders as the executor sends them, against the published Permit2 and Uniswap v3; the figures are in
- * snapshots/gas.json (`order.*`), and a test fails when the two part. It pays for the dearest order measured of each route, were it the first of its
+ * snapshots/gas.json (`order.*`), and a test fails when the two part. It pays for the costliest order measured of each route, were it the first of its
  * Permit2 nonce word.
  */
 export const DEFAULT_GAS: GasModel = { own: 160_000n, route: 168_000n, routeOwn: 29_000n, routeCall: 86_000n };

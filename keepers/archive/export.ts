@@ -1,5 +1,5 @@
 /** Writes to an archive what a database published before it had one, or while it could not be written. */
-import { LogFoldedError } from '../../ledger/errors.js';
+import { LogCompactedError } from '../../ledger/errors.js';
 import { readMarkets } from '../../ledger/chain/markets.js';
 import { readPublications } from '../../ledger/publications/publication-log.js';
 import { createSnapshotStore } from '../../ledger/orders/snapshots.js';
@@ -10,7 +10,7 @@ import { readArchive, type ArchiveStore } from './store.js';
 
 export interface ExportReport {
   exported: number;
-  /** Publications whose rows were folded and that no fill hit: nothing needs their books any more. */
+  /** Publications whose rows were compacted and that no fill hit: nothing needs their books any more. */
   lost: number;
 }
 
@@ -44,7 +44,7 @@ export async function exportPublications(deps: {
         try {
           archived.push({ publication, snapshot: await snapshots.get(db.knex, publication) });
         } catch (error) {
-          if (!(error instanceof LogFoldedError)) throw error;
+          if (!(error instanceof LogCompactedError)) throw error;
           report.lost += 1;
         }
       }

@@ -191,7 +191,7 @@ function checkWords(markets: readonly Market[], one: Publication, snapshot: Mark
   }
 }
 
-/** Books of the database's own publications that may yet be hit, which can't be rebuilt once its order log is folded. */
+/** Books of the database's own publications that may yet be hit, which can't be rebuilt once its order log is compacted. */
 async function ownBooks(
   { db, store }: ImportDeps,
   markets: readonly Market[],

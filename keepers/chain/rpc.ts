@@ -111,7 +111,7 @@ export function createRpc(url: string, timeoutMs = 5_000): Rpc {
   };
 }
 
-/** `fetch` takes no URL with a name and a password in it; they are sent as the header that they stand for, a stray % as it is. */
+/** `fetch` takes no URL with a name and a password in it; they are sent as the header that they stand for, a lone % as it is. */
 function authorization({ username, password }: URL): { authorization?: string } {
   if (username === '' && password === '') return {};
   const credentials = `${unescape(username)}:${unescape(password)}`;

@@ -47,7 +47,7 @@ type Counters = Pick<PosterMetrics, 'sent' | 'transactions' | 'missedBlocks'> & 
 
 export interface Meter {
   readonly counters: Counters;
-  /** An order row that opens orders in this market was folded; it goes into the market's next publication. */
+  /** An order row that opens orders in this market was compacted; it goes into the market's next publication. */
   ordered(market: number, timeMs: number): void;
   /** A publication with a new snapshot was signed. */
   signed(market: number, seq: number, nowMs: number): void;

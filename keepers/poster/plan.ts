@@ -4,7 +4,7 @@ import type { MarketSnapshot } from '../../core/types.js';
 /** The newest publication of a market, as far as the next one depends on it. */
 export interface LastPublication {
   seq: number;
-  /** Null when the rows that it was cut from were folded, which only happens long after its deadline. */
+  /** Null when the rows that it was cut from were compacted, which only happens long after its deadline. */
   snapshot: MarketSnapshot | null;
   deadlineSec: number;
   /** The block that it was cut from. */

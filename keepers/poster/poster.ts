@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { KnotPolicy } from '../../core/curve/compress.js';
 import type { Address, Hex, Market, Readiness } from '../../core/types.js';
 import { makersWithRequestsAfter } from '../../ledger/chain/claims.js';
-import { LedgerReversedError, LogFoldedError } from '../../ledger/errors.js';
+import { LedgerReversedError, LogCompactedError } from '../../ledger/errors.js';
 import { createFollower, type Follower } from '../../ledger/orders/follower.js';
 import { lastGeneration } from '../../ledger/chain/ledger-log.js';
 import { readOperatorState, type OperatorState } from '../../ledger/operator/operator-log.js';
@@ -35,7 +35,7 @@ export interface PosterDeps {
   rpc: Rpc;
   curveBook: Address;
   markets: readonly Market[];
-  /** The poster's own: folding is not shared between keepers. */
+  /** The poster's own: what one replays is not shared between keepers. */
   snapshots: SnapshotStore;
   /** Publishing stops while the ledger is not ready; the live curve then expires by itself. */
   readiness(): Readiness;
@@ -289,7 +289,7 @@ export function createPoster(deps: PosterDeps): Poster {
     }
   }
 
-  /** A follower that failed half-way is not at any cut; the next round folds anew. */
+  /** A follower that failed half-way is not at any cut; the next round replays anew. */
   async function readView(): Promise<PosterView | null> {
     try {
       const { operatorFloors } = deps;
@@ -299,8 +299,8 @@ export function createPoster(deps: PosterDeps): Poster {
       );
     } catch (error) {
       follower = newFollower();
-      // What the follower held was taken back by a reorganisation, or the rows after it were folded; a new one starts from what stands.
-      if (error instanceof LedgerReversedError || error instanceof LogFoldedError) return readView();
+      // What the follower held was taken back by a reorganisation, or the rows after it were compacted; a new one starts from what stands.
+      if (error instanceof LedgerReversedError || error instanceof LogCompactedError) return readView();
       throw error;
     }
   }

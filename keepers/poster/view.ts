@@ -3,7 +3,7 @@ import type { OperatorFloors } from '../../core/operator-row.js';
 import type { ExecutablePublication } from '../../core/exposure.js';
 import type { Address, Cut, Market, MarketSnapshot } from '../../core/types.js';
 import { readTx } from '../../ledger/db/db.js';
-import { LogFoldedError } from '../../ledger/errors.js';
+import { LogCompactedError } from '../../ledger/errors.js';
 import { readExecutable } from '../../ledger/publications/executable.js';
 import type { Follower } from '../../ledger/orders/follower.js';
 import { loadLedgerHead, readBalancesOf } from '../../ledger/chain/ledger-log.js';
@@ -133,7 +133,7 @@ async function lastSnapshot(
     return await snapshots.get(q, last);
   } catch (error) {
     const isDead = last.deadlineSec * 1_000 <= head.blockTimestampMs;
-    if (isDead && error instanceof LogFoldedError) return null;
+    if (isDead && error instanceof LogCompactedError) return null;
     throw error;
   }
 }

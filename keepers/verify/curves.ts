@@ -6,7 +6,7 @@ import { readAttributedFill, type FillRow } from '../../ledger/chain/fills.js';
 import { readSnapshot } from '../../ledger/chain/ledger-log.js';
 import { readPublication } from '../../ledger/publications/publication-log.js';
 import { dueRaise, isDueVolume, namedVolume, raisedBy } from '../../ledger/publications/raises.js';
-import { checkFoldedPublication, RecordFaultError, rebuildPublication } from '../../ledger/publications/rebuild.js';
+import { checkCompactedPublication, RecordFaultError, rebuildPublication } from '../../ledger/publications/rebuild.js';
 import { createSnapshotStore } from '../../ledger/orders/snapshots.js';
 import type { Publication, Queryable } from '../../ledger/types.js';
 import { isSuspendedCurve } from '../../ledger/chain/suspense.js';
@@ -42,16 +42,16 @@ interface PostedCurve {
 /**
  * Rebuilds every curve that was seen on-chain from the order log, and derives every fill's decomposition from the curve that it hit,
  * with the carry of the fills before and what that raised. What a curve's fills cost the operator is rounding at most, where it was entered
- * by the carry rule. Fills are numbered without gaps. Where the order rows were folded, the book that was stored when the
+ * by the carry rule. Fills are numbered without gaps. Where the order rows were compacted, the book that was stored when the
  * first fill hit the curve stands in for the rows: it must have the hash that was prepared, and every curve with a fill must have one.
  * Curves that were not prepared here explain nothing: their fills are in suspense whole.
  */
 export async function verifyCurves(
   verification: Verification,
 ): Promise<{ curves: number; foldedCurves: number; fills: number }> {
-  const { q, markets, onProgress, folded } = verification;
+  const { q, markets, onProgress, compacted } = verification;
   let foldedCurves = 0;
-  const snapshots = createSnapshotStore(markets, { foldAlways: true });
+  const snapshots = createSnapshotStore(markets, { rebuildAlways: true });
   const seen = await seenCurves(verification);
   const seenAt = new Map(seen.map((post) => [`${post.market}:${post.seq}`, post]));
   const postedAt = new Map<string, PostedCurve>();
@@ -74,9 +74,9 @@ export async function verifyCurves(
     const stored = await readSnapshot(q, index, seq);
     const { cut } = publication;
     const before = fills;
-    if (cut.orderSeq < folded.orderSeq || cut.generation < folded.generation) {
+    if (cut.orderSeq < compacted.orderSeq || cut.generation < compacted.generation) {
       foldedCurves += 1;
-      await checked(() => checkFoldedPublication(q, market, publication, stored));
+      await checked(() => checkCompactedPublication(q, market, publication, stored));
       if (stored !== null) fills += await verifyFills(verification, market, { seq, posted }, stored);
     } else {
       const { snapshot } = await checked(() => rebuildPublication(q, { markets, snapshots }, publication));

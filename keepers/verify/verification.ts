@@ -1,7 +1,7 @@
 /** What every check of a verification works on, and how it says that something differs. */
 import type { Address, Market } from '../../core/types.js';
 import type { ReversalRow } from '../../ledger/chain/reversals.js';
-import type { FoldPosition } from '../../ledger/orders/fold.js';
+import type { CompactionPosition } from '../../ledger/orders/compacted-book.js';
 import type { Db, GenerationRow, Queryable } from '../../ledger/types.js';
 import type { RpcPool } from '../chain/pool.js';
 
@@ -43,7 +43,7 @@ export interface Verification extends VerifyDeps {
   head: GenerationRow;
   markets: readonly Market[];
   reversals: readonly ReversalRow[];
-  folded: FoldPosition;
+  compacted: CompactionPosition;
   warn(message: string): void;
   /** Fills in suspense, as `market:fillSeq`. */
   suspended: ReadonlySet<string>;

@@ -2,7 +2,7 @@ import { BookError } from '../../core/book/create-book.js';
 import { PayloadError } from '../../core/json.js';
 import { MarketError } from '../../core/market.js';
 import { readTx } from '../../ledger/db/db.js';
-import { readFoldPosition } from '../../ledger/orders/fold.js';
+import { readCompactionPosition } from '../../ledger/orders/compacted-book.js';
 import { lastGeneration } from '../../ledger/chain/generations.js';
 import { readMarkets } from '../../ledger/chain/markets.js';
 import { readReversals } from '../../ledger/chain/reversals.js';
@@ -13,7 +13,7 @@ import { verifyCheckpoints } from './checkpoints.js';
 import { verifyClaims } from './withdrawals.js';
 import { verifyCurves } from './curves.js';
 import { verifyEntries } from './entries.js';
-import { verifyFold } from './fold.js';
+import { verifyCompaction } from './compaction.js';
 import { verifyGains } from './gains.js';
 import { verifySuspense } from './suspense.js';
 import { VerifyError, type Verification, type VerifyDeps } from './verification.js';
@@ -27,10 +27,10 @@ export interface VerifyReport {
   reversals: number;
   /** Posted curves rebuilt from the logs, and decompositions derived from them. */
   curves: number;
-  /** Of these, the ones whose order rows were folded: only their words and, after a fill, their stored book could be checked. */
+  /** Of these, the ones whose order rows were compacted: only their words and, after a fill, their stored book could be checked. */
   foldedCurves: number;
   fills: number;
-  /** Orders of the book checkpoint, compared with their fills. */
+  /** Orders of the compacted book, compared with their fills. */
   foldedOrders: number;
   postings: number;
   balances: number;
@@ -64,13 +64,13 @@ export async function verifyLedger(deps: VerifyDeps): Promise<VerifyReport> {
       head,
       markets: await readMarkets(q),
       reversals: await readReversals(q),
-      folded: await readFoldPosition(q),
+      compacted: await readCompactionPosition(q),
       warn: (message) => void warnings.push(message),
       suspended: await readSuspendedFills(q),
     };
     const blocks = await readable('blocks', () => verifyBlocks(verification));
     const { curves, foldedCurves, fills } = await readable('curves', () => verifyCurves(verification));
-    const foldedOrders = await readable('folded orders', () => verifyFold(verification));
+    const foldedOrders = await readable('folded orders', () => verifyCompaction(verification));
     const { postings, balances } = await readable('postings', () => verifyEntries(verification));
     const pairs = await readable('gains', () => verifyGains(verification));
     const claims = await readable('withdrawals', () => verifyClaims(verification));

@@ -34,8 +34,8 @@ interface StoredEvent {
   generation: number;
 }
 
-/** One maker's withdrawals in one token, folded so far. */
-interface Folded {
+/** One maker's withdrawals in one token, replayed so far. */
+interface Replayed {
   maker: Address;
   token: Address;
   state: ClaimState;
@@ -50,7 +50,7 @@ interface Derived {
 }
 
 /**
- * Folds every withdrawal from its events, one after the other, and compares claims, reservations and the counters of capital with what
+ * Replays the events of every withdrawal, one after the other, and compares claims, reservations and the counters of capital with what
  * is stored, generation by generation. Returns the number of withdrawals.
  */
 export async function verifyClaims(verification: Verification): Promise<number> {
@@ -58,7 +58,7 @@ export async function verifyClaims(verification: Verification): Promise<number> 
   const settlements = await readPrepared(verification);
   const served = await servedFrom(verification);
   // An event of the very generation that listed its token counts: deployments list before anybody can deposit.
-  const folded = new Map<string, Folded>();
+  const replayed = new Map<string, Replayed>();
   const derived: Derived = { reserved: new Map(), capital: new Map(), claims: new Map() };
   const total = ((await q('custody_events').count({ count: '*' }).first()) as { count: number }).count;
   for (let done = 0; done < total; done += PAGE) {
@@ -70,8 +70,8 @@ export async function verifyClaims(verification: Verification): Promise<number> 
     for (const event of page) {
       if ((served.get(event.token) ?? Number.MAX_SAFE_INTEGER) > event.generation) continue;
       const key = `${event.generation}:${event.maker}:${event.token}`;
-      const before = folded.get(`${event.maker}:${event.token}`)?.state ?? NO_CLAIM;
-      const { state } = apply(folded, settlements, event);
+      const before = replayed.get(`${event.maker}:${event.token}`)?.state ?? NO_CLAIM;
+      const { state } = apply(replayed, settlements, event);
       add(derived.reserved, key, state.outstandingUnits - before.outstandingUnits);
       if (event.kind === 'deposited') add(derived.capital, key, fromColumn(event.amount_units));
       else derived.claims.set(key, state);
@@ -82,7 +82,7 @@ export async function verifyClaims(verification: Verification): Promise<number> 
   await restartCapital(verification, derived.capital);
   await compareClaimChanges(verification, derived.claims);
   await compareChanges(verification, derived);
-  return compare(verification, folded);
+  return compare(verification, replayed);
 }
 
 function add(sums: Map<string, bigint>, key: string, units: bigint): void {
@@ -173,11 +173,15 @@ const ofState = (claim: ClaimState) => [
   ...[claim.outstandingUnits, claim.advanceUnits, claim.pendingSinceBlock],
 ];
 
-function apply(folded: Map<string, Folded>, settlements: ReadonlyMap<number, Prepared>, event: StoredEvent): Folded {
+function apply(
+  replayed: Map<string, Replayed>,
+  settlements: ReadonlyMap<number, Prepared>,
+  event: StoredEvent,
+): Replayed {
   const { maker, token } = event;
   const key = `${maker}:${token}`;
-  const one = folded.get(key) ?? { maker, token, state: NO_CLAIM, requests: [] };
-  folded.set(key, one);
+  const one = replayed.get(key) ?? { maker, token, state: NO_CLAIM, requests: [] };
+  replayed.set(key, one);
   const units = fromColumn(event.amount_units);
   if (event.kind !== 'settled' && event.settlement_no !== null)
     throw new VerifyError(CHECK, `settlement ${event.settlement_no} explains an event of another kind`);
@@ -208,7 +212,7 @@ function apply(folded: Map<string, Folded>, settlements: ReadonlyMap<number, Pre
 }
 
 /** Requests that the settlement did not look at; all that wait when no log prepared it. */
-function laterRequests(one: Folded, settlements: ReadonlyMap<number, Prepared>, event: StoredEvent): LaterRequests {
+function laterRequests(one: Replayed, settlements: ReadonlyMap<number, Prepared>, event: StoredEvent): LaterRequests {
   const { state, requests } = one;
   if (event.settlement_no === null) {
     return { units: maxBig(state.outstandingUnits - state.claimUnits, 0n), sinceBlock: state.pendingSinceBlock };
@@ -276,10 +280,10 @@ interface StoredChange {
   net_capital_delta_units: string;
 }
 
-async function compare({ q }: Verification, folded: ReadonlyMap<string, Folded>): Promise<number> {
+async function compare({ q }: Verification, replayed: ReadonlyMap<string, Replayed>): Promise<number> {
   const rows = new Map((await readBalances(q)).map((row) => [`${row.account}:${row.token}`, row]));
   let claims = 0;
-  for (const [key, { maker, token, state }] of folded) {
+  for (const [key, { maker, token, state }] of replayed) {
     const name = `${maker} in ${token}`;
     same(CHECK, `the claim of ${name}`, ofState(await readClaim(q, { maker, token })), ofState(state));
     if (state !== NO_CLAIM) claims += 1;

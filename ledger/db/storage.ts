@@ -10,7 +10,7 @@ export interface StorageShare {
   lastDay: number;
   /** Of all tables that hold them, indexes included, divided by their number; 0 while there are none. */
   bytesEach: number;
-  /** What the last 24 hours added: `lastDay` times `bytesEach`. Order rows are folded again, the others stay. */
+  /** What the last 24 hours added: `lastDay` times `bytesEach`. Order rows are compacted again, the others stay. */
   bytesLastDay: number;
 }
 

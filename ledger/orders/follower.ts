@@ -1,18 +1,18 @@
 import type { Book } from '../../core/book.js';
 import { createBook } from '../../core/book/create-book.js';
 import type { Cut, Market, OrderLogRow } from '../../core/types.js';
-import { LogFoldedError } from '../errors.js';
-import { readFoldedBook, readFoldPosition, readProgressAt } from './fold.js';
+import { LogCompactedError } from '../errors.js';
+import { readCompactedBook, readCompactionPosition, readProgressAt } from './compacted-book.js';
 import { readGenerationEffects } from '../chain/ledger-log.js';
 import { readOrderRows } from './order-log.js';
 import type { MarketProgress, Queryable } from '../types.js';
 
 /** Rows read at a time, so that a long log never sits in memory whole. */
 const PAGE = 1_000;
-/** How often the book checkpoint is read again because it moved meanwhile, which it does once in a while. */
+/** How often the compacted book is read again because it moved meanwhile, which it does once in a while. */
 const CHECKPOINT_TRIES = 5;
 
-/** A book folded from the logs, exactly up to a cut. It only moves forward. */
+/** A book replayed from the logs, exactly up to a cut. It only moves forward. */
 export interface Follower {
   readonly book: Book;
   /** Order row and generation that the book includes. */
@@ -21,14 +21,14 @@ export interface Follower {
   progress(market: number): MarketProgress;
   /**
    * Applies the rows up to the cut. Throws RangeError for a cut behind the position, or one that the logs do not reach,
-   * LedgerReversedError when the cut lies beyond a reorganisation that took part of the position back, and LogFoldedError when rows
-   * after the position were folded meanwhile; then a new follower is due. A cut before the book checkpoint is a LogFoldedError for good.
+   * LedgerReversedError when the cut lies beyond a reorganisation that took part of the position back, and LogCompactedError when rows
+   * after the position were compacted meanwhile; then a new follower is due. A cut before the compacted book is a LogCompactedError for good.
    */
   advance(q: Queryable, cut: Pick<Cut, 'orderSeq' | 'generation'>): Promise<void>;
 }
 
 /**
- * A follower that begins with the book checkpoint, or with both logs while there is none. `markets` may grow while it lives; `onRow`
+ * A follower that begins with the compacted book, or with both logs while there is none. `markets` may grow while it lives; `onRow`
  * sees each order row after it was applied.
  */
 export function createFollower(markets: readonly Market[], onRow?: (row: OrderLogRow) => void): Follower {
@@ -38,26 +38,26 @@ export function createFollower(markets: readonly Market[], onRow?: (row: OrderLo
   let orderSeq = 0;
   let generation = 0;
 
-  /** Outside a snapshot of the database the checkpoint may move between two reads; then they don't belong together. */
+  /** Outside a snapshot of the database the compacted book may move between two reads; then they don't belong together. */
   async function start(q: Queryable): Promise<void> {
     for (let tries = 1; tries <= CHECKPOINT_TRIES; tries += 1) {
-      const folded = await readFoldPosition(q);
-      const restored = await readFoldedBook(q, folded);
-      const counters = await readProgressAt(q, markets, folded.generation);
-      const after = await readFoldPosition(q);
-      if (after.orderSeq !== folded.orderSeq || after.generation !== folded.generation) continue;
+      const compacted = await readCompactionPosition(q);
+      const restored = await readCompactedBook(q, compacted);
+      const counters = await readProgressAt(q, markets, compacted.generation);
+      const after = await readCompactionPosition(q);
+      if (after.orderSeq !== compacted.orderSeq || after.generation !== compacted.generation) continue;
       book = createBook(markets, restored);
       for (const one of counters) progress.set(one.market, one);
-      ({ orderSeq, generation } = folded);
+      ({ orderSeq, generation } = compacted);
       started = true;
       return;
     }
-    throw new LogFoldedError('what was read of the book checkpoint');
+    throw new LogCompactedError('what was read of the compacted book');
   }
 
   async function missingRow(q: Queryable, upTo: number): Promise<Error> {
-    const folded = await readFoldPosition(q);
-    if (folded.orderSeq > orderSeq) return new LogFoldedError(`order row ${orderSeq + 1}`);
+    const compacted = await readCompactionPosition(q);
+    if (compacted.orderSeq > orderSeq) return new LogCompactedError(`order row ${orderSeq + 1}`);
     return new RangeError(`the order log has no row ${orderSeq + 1}, before the cut at ${upTo}`);
   }
 
@@ -96,7 +96,7 @@ export function createFollower(markets: readonly Market[], onRow?: (row: OrderLo
       if (!started) {
         await start(q);
         if (cut.orderSeq < orderSeq || cut.generation < generation)
-          throw new LogFoldedError(`cut (${cut.orderSeq}, ${cut.generation})`);
+          throw new LogCompactedError(`cut (${cut.orderSeq}, ${cut.generation})`);
       }
       if (cut.orderSeq < orderSeq || cut.generation < generation) {
         throw new RangeError(

@@ -8,8 +8,8 @@ import { encodeSnapshot } from '../../core/json.js';
 import { snapshotHash, snapshotSide } from '../../core/snapshot.js';
 import type { Address, MarketSnapshot, OrderEffect, Side } from '../../core/types.js';
 import { chunks, insertAbsent, toColumn } from '../db/columns.js';
-import { readFoldPosition, type StoredOrder } from './fold.js';
-import { foldStep } from './fold-log.js';
+import { readCompactionPosition, type StoredOrder } from './compacted-book.js';
+import { compactStep } from './compaction.js';
 import { lastGeneration } from '../chain/generations.js';
 
 import { appendOrderRows, lastOrderSeq } from './order-log.js';
@@ -120,7 +120,7 @@ export interface OrderRestart {
 }
 
 /**
- * Lets the order log go on behind everything that was lost of it: what it has is folded, its numbers go on above the archive's, orders that
+ * Lets the order log go on behind everything that was lost of it: what it has is compacted, its numbers go on above the archive's, orders that
  * only the archive knows are kept as closed, open ones are closed, since their makers may have cancelled them in the lost part, and nonces
  * up to now are refused. Every book that may still be needed must have been stored before. Doing it again does no harm. Returns how
  * many open orders were closed, and of how many makers.
@@ -137,12 +137,12 @@ export async function restartOrderLog(
   });
   for (let rows = 1; rows > 0;) {
     rows = await writer.tx(
-      async (tx) => (await foldStep(tx, await bounds(tx, 1), { ...STEP, closedOrders })).orderRows,
+      async (tx) => (await compactStep(tx, await bounds(tx, 1), { ...STEP, closedOrders })).orderRows,
     );
   }
   return writer.tx(async (tx) => {
-    await foldStep(tx, await bounds(tx, 0), { ...STEP, closedOrders });
-    const at = await readFoldPosition(tx);
+    await compactStep(tx, await bounds(tx, 0), { ...STEP, closedOrders });
+    const at = await readCompactionPosition(tx);
     const known = restart.orders.rows(at.oid, nowMs);
     for (const part of chunks(known, MAKERS_PER_TX)) await tx('folded_orders').insert(part).onConflict('oid').ignore();
     const lastOid = Math.max(at.oid, highs.oid, ...known.map(({ oid }) => oid));
@@ -175,7 +175,7 @@ export async function restartOrderLog(
   });
 }
 
-/** Publications that may still be hit, or were since a block, whose books have to be stored before the order log is folded. */
+/** Publications that may still be hit, or were since a block, whose books have to be stored before the order log is compacted. */
 export async function publicationsSince(q: Queryable, blockNumber: number): Promise<Publication[]> {
   const block = (await q('blocks').where('number', '<=', blockNumber).orderBy('number', 'desc').first()) as
     { timestamp_sec: number } | undefined;

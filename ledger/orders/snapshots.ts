@@ -1,6 +1,6 @@
 import type { Market, MarketSnapshot } from '../../core/types.js';
 import { snapshotHash, snapshotOf } from '../../core/snapshot.js';
-import { LedgerReversedError, LogFoldedError } from '../errors.js';
+import { LedgerReversedError, LogCompactedError } from '../errors.js';
 import { createFollower, type Follower } from './follower.js';
 import { readSnapshot } from '../chain/ledger-log.js';
 import type { Publication, Queryable } from '../types.js';
@@ -9,22 +9,22 @@ import type { Publication, Queryable } from '../types.js';
 export class SnapshotMismatchError extends Error {
   constructor(publication: Publication, actual: string) {
     super(
-      `snapshot of market ${publication.market} seq ${publication.seq} folds to ${actual}, prepared as ${publication.snapshotHash}`,
+      `snapshot of market ${publication.market} seq ${publication.seq} is rebuilt as ${actual}, prepared as ${publication.snapshotHash}`,
     );
     this.name = 'SnapshotMismatchError';
   }
 }
 
 /**
- * The exact books behind publications. A publication stores only its cut and its trims; the book is folded from the logs when it
+ * The exact books behind publications. A publication stores only its cut and its trims; the book is rebuilt from the logs when it
  * is needed and kept while it may still be.
  */
 export interface SnapshotStore {
-  /** Remembers a snapshot that this process has just made, so that it need not be folded again. */
+  /** Remembers a snapshot that this process has just made, so that it need not be rebuilt again. */
   put(publication: Pick<Publication, 'market' | 'seq' | 'snapshotHash'>, snapshot: MarketSnapshot): void;
   /**
-   * Throws `SnapshotMismatchError` when the logs do not give the prepared hash, and `LogFoldedError` when the rows that it was cut from
-   * were folded, which never happens to one that may still be executed.
+   * Throws `SnapshotMismatchError` when the logs do not give the prepared hash, and `LogCompactedError` when the rows that it was cut from
+   * were compacted, which never happens to one that may still be executed.
    */
   get(q: Queryable, publication: Publication): Promise<MarketSnapshot>;
   /** Forgets the snapshots of a market below `seq`. */
@@ -37,9 +37,9 @@ interface Kept {
 }
 
 /**
- * A store over the logs. `markets` may grow while it lives. With `foldAlways` it takes no stored book for granted and remembers none.
+ * A store over the logs. `markets` may grow while it lives. With `rebuildAlways` it takes no stored book for granted and remembers none.
  */
-export function createSnapshotStore(markets: readonly Market[], { foldAlways = false } = {}): SnapshotStore {
+export function createSnapshotStore(markets: readonly Market[], { rebuildAlways = false } = {}): SnapshotStore {
   const kept = new Map<number, Map<number, Kept>>();
   let follower: Follower = createFollower(markets);
 
@@ -50,7 +50,7 @@ export function createSnapshotStore(markets: readonly Market[], { foldAlways = f
     kept.set(market, ofMarket);
   }
 
-  /** A touch has the snapshot, and the cut, of the curve that it prolongs; folding for each would mean starting over each time. */
+  /** A touch has the snapshot, and the cut, of the curve that it prolongs; rebuilding for each would mean starting over each time. */
   function find({ market, seq, snapshotHash }: Publication): MarketSnapshot | undefined {
     const ofMarket = kept.get(market);
     const own =
@@ -59,7 +59,7 @@ export function createSnapshotStore(markets: readonly Market[], { foldAlways = f
   }
 
   /** Moves forward to the cut, or starts over when the cut lies behind: only a restart or a very late fill asks for that. */
-  async function fold(q: Queryable, publication: Publication): Promise<MarketSnapshot> {
+  async function rebuild(q: Queryable, publication: Publication): Promise<MarketSnapshot> {
     const market = markets[publication.market];
     if (market === undefined) throw new RangeError(`market ${publication.market} is not listed`);
     const at = follower.position();
@@ -70,7 +70,7 @@ export function createSnapshotStore(markets: readonly Market[], { foldAlways = f
     } catch (error) {
       // A follower that failed half-way is at no cut.
       follower = createFollower(markets);
-      if (!(error instanceof LedgerReversedError) && !(error instanceof LogFoldedError)) throw error;
+      if (!(error instanceof LedgerReversedError) && !(error instanceof LogCompactedError)) throw error;
       await follower.advance(q, cut);
     }
     const snapshot = snapshotOf(follower.book, market, follower.progress(market.index), trims, new Set(excluded));
@@ -82,9 +82,9 @@ export function createSnapshotStore(markets: readonly Market[], { foldAlways = f
   return {
     put: keep,
     async get(q, publication) {
-      if (foldAlways) return fold(q, publication);
+      if (rebuildAlways) return rebuild(q, publication);
       const { market, seq } = publication;
-      const found = find(publication) ?? (await readSnapshot(q, market, seq)) ?? (await fold(q, publication));
+      const found = find(publication) ?? (await readSnapshot(q, market, seq)) ?? (await rebuild(q, publication));
       keep(publication, found);
       return found;
     },

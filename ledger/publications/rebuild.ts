@@ -13,7 +13,7 @@ import type { Publication, Queryable } from '../types.js';
 
 /** Where a record and its reconstruction part. */
 export type RecordFault =
-  /** The logs fold to another book than the one that was prepared. */
+  /** The logs give another book than the one that was prepared. */
   | 'snapshot'
   /** The words, or the counts of exact segments, are not those that this version makes of the book; only judged when the same version made them. */
   | 'words'
@@ -44,7 +44,7 @@ export interface RebuiltPublication {
 }
 
 /**
- * Rebuilds a publication: folds the logs to its cut, leaves out and trims what it says, compresses, checks, and gives the record that was
+ * Rebuilds a publication: replays the logs up to its cut, leaves out and trims what it says, compresses, checks, and gives the record that was
  * sent. Rebuilding in the order of cuts reads each log once. Throws RecordFaultError, with the first fault in the order above.
  */
 export async function rebuildPublication(
@@ -61,10 +61,10 @@ export async function rebuildPublication(
 }
 
 /**
- * Checks what can be checked of a publication whose order rows were folded: its words against its book, when that was stored because a
+ * Checks what can be checked of a publication whose order rows were compacted: its words against its book, when that was stored because a
  * fill hit it, and what it built on. Throws RecordFaultError.
  */
-export async function checkFoldedPublication(
+export async function checkCompactedPublication(
   q: Queryable,
   market: Market,
   publication: Publication,

@@ -112,7 +112,7 @@ export interface MetricSources {
   endpoints(): readonly EndpointFacts[];
   poster(): PosterFacts | null;
   settler(): { blockedBy: string | null } | null;
-  /** Size of the database, and how far the order log is folded. */
+  /** Size of the database, and how far the order log is compacted. */
   storage(): Promise<{ bytes: number; foldedOrderSeq: number }>;
   /** Replicas of the database by what a commit waits for; null on SQLite. */
   replication(): { counts: Readonly<Record<'sync' | 'async' | 'unknown', number>>; isUnsafe: boolean } | null;

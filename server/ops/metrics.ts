@@ -70,7 +70,7 @@ function ledgerGauges(
   { readiness, ledger, solvency, proofs, tokens, unattributed, suspense, storage, replication, nowMs }: MetricSources,
 ): void {
   gauge(registry, ['database_bytes', 'size of the database'], async () => one((await storage()).bytes));
-  gauge(registry, ['folded_order_row', 'newest row of the order log that is folded'], async () =>
+  gauge(registry, ['folded_order_row', 'newest row of the order log that is compacted'], async () =>
     one((await storage()).foldedOrderSeq),
   );
   gauge(registry, ['replicas', 'replicas of the database, by whether a commit waits for them', 'state'], () =>

@@ -3,7 +3,7 @@ import type { Agent } from '../../core/book/agents.js';
 import type { Book } from '../../core/book.js';
 import type { Address, Market } from '../../core/types.js';
 import { signatureBackend } from '../../core/wire/recover.js';
-import { LogFoldedError } from '../../ledger/errors.js';
+import { LogCompactedError } from '../../ledger/errors.js';
 import { followOperatorLog, readOperatorState, type OperatorState } from '../../ledger/operator/operator-log.js';
 import { appendOrderRows, readOrderRows } from '../../ledger/orders/order-log.js';
 import type { Queryable } from '../../ledger/types.js';
@@ -62,8 +62,8 @@ export interface Gateway {
   /** Wakes the follower: a generation has become durable. */
   onGeneration: () => void;
   /**
-   * Follows the ledger and operator logs, and carries out scheduled cancels, until the signal stops it. Rejects with LogFoldedError
-   * when a standby slept so long that rows which it lacks were folded; what it holds stays as it is, and a new gateway is due.
+   * Follows the ledger and operator logs, and carries out scheduled cancels, until the signal stops it. Rejects with LogCompactedError
+   * when a standby slept so long that rows which it lacks were compacted; what it holds stays as it is, and a new gateway is due.
    */
   run: (signal: AbortSignal) => Promise<void>;
   /** Resolves when everything submitted so far has been answered. */
@@ -186,7 +186,7 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
       try {
         await step();
       } catch (error) {
-        if (error instanceof LogFoldedError) throw error;
+        if (error instanceof LogCompactedError) throw error;
         logger.error({ err: error }, 'following the ledger log failed; it will be tried again');
         await delay(config.pollMs, undefined, { signal }).catch(() => undefined);
       }

@@ -1,7 +1,7 @@
 import type { Book } from '../../core/book.js';
 import { openedOrder } from '../../core/book/create-book.js';
 import type { Address, CloseReason, Market, OpenOrder, OrderFill, OrderLogRow } from '../../core/types.js';
-import type { FoldedOrder } from '../../ledger/orders/fold.js';
+import type { CompactedOrder } from '../../ledger/orders/compacted-book.js';
 import { MAX_CLOSED_ORDERS } from './limits.js';
 
 /** Where an order stands, in the wire's words. */
@@ -35,7 +35,7 @@ interface Tracked {
 /** Where a history begins that does not begin with the order log. */
 export interface KnownFrom {
   /** Rising by oid. */
-  orders: readonly FoldedOrder[];
+  orders: readonly CompactedOrder[];
   /** Highest oid that was ever opened. */
   oid: number;
 }
@@ -59,7 +59,7 @@ export function createHistory(
   const byCloid = new Map<string, number>();
   const openOf = new Map<Address, Set<number>>();
   const closedOf = new Map<Address, number[]>();
-  /** Fills seen before their order: both logs are folded, in no fixed order between them. */
+  /** Fills seen before their order: both logs are replayed, in no fixed order between them. */
   const early = new Map<number, bigint>();
   let lastOid = from.oid;
   const keyOf = (maker: Address, cloid: string): string => `${maker}:${cloid}`;

@@ -1,18 +1,18 @@
 import { createAgents, type Agents } from '../../core/book/agents.js';
 import type { Book } from '../../core/book.js';
-import { createBook, type FoldedBook } from '../../core/book/create-book.js';
+import { createBook, type CompactedBook } from '../../core/book/create-book.js';
 import type { Address, Market, OrderFill, OrderLogRow } from '../../core/types.js';
 import { readTx } from '../../ledger/db/db.js';
-import { LogFoldedError } from '../../ledger/errors.js';
+import { LogCompactedError } from '../../ledger/errors.js';
 import {
-  readFoldedAccounts,
-  readFoldedBook,
-  readFoldPosition,
+  readCompactedAccounts,
+  readCompactedBook,
+  readCompactionPosition,
   readKnownOrders,
-  type FoldedAccounts,
-  type FoldedOrder,
-  type FoldPosition,
-} from '../../ledger/orders/fold.js';
+  type CompactedAccounts,
+  type CompactedOrder,
+  type CompactionPosition,
+} from '../../ledger/orders/compacted-book.js';
 import { readBalances, readBalancesAfter, readGenerationEffects, readMarkets } from '../../ledger/chain/ledger-log.js';
 import { readNoncesAfterMs } from '../../ledger/orders/restore.js';
 import { readOrderRows } from '../../ledger/orders/order-log.js';
@@ -54,7 +54,7 @@ export interface GatewayState {
   follow: (db: Db) => Promise<boolean>;
 }
 
-/** Folds both logs from the book checkpoint on, or from their beginnings while there is none. */
+/** Replays both logs from the compacted book on, or from their beginnings while there is none. */
 export async function loadState(db: Db): Promise<GatewayState> {
   const state = createState(await readTx(db, readStart));
   await state.follow(db);
@@ -68,31 +68,31 @@ export async function readRows(db: Db, state: GatewayState): Promise<void> {
   for (;;) {
     const after = state.committed().book.lastOrderSeq();
     const rows = await readOrderRows(db.reads, { after, limit: PAGE });
-    // The owner of the log has seen all that it folds; a standby that has not, because it slept for long, must start again.
-    if (rows[0] !== undefined && rows[0].orderSeq !== after + 1) throw new LogFoldedError(`order row ${after + 1}`);
+    // The owner of the log has seen all that it compacts; a standby that has not, because it slept for long, must start again.
+    if (rows[0] !== undefined && rows[0].orderSeq !== after + 1) throw new LogCompactedError(`order row ${after + 1}`);
     state.commit(rows);
     if (rows.length < PAGE) return;
   }
 }
 
-/** Where the state begins: what the folded part of the logs came to. */
+/** Where the state begins: what the compacted part of the logs came to. */
 interface Start {
   markets: Market[];
-  position: FoldPosition;
+  position: CompactionPosition;
   noncesAfterMs: number;
-  book: FoldedBook;
-  accounts: FoldedAccounts;
-  known: FoldedOrder[];
+  book: CompactedBook;
+  accounts: CompactedAccounts;
+  known: CompactedOrder[];
 }
 
 async function readStart(q: Queryable): Promise<Start> {
-  const position = await readFoldPosition(q);
+  const position = await readCompactionPosition(q);
   return {
     markets: await readMarkets(q),
     position,
     noncesAfterMs: await readNoncesAfterMs(q),
-    book: await readFoldedBook(q, position),
-    accounts: await readFoldedAccounts(q),
+    book: await readCompactedBook(q, position),
+    accounts: await readCompactedAccounts(q),
     known: await readKnownOrders(q, MAX_CLOSED_ORDERS),
   };
 }

@@ -261,7 +261,7 @@ describe('book', () => {
         expectSame(book, markets, naive(markets, entries.slice(0, at)));
         expectSame(copy, markets, naive(markets, entries));
         expect(copy.lastOrderSeq()).to.equal(Math.max(0, ...entries.filter(isRow).map((row) => row.orderSeq)));
-        expect(copy.strays().fills).to.be.at.least(book.strays().fills);
+        expect(copy.unmatched().fills).to.be.at.least(book.unmatched().fills);
       }),
       fcOptions(60),
     );
@@ -287,7 +287,7 @@ describe('book', () => {
     expect(book.makersWithOrders()).to.deep.equal([]);
     book.applyFills([fill(9n)]);
     book.apply({ ...openRow(2, 2), effects: [{ type: 'close', oid: 1, reason: 'canceled' }] });
-    expect(book.strays()).to.deep.equal({ fills: 1, closes: 1 });
+    expect(book.unmatched()).to.deep.equal({ fills: 1, closes: 1 });
   });
 
   it('never changes an order that it has handed out', () => {
@@ -346,7 +346,7 @@ describe('book', () => {
     expect([before.armed().size, before.triggers(alice, 4 * day)]).to.deep.equal([1, 0]);
   });
 
-  it('refuses a log that can not be folded', () => {
+  it('refuses a log that can not be replayed', () => {
     const book = createBook(markets);
     book.apply(openRow(2, 5));
     expect(() => book.apply(openRow(2, 6)))

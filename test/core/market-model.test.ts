@@ -164,12 +164,12 @@ const revived = ([rowText, publicationText, fillText]: string[]) => ({
   })),
 });
 
-/** Explains every fill again from the stored text: folds the book up to each cut, then replays whole curves. */
+/** Explains every fill again from the stored text: replays the book up to each cut, then replays whole curves. */
 const replay = (markets: readonly Market[], text: string[]): Decomposition[] => {
   const { rows, publications, fills } = revived(text);
   const explained = new Map<WorldFill, { decomposition: Decomposition; orderFills: OrderFill[] }>();
 
-  const fold = ({ market: index, cut, trims, hash }: StoredPublication): MarketSnapshot => {
+  const bookAtCut = ({ market: index, cut, trims, hash }: StoredPublication): MarketSnapshot => {
     const book = createBook(markets);
     for (const row of rows) if (row.orderSeq <= cut.orderSeq) book.apply(row);
     const progress = { fillSeq: 0, askVolumeUnits: 0n, bidVolumeUnits: 0n };
@@ -197,7 +197,7 @@ const replay = (markets: readonly Market[], text: string[]): Decomposition[] => 
     replayed.add(name);
     const market = markets[index]!;
     const publication = publications.find((one) => one.market === index && one.seq === curveSeq)!;
-    const snapshot = fold(publication);
+    const snapshot = bookAtCut(publication);
     const late = fills.filter(
       (one) => one.market === index && one.fillSeq > snapshot.fillSeq && one.curveSeq < curveSeq,
     );

@@ -395,7 +395,7 @@ forEachDatabase((name, open) =>
         const { output } = await run(['status']);
         expect(output).to.include('operator: 0 WETH\n');
         expect(output).to.match(
-          /^database: \d+\.\d MiB; order rows up to 0 are folded; \d+\.\d MiB are of what hardly grows$/m,
+          /^database: \d+\.\d MiB; order rows up to 0 are compacted; \d+\.\d MiB are of what hardly grows$/m,
         );
         expect(output).to.match(
           /^the last 24 hours added \d+\.\d MiB: \d+ order rows .*, \d+ scans \(\d+ bytes each\), /m,

@@ -7,7 +7,7 @@ import { readArchive, type ArchiveStore } from '../../keepers/archive/store.js';
 import type { Hex } from '../../core/types.js';
 import { migrate } from '../../ledger/db/db.js';
 import { readHalt } from '../../ledger/chain/halts.js';
-import { readFoldPosition } from '../../ledger/orders/fold.js';
+import { readCompactionPosition } from '../../ledger/orders/compacted-book.js';
 import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
 import { readNoncesAfterMs } from '../../ledger/orders/restore.js';
 import { lastPublicationSeq } from '../../ledger/publications/publication-log.js';
@@ -344,7 +344,7 @@ forEachDatabase((name, open) => {
       await site.restore(copy);
       await site.restore(copy);
       expect(await copy.knex('folded_orders').where({ state: 'open' })).to.deep.equal([]);
-      expect((await readFoldPosition(copy.knex)).oid).to.be.greaterThan(oid!);
+      expect((await readCompactionPosition(copy.knex)).oid).to.be.greaterThan(oid!);
       expect(await readNoncesAfterMs(copy.knex)).to.be.within(sinceMs, Date.now());
       stack = await site.start(copy);
       await scan(stack);

@@ -76,14 +76,14 @@ forEachDatabase((name, open) =>
 
     it('leaves out what crosses, the smaller of two orders each time, and the logs alone give the same book again', async () => {
       const [large] = await stack.order(maker1, [ask(300_000n), bid(299_000n)]);
-      // Below the others' asks when it was placed, and nearly all of it filled since: folding judges no row again.
+      // Below the others' asks when it was placed, and nearly all of it filled since: replaying judges no row again.
       const small = { ...bid(303_000n), sizeLots: 1n };
       const [left] = await stack.order(maker2, [small, { ...small, priceTicks: 302_000n }]);
       expect(await round()).to.deep.equal([`${stack.markets[0]!.pair} 1 full`]);
       expect(stack.poster.status().crossing).to.deep.include({ pair: stack.markets[0]!.pair, orders: 2 });
       const published = async (): Promise<number[][]> => {
         const publication = (await publicationsOf(stack)).at(-1)!;
-        const { asks, bids } = await createSnapshotStore(stack.markets, { foldAlways: true }).get(
+        const { asks, bids } = await createSnapshotStore(stack.markets, { rebuildAlways: true }).get(
           stack.db.knex,
           publication,
         );

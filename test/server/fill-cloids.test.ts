@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { foldStep } from '../../ledger/orders/fold-log.js';
+import { compactStep } from '../../ledger/orders/compaction.js';
 import { lastOrderSeq } from '../../ledger/orders/order-log.js';
 import { acquireWriter } from '../../ledger/db/writers.js';
 import { MAX_CLOSED_ORDERS } from '../../server/orders/limits.js';
@@ -30,7 +30,7 @@ forEachGateway('client order ids of fills', (suite) => {
     };
   }
 
-  it('stay when the order is forgotten, folded, and the gateway restarted', async function () {
+  it('stay when the order is forgotten, compacted, and the gateway restarted', async function () {
     this.timeout(120_000);
     const { gateway, url } = await suite.start();
     await suite.act(1, orderAction(limit(true, '2500', '1', { c: CLOID }), limit(true, '2500', '1')));
@@ -65,7 +65,7 @@ forEachGateway('client order ids of fills', (suite) => {
     const writer = await acquireWriter(suite.db, 'order');
     const bounds = { orderSeq: (await lastOrderSeq(suite.db.knex)) - 1, generation: 4, beforeMs: Date.now() + 1 };
     const limits = { effects: 20_000, generations: 10, closedOrders: MAX_CLOSED_ORDERS };
-    const step = await writer.tx((tx) => foldStep(tx, bounds, limits));
+    const step = await writer.tx((tx) => compactStep(tx, bounds, limits));
     expect(step.orderRows).to.be.greaterThan(2);
     await writer.release();
     await suite.restart();

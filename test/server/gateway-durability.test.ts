@@ -23,7 +23,7 @@ const CLOID = '0xabcdef0123456789abcdef0123456789';
 forEachGateway('durability of the order gateway', (suite) => {
   const { start, act } = suite;
 
-  it('folds to the same state after a restart', async () => {
+  it('comes to the same state after a restart', async () => {
     const { gateway } = await start();
     await act(
       1,

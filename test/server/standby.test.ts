@@ -10,7 +10,7 @@ import { createApp } from '../../server/app.js';
 import { createDoor, type Door } from '../../server/door.js';
 import { createMetrics } from '../../server/ops/metrics.js';
 import { migrate, openDb } from '../../ledger/db/db.js';
-import { foldStep } from '../../ledger/orders/fold-log.js';
+import { compactStep } from '../../ledger/orders/compaction.js';
 import { appendOrderRows } from '../../ledger/orders/order-log.js';
 import type { Db } from '../../ledger/types.js';
 import { acquireWriter } from '../../ledger/db/writers.js';
@@ -135,7 +135,7 @@ describe('a process that waits for its logs', () => {
     expect((await waiting).json).to.deep.equal({ universe: [], tokens: [] });
   });
 
-  it('starts again from the book checkpoint when rows were folded before it read them', async () => {
+  it('starts again from the compacted book when rows were compacted before it read them', async () => {
     const seen: { url: string | null } = { url: null };
     let acquire: () => void = () => undefined;
     const acquired = new Promise<void>((resolve) => (acquire = resolve));
@@ -145,11 +145,11 @@ describe('a process that waits for its logs', () => {
       const { url } = seen;
       seen.url = null;
       const writer = await acquireWriter(db, 'order');
-      // One transaction, so that no poll falls between the rows and their folding.
+      // One transaction, so that no poll falls between the rows and their compaction.
       await writer.tx(async (tx) => {
         await appendOrderRows(tx, [1, 2, 3].map(openRow));
         const bounds = { orderSeq: 2, generation: 0, beforeMs: Number.MAX_SAFE_INTEGER };
-        await foldStep(tx, bounds, { effects: 10, generations: 1, closedOrders: 10 });
+        await compactStep(tx, bounds, { effects: 10, generations: 1, closedOrders: 10 });
       });
       await until(() => seen.url !== null);
       expect(seen.url).to.equal(url);

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { loadConfig, type Config, type Role } from '../../cli/config.js';
-import { startFolder, startPoster, startSettler } from '../../cli/keepers.js';
+import { startCompactor, startPoster, startSettler } from '../../cli/keepers.js';
 import { startLedger } from '../../cli/roles.js';
 import type { Shared } from '../../cli/shared.js';
 import { createMinOrderUnits } from '../../core/min-order.js';
@@ -203,7 +203,7 @@ export function createBackend(
       gateway.run(signal).catch(end);
       listeners.push(gateway.onGeneration);
       place.gateway = gateway;
-      startFolder(shared, orderWriter, signal);
+      startCompactor(shared, orderWriter, signal);
     }
     if (place.roles.includes('poster')) listeners.push((await startPoster(shared, signal)).wake);
     if (place.roles.includes('settler')) startSettler(shared, signal);

@@ -15,7 +15,7 @@ import { HOLDINGS_PACE } from '../../keepers/watcher/tokens/holdings.js';
 import { judgeReadiness } from '../../keepers/watcher/status.js';
 import { createWatcher, type Watcher, type WatcherDeps } from '../../keepers/watcher/watcher.js';
 import { bindDeployment, migrate } from '../../ledger/db/db.js';
-import { readFoldPosition } from '../../ledger/orders/fold.js';
+import { readCompactionPosition } from '../../ledger/orders/compacted-book.js';
 import { appendOrderRows, lastOrderSeq, readOrderRows } from '../../ledger/orders/order-log.js';
 import { createSnapshotStore } from '../../ledger/orders/snapshots.js';
 import type { Db, Writer } from '../../ledger/types.js';
@@ -37,7 +37,7 @@ export interface ManualChain {
   address(role: string): Address;
   entrypointAs(role: string): Entrypoint;
   tokenAs(symbol: string, role: string): Contract;
-  /** Mines everything that waits, dearest first. */
+  /** Mines everything that waits, highest fee first. */
   mine(): Promise<void>;
   /** Takes the chain back to where it was after the deployment, so that a fresh database can follow it; its clock goes on. */
   reset(): Promise<void>;
@@ -125,7 +125,7 @@ export interface KeeperStack {
 
 /** Highest order id that was ever opened. */
 async function lastOid(db: Db): Promise<number> {
-  let { oid } = await readFoldPosition(db.knex);
+  let { oid } = await readCompactionPosition(db.knex);
   for (const { effects } of await readOrderRows(db.knex, { after: 0, limit: 10_000 })) {
     for (const effect of effects) if (effect.type === 'open') oid = Math.max(oid, effect.oid);
   }

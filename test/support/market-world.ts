@@ -238,8 +238,8 @@ export const createWorld = (
     for (const { market, trims, snapshot } of trimToInventory(exposures, available)) {
       if (snapshot === null) continue;
       const seq = publications.filter((one) => one.market === market.index).length + 1;
-      const refolded = snapshotOf(book, market, chain[market.index]!.scanned, trims);
-      check(snapshotHash(refolded) === snapshotHash(snapshot), 'trims reproduce the snapshot');
+      const again = snapshotOf(book, market, chain[market.index]!.scanned, trims);
+      check(snapshotHash(again) === snapshotHash(snapshot), 'trims reproduce the snapshot');
       const { asks, bids, exactAskKnots, exactBidKnots } = buildCurve(market, snapshot, { maxKnots: 7 });
       publications.push({
         market: market.index,

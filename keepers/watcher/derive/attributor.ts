@@ -16,7 +16,7 @@ import { readMarketProgress } from '../../../ledger/chain/ledger-log.js';
 import { readFillsAfter, type PastFill } from '../../../ledger/chain/past-fills.js';
 import { isPrepared, readPostSeen, readPublication } from '../../../ledger/publications/publication-log.js';
 import { dueRaise, isDueVolume, raisedBy } from '../../../ledger/publications/raises.js';
-import { LogFoldedError } from '../../../ledger/errors.js';
+import { LogCompactedError } from '../../../ledger/errors.js';
 import { SnapshotMismatchError, type SnapshotStore } from '../../../ledger/orders/snapshots.js';
 import type { AttributedFill, PostSeen, Publication, Queryable } from '../../../ledger/types.js';
 import type { DraftedPost } from './derive.js';
@@ -137,7 +137,7 @@ export function createAttributor(deploymentId: string, snapshots: SnapshotStore)
         try {
           return await snapshots.get(of, publication);
         } catch (error) {
-          if (error instanceof LogFoldedError || error instanceof SnapshotMismatchError) return null;
+          if (error instanceof LogCompactedError || error instanceof SnapshotMismatchError) return null;
           throw error;
         }
       }

@@ -44,7 +44,7 @@ export const logKey = ({ txHash, logIndex }: { txHash: string; logIndex: number 
 /** A scan without custody events has nothing to look up. */
 export const NO_CLAIMS: ClaimContext = { claims: new Map(), settlements: new Map() };
 
-/** Looks up what `createClaimFold` needs for the events of a scan. */
+/** Looks up what `createClaimReplay` needs for the events of a scan. */
 export async function readClaimContext(q: Queryable, events: readonly SeenEvent[]): Promise<ClaimContext> {
   const makers = events.flatMap(({ event }) => (isCustodyEvent(event) ? [event.maker] : []));
   if (makers.length === 0) return NO_CLAIMS;
@@ -70,8 +70,8 @@ function isCustodyEvent(event: ChainEvent): event is CustodyChainEvent {
   return ['deposited', 'requested', 'settled', 'executed'].includes(event.type);
 }
 
-/** Folds the withdrawals of one scan, event by event in chain order. */
-export interface ClaimFold {
+/** Replays the withdrawals of one scan, event by event in chain order. */
+export interface ClaimReplay {
   /** A deposit changes no withdrawal. */
   apply(log: RawLog, event: CustodyChainEvent): void;
   /** Claims as the events left them. */
@@ -80,8 +80,8 @@ export interface ClaimFold {
   reservations(): GenerationWrite['reservations'];
 }
 
-/** Starts a fold on what was known before the scan. */
-export function createClaimFold(context: ClaimContext): ClaimFold {
+/** Starts a replay on what was known before the scan. */
+export function createClaimReplay(context: ClaimContext): ClaimReplay {
   const changed = new Map<string, ClaimRow>();
   const requests: { key: string; units: bigint; blockNumber: number }[] = [];
 

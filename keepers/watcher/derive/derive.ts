@@ -9,7 +9,13 @@ import type {
   ScannedBlock,
 } from '../../../ledger/types.js';
 import type { ChainEvent, RawLog } from '../../chain/logs.js';
-import { createClaimFold, custodyEvent, type ClaimContext, type ClaimFold, type CustodyChainEvent } from './custody.js';
+import {
+  createClaimReplay,
+  custodyEvent,
+  type ClaimContext,
+  type ClaimReplay,
+  type CustodyChainEvent,
+} from './custody.js';
 import { depositEntries, executionEntries, fillEntries } from './postings.js';
 import type { SeenEvent } from '../scan/scan.js';
 
@@ -56,7 +62,7 @@ export function draftGeneration(events: readonly SeenEvent[], context: DraftCont
   // Served from its listing on, and not earlier in the same scan, so that the size of a scan decides nothing.
   const served = new Set(context.markets.flatMap((market) => [market.base.address, market.quote.address]));
   const times = new Map(context.blocks.map((block) => [block.number, block.timestampSec]));
-  const fold = createClaimFold(context.claims);
+  const replay = createClaimReplay(context.claims);
 
   for (const { log, event } of events) {
     const timestampSec = times.get(log.blockNumber) ?? 0;
@@ -66,7 +72,7 @@ export function draftGeneration(events: readonly SeenEvent[], context: DraftCont
       case 'settled':
       case 'executed':
         draft.custody.push(custodyEvent(log, event, context.claims));
-        if (served.has(event.token)) bookCustody(draft, fold, log, event);
+        if (served.has(event.token)) bookCustody(draft, replay, log, event);
         break;
       case 'posted':
       case 'touched':
@@ -87,7 +93,7 @@ export function draftGeneration(events: readonly SeenEvent[], context: DraftCont
     if ('post' in one) draft.posts.push(one.post);
     else draft.fills.push(one.fill);
   }
-  return { ...draft, claims: fold.changed(), reservations: fold.reservations() };
+  return { ...draft, claims: replay.changed(), reservations: replay.reservations() };
 }
 
 /** Completes the entries with the fills' postings. */
@@ -102,7 +108,7 @@ export function fillPostings(
   });
 }
 
-function bookCustody(draft: GenerationDraft, fold: ClaimFold, log: RawLog, event: CustodyChainEvent): void {
+function bookCustody(draft: GenerationDraft, replay: ClaimReplay, log: RawLog, event: CustodyChainEvent): void {
   const { maker, token, amountUnits } = event;
   const ref = `${event.type}:${log.txHash}:${log.logIndex}`;
   if (event.type === 'deposited') {
@@ -110,7 +116,7 @@ function bookCustody(draft: GenerationDraft, fold: ClaimFold, log: RawLog, event
     draft.netCapital.push({ account: maker, token, deltaUnits: amountUnits });
     return;
   }
-  fold.apply(log, event);
+  replay.apply(log, event);
   if (event.type !== 'executed') return;
   draft.entries.push(...executionEntries(ref, maker, token, amountUnits));
   draft.netCapital.push({ account: maker, token, deltaUnits: -amountUnits });

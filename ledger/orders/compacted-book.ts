@@ -1,29 +1,29 @@
 /**
- * The book checkpoint: what the rows of the order log that are no longer kept one by one came to. It is advanced by fold-log.ts and is
- * the beginning of everything that folds the order log.
+ * The compacted book: what the rows of the order log that are no longer kept one by one came to. It is advanced by compaction.ts and is
+ * the beginning of everything that replays the order log.
  */
-import type { FoldedBook } from '../../core/book/create-book.js';
+import type { CompactedBook } from '../../core/book/create-book.js';
 import type { Agent } from '../../core/book/agents.js';
 import type { Address, CloseReason, OpenOrder, Side } from '../../core/types.js';
 import { fromColumn } from '../db/columns.js';
 import type { MarketProgress, Queryable } from '../types.js';
 
-/** The state includes the order log up to `orderSeq` and the ledger log up to `generation`; zeros before the first folding. */
-export interface FoldPosition {
+/** The state includes the order log up to `orderSeq` and the ledger log up to `generation`; zeros before the first compaction. */
+export interface CompactionPosition {
   orderSeq: number;
   generation: number;
-  /** Highest oid that the folded rows opened, and the newest of their times. */
+  /** Highest oid that the compacted rows opened, and the newest of their times. */
   oid: number;
   timeMs: number;
 }
 
-/** How a folded order stands: open, filled to less than a lot, or closed for a reason. */
-export type FoldedState = 'open' | 'filled' | CloseReason;
+/** How a compacted order stands: open, filled to less than a lot, or closed for a reason. */
+export type CompactedState = 'open' | 'filled' | CloseReason;
 
-/** An order that folding keeps: open ones, those that had a fill, and each maker's newest closed ones. */
-export interface FoldedOrder {
+/** An order that compaction keeps: open ones, those that had a fill, and each maker's newest closed ones. */
+export interface CompactedOrder {
   order: OpenOrder;
-  state: FoldedState;
+  state: CompactedState;
   /** Null while open. Of a filled order the time of the block that filled it. */
   closedMs: number | null;
 }
@@ -36,7 +36,7 @@ export interface StoredOrder {
   maker: Address;
   side: Side;
   tif: OpenOrder['tif'];
-  state: FoldedState;
+  state: CompactedState;
   price_ticks: string;
   size_lots: string;
   filled_units: string;
@@ -63,9 +63,9 @@ export interface StoredAgent {
   is_live: number;
 }
 
-const START: FoldPosition = { orderSeq: 0, generation: 0, oid: 0, timeMs: 0 };
+const START: CompactionPosition = { orderSeq: 0, generation: 0, oid: 0, timeMs: 0 };
 
-export async function readFoldPosition(q: Queryable): Promise<FoldPosition> {
+export async function readCompactionPosition(q: Queryable): Promise<CompactionPosition> {
   const row = (await q('fold_position').where({ id: 1 }).first()) as
     { order_seq: number; generation: number; oid: number; time_ms: number } | undefined;
   if (row === undefined) return START;
@@ -73,14 +73,14 @@ export async function readFoldPosition(q: Queryable): Promise<FoldPosition> {
 }
 
 /** The book at a position that was read in the same transaction. */
-export async function readFoldedBook(q: Queryable, position: FoldPosition): Promise<FoldedBook> {
+export async function readCompactedBook(q: Queryable, position: CompactionPosition): Promise<CompactedBook> {
   const open = (await q('folded_orders').where({ state: 'open' }).orderBy('oid').select()) as StoredOrder[];
   const makers = await readMakers(q);
   const signers = await q('folded_signers').select<{ signer: Address; nonces: string }[]>();
   return {
     orderSeq: position.orderSeq,
     oid: position.oid,
-    orders: open.map((row) => toFoldedOrder(row).order),
+    orders: open.map((row) => toCompactedOrder(row).order),
     nonces: new Map(signers.map(({ signer, nonces }) => [signer, decodeNonces(nonces)])),
     armed: new Map(makers.flatMap((row) => (row.armed_ms === null ? [] : [[row.maker, row.armed_ms] as const]))),
     triggers: new Map(
@@ -92,7 +92,7 @@ export async function readFoldedBook(q: Queryable, position: FoldPosition): Prom
 }
 
 /** What only the gateway needs beside the book. */
-export interface FoldedAccounts {
+export interface CompactedAccounts {
   /** Live approvals, oldest first. */
   agents: Agent[];
   /** Every address that is or was an agent. */
@@ -101,7 +101,7 @@ export interface FoldedAccounts {
   lastActionMs: Map<Address, number>;
 }
 
-export async function readFoldedAccounts(q: Queryable): Promise<FoldedAccounts> {
+export async function readCompactedAccounts(q: Queryable): Promise<CompactedAccounts> {
   const agents = (await q('folded_agents').orderBy(['approved_seq', 'address']).select()) as StoredAgent[];
   const makers = await readMakers(q);
   return {
@@ -114,7 +114,7 @@ export async function readFoldedAccounts(q: Queryable): Promise<FoldedAccounts> 
 }
 
 /** Every open order and the newest `maxClosed` closed ones of each maker, by oid. */
-export async function readKnownOrders(q: Queryable, maxClosed: number): Promise<FoldedOrder[]> {
+export async function readKnownOrders(q: Queryable, maxClosed: number): Promise<CompactedOrder[]> {
   const rows = (await q('folded_orders').where({ state: 'open' }).select()) as StoredOrder[];
   const makers = await q('folded_orders').distinct<{ maker: Address }[]>('maker');
   for (const { maker } of makers) {
@@ -129,7 +129,7 @@ export async function readKnownOrders(q: Queryable, maxClosed: number): Promise<
       .select();
     rows.push(...closed);
   }
-  return rows.sort((a, b) => a.oid - b.oid).map(toFoldedOrder);
+  return rows.sort((a, b) => a.oid - b.oid).map(toCompactedOrder);
 }
 
 /** Fill counter and volumes of each market that had a fill up to a generation. */
@@ -156,7 +156,7 @@ export async function readProgressAt(
   return found;
 }
 
-export function toFoldedOrder(row: StoredOrder): FoldedOrder {
+export function toCompactedOrder(row: StoredOrder): CompactedOrder {
   const order: OpenOrder = {
     oid: row.oid,
     maker: row.maker,
@@ -175,7 +175,7 @@ export function toFoldedOrder(row: StoredOrder): FoldedOrder {
 export function decodeNonces(text: string): number[] {
   const nonces: unknown = JSON.parse(text);
   if (Array.isArray(nonces) && nonces.every((nonce) => Number.isSafeInteger(nonce))) return nonces as number[];
-  throw new SyntaxError('the nonces of a folded signer are not a list of integers');
+  throw new SyntaxError('the nonces of a compacted signer are not a list of integers');
 }
 
 function toAgent(row: StoredAgent): Agent {

@@ -6,9 +6,14 @@ import fc from 'fast-check';
 import { DAY_MS } from '../../../core/book/schedules.js';
 import type { Address, CloseReason, OrderEffect, OrderFill, OrderLogRow, Side } from '../../../core/types.js';
 import { migrate } from '../../../ledger/db/db.js';
-import { LogFoldedError } from '../../../ledger/errors.js';
-import { readFoldPosition } from '../../../ledger/orders/fold.js';
-import { foldBounds, foldStep, type FoldBounds, type FoldLimits } from '../../../ledger/orders/fold-log.js';
+import { LogCompactedError } from '../../../ledger/errors.js';
+import { readCompactionPosition } from '../../../ledger/orders/compacted-book.js';
+import {
+  compactionBounds,
+  compactStep,
+  type CompactionBounds,
+  type CompactionLimits,
+} from '../../../ledger/orders/compaction.js';
 import { createFollower } from '../../../ledger/orders/follower.js';
 import { insertMarkets } from '../../../ledger/chain/markets.js';
 import { appendOrderRows, lastOrderSeq, readOrderRows } from '../../../ledger/orders/order-log.js';
@@ -22,7 +27,7 @@ import { coarseMarkets, MAKERS } from '../../support/markets.js';
 
 const markets = coarseMarkets();
 const FAR_MS = Number.MAX_SAFE_INTEGER;
-const LIMITS: FoldLimits = { effects: 5, generations: 2, closedOrders: 2_000 };
+const LIMITS: CompactionLimits = { effects: 5, generations: 2, closedOrders: 2_000 };
 
 type Act =
   | { kind: 'open'; maker: number; market: number; sizeLots: bigint; cloid: boolean }
@@ -193,14 +198,14 @@ async function bookAt(db: Db, cut: { orderSeq: number; generation: number }) {
   };
 }
 
-async function fold(writer: Writer, bounds: FoldBounds, limits = LIMITS): Promise<void> {
+async function compact(writer: Writer, bounds: CompactionBounds, limits = LIMITS): Promise<void> {
   for (;;) {
-    const step = await writer.tx((tx) => foldStep(tx, bounds, limits));
+    const step = await writer.tx((tx) => compactStep(tx, bounds, limits));
     if (step.orderRows === 0 && step.generations === 0) return;
   }
 }
 
-describe('folding of the order log', function () {
+describe('compaction of the order log', function () {
   this.timeout(120_000);
 
   forEachDatabase((name, open) => {
@@ -219,20 +224,20 @@ describe('folding of the order log', function () {
           fc.array(act, { minLength: 2, maxLength: 40 }),
           fc.array(fc.tuple(fc.nat(60), fc.nat(15)), { minLength: 1, maxLength: 3 }),
           fc.integer({ min: 1, max: 6 }),
-          async (acts, folds, effects) => {
+          async (acts, steps, effects) => {
             const logs = logsOf(acts);
             await store(db, writer, logs);
             const expected = await stateOf(db);
             const newest = { orderSeq: logs.rows.length, generation: logs.generations.length };
             let at = { orderSeq: 0, generation: 0 };
-            for (const [rows, generations] of folds) {
+            for (const [rows, generations] of steps) {
               at = {
                 orderSeq: Math.min(Math.max(at.orderSeq, rows), Math.max(0, newest.orderSeq - 1)),
                 generation: Math.min(Math.max(at.generation, generations), newest.generation),
               };
               const books = [await bookAt(db, at), await bookAt(db, newest)];
-              await fold(writer, { ...at, beforeMs: FAR_MS }, { ...LIMITS, effects });
-              const position = await readFoldPosition(db.knex);
+              await compact(writer, { ...at, beforeMs: FAR_MS }, { ...LIMITS, effects });
+              const position = await readCompactionPosition(db.knex);
               expect(position.orderSeq).to.equal(at.orderSeq);
               expect(position.generation).to.be.at.most(at.generation);
               expect([await bookAt(db, at), await bookAt(db, newest)]).to.deep.equal(books);
@@ -251,18 +256,18 @@ describe('folding of the order log', function () {
 
     it('keeps every order that had a fill, and the newest closed ones beside', async () => {
       const closes = Array.from({ length: 10 }, (_, i): Act => ({ kind: 'close', pick: i, reason: 'canceled' }));
-      // One before its cancel is folded, one after; the third lies beyond the generation that is folded.
+      // One before its cancel is compacted, one after; the third lies beyond the generation that is compacted.
       const fills = [0, 1, 2].map((i): Act => ({ kind: 'fill', pick: i, permille: 100n }));
       const logs = logsOf([...opens(12), fills[0]!, ...closes, fills[1]!, fills[2]!]);
       await store(db, writer, logs);
-      await fold(
+      await compact(
         writer,
         { orderSeq: logs.rows.length - 1, generation: 2, beforeMs: FAR_MS },
         { ...LIMITS, closedOrders: 3 },
       );
       const kept = await db.knex('folded_orders').orderBy('oid').select<{ oid: number; filled_units: string }[]>();
       expect(kept.map(({ oid }) => oid)).to.deep.equal([1, 2, 3, 7, 8, 9, 10, 11, 12]);
-      await fold(
+      await compact(
         writer,
         { orderSeq: logs.rows.length - 1, generation: 4, beforeMs: FAR_MS },
         { ...LIMITS, closedOrders: 3 },
@@ -284,12 +289,12 @@ describe('folding of the order log', function () {
         })),
       );
       const rule = { nowMs: 60_000, retentionMs: 0, reorgBlocks: 10 };
-      expect(await foldBounds(db.knex, rule), 'nothing was ever published').to.deep.equal({
+      expect(await compactionBounds(db.knex, rule), 'nothing was ever published').to.deep.equal({
         orderSeq: 8,
         generation: 30,
         beforeMs: 60_000,
       });
-      expect(await foldBounds(db.knex, { ...rule, reorgBlocks: 40 })).to.equal(null);
+      expect(await compactionBounds(db.knex, { ...rule, reorgBlocks: 40 })).to.equal(null);
       const publication = async (seq: number, cut: [number, number], deadlineSec: number): Promise<void> => {
         const texts = ['trims', 'snapshot_hash', 'ask_words', 'bid_words', 'words_hash', 'tx_key'];
         await db.knex('publications').insert({
@@ -308,31 +313,35 @@ describe('folding of the order log', function () {
         });
       };
       await publication(1, [2, 12], 30);
-      expect((await foldBounds(db.knex, rule))?.orderSeq, 'dead at the horizon').to.equal(8);
+      expect((await compactionBounds(db.knex, rule))?.orderSeq, 'dead at the horizon').to.equal(8);
       await publication(2, [5, 22], 31);
-      expect(await foldBounds(db.knex, rule)).to.deep.include({ orderSeq: 5, generation: 22 });
-      const young = await foldBounds(db.knex, { ...rule, nowMs: 50_000, retentionMs: 49_960 });
+      expect(await compactionBounds(db.knex, rule)).to.deep.include({ orderSeq: 5, generation: 22 });
+      const young = await compactionBounds(db.knex, { ...rule, nowMs: 50_000, retentionMs: 49_960 });
       expect(young).to.deep.equal({ orderSeq: 5, generation: 0, beforeMs: 40 });
-      await fold(writer, young!);
-      expect((await readFoldPosition(db.knex)).orderSeq, 'rows up to 40 ms').to.equal(4);
-      await fold(writer, { orderSeq: 8, generation: 0, beforeMs: FAR_MS });
+      await compact(writer, young!);
+      expect((await readCompactionPosition(db.knex)).orderSeq, 'rows up to 40 ms').to.equal(4);
+      await compact(writer, { orderSeq: 8, generation: 0, beforeMs: FAR_MS });
       expect(await lastOrderSeq(db.knex)).to.equal(9);
     });
 
-    it('says of a cut before the checkpoint that it was folded, and lets a reader that fell behind begin anew', async () => {
+    it('says of a cut before the compacted book that it was compacted, and lets a reader that fell behind begin anew', async () => {
       const logs = logsOf(opens(9));
       await store(db, writer, logs);
       const behind = createFollower(markets);
       await behind.advance(db.knex, { orderSeq: 2, generation: 1 });
-      await fold(writer, { orderSeq: 6, generation: 1, beforeMs: FAR_MS });
+      await compact(writer, { orderSeq: 6, generation: 1, beforeMs: FAR_MS });
       const failure = async (work: Promise<unknown>): Promise<unknown> =>
         work.then(
           () => null,
           (error: unknown) => error,
         );
-      expect(await failure(behind.advance(db.knex, { orderSeq: 9, generation: 1 }))).to.be.instanceOf(LogFoldedError);
-      expect(await failure(behind.advance(db.knex, { orderSeq: 5, generation: 1 }))).to.be.instanceOf(LogFoldedError);
-      expect(await failure(bookAt(db, { orderSeq: 5, generation: 1 }))).to.be.instanceOf(LogFoldedError);
+      expect(await failure(behind.advance(db.knex, { orderSeq: 9, generation: 1 }))).to.be.instanceOf(
+        LogCompactedError,
+      );
+      expect(await failure(behind.advance(db.knex, { orderSeq: 5, generation: 1 }))).to.be.instanceOf(
+        LogCompactedError,
+      );
+      expect(await failure(bookAt(db, { orderSeq: 5, generation: 1 }))).to.be.instanceOf(LogCompactedError);
       expect(await failure(bookAt(db, { orderSeq: 12, generation: 1 }))).to.be.instanceOf(RangeError);
       expect((await bookAt(db, { orderSeq: 9, generation: 1 })).open.flat()).to.have.length(9);
     });
@@ -390,7 +399,7 @@ describe('folding of the order log', function () {
       const to = [`${logs.rows.length - 1}`, `${logs.generations.length}`];
       let kills = 0;
       for (let done = false; !done;) {
-        const args = ['--import', 'tsx', 'test/support/fold-child.ts', url, schema, ...to];
+        const args = ['--import', 'tsx', 'test/support/compaction-child.ts', url, schema, ...to];
         const child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] });
         child.stdin.on('error', () => undefined);
         const ended = once(child, 'exit');
@@ -411,7 +420,7 @@ describe('folding of the order log', function () {
         expect(await stateOf(db)).to.deep.equal(expected);
       }
       expect(kills).to.equal(3);
-      expect((await readFoldPosition(db.knex)).orderSeq).to.equal(logs.rows.length - 1);
+      expect((await readCompactionPosition(db.knex)).orderSeq).to.equal(logs.rows.length - 1);
     });
   });
 });

@@ -2,12 +2,12 @@ import { expect } from 'chai';
 import { MaxUint256 } from 'ethers';
 import { pino } from 'pino';
 import { createRpcPool } from '../../keepers/chain/pool.js';
-import { createFolder } from '../../keepers/folder.js';
+import { createCompactor } from '../../keepers/compactor.js';
 import { verifyLedger, type VerifyReport } from '../../keepers/verify/verify.js';
 import { VerifyError } from '../../keepers/verify/verification.js';
 import { MAX_REORG_BLOCKS, planReconcile } from '../../keepers/watcher/reconcile.js';
-import { readFoldPosition } from '../../ledger/orders/fold.js';
-import type { FoldStep } from '../../ledger/orders/fold-log.js';
+import { readCompactionPosition } from '../../ledger/orders/compacted-book.js';
+import type { CompactionStep } from '../../ledger/orders/compaction.js';
 import { readHalt } from '../../ledger/chain/ledger-log.js';
 import { readOrderRows } from '../../ledger/orders/order-log.js';
 import { fillSeqs, fillWithLegs, userOrderFills } from '../../ledger/views/reads.js';
@@ -87,36 +87,36 @@ describe('retention of the order log', () => {
     const verify = (): Promise<VerifyReport> => verifyLedger({ ...verifyDeps(db, chain), rpc: verifyRpc(chain) });
 
     /** As the gateway's process does it, a day later. Takes the order log over and gives it back. */
-    async function fold(): Promise<FoldStep> {
+    async function compact(): Promise<CompactionStep> {
       await stack.stop();
       const writer = await acquireWriter(db, 'order');
-      const folder = createFolder({
+      const compactor = createCompactor({
         writer,
         retentionMs: 3_600_000,
         closedOrders: 0,
         nowMs: () => Date.now() + 86_400_000,
         logger: pino({ level: 'silent' }),
       });
-      const folded = await folder.fold(new AbortController().signal);
-      expect(await folder.fold(new AbortController().signal), 'a second time').to.deep.equal({
+      const compacted = await compactor.compact(new AbortController().signal);
+      expect(await compactor.compact(new AbortController().signal), 'a second time').to.deep.equal({
         orderRows: 0,
         generations: 0,
       });
       await writer.release();
       stack = await startKeepers(db, chain);
       await land();
-      return folded;
+      return compacted;
     }
 
-    it('folds what no curve needs, and everything goes on as it was', async function () {
+    it('compacts what no curve needs, and everything goes on as it was', async function () {
       this.timeout(120_000);
       await trade(300_000n);
-      expect((await fold()).orderRows, 'within reach of a reorganisation').to.equal(0);
+      expect((await compact()).orderRows, 'within reach of a reorganisation').to.equal(0);
       await pass();
       const before = await verify();
       expect(before).to.include({ curves: 1, foldedCurves: 0, fills: 1, foldedOrders: 0 });
-      const folded = await fold();
-      expect(folded.orderRows).to.be.greaterThan(0);
+      const compacted = await compact();
+      expect(compacted.orderRows).to.be.greaterThan(0);
       expect(await verify()).to.include({ curves: 1, foldedCurves: 1, fills: 1, foldedOrders: 2 });
 
       // The book still knows what remains of maker2's order; the newest curve's own rows are gone, and it is dead.
@@ -147,7 +147,7 @@ describe('retention of the order log', () => {
       await land();
       expect(await cloids()).to.deep.equal([CLOID, CLOID]);
       await pass();
-      expect((await fold()).orderRows).to.be.greaterThan(0);
+      expect((await compact()).orderRows).to.be.greaterThan(0);
       expect(await cloids()).to.deep.equal([CLOID, CLOID]);
       expect((await userOrderFills(db.knex, chain.address('maker1'))).map(({ cloid }) => cloid)).to.deep.equal([
         null,
@@ -165,7 +165,7 @@ describe('retention of the order log', () => {
       await buy(ETHER / 7n);
       await land(10);
       expect((await fillSeqs(db.knex)).get(0)).to.equal(2);
-      expect((await fold()).orderRows).to.be.greaterThan(0);
+      expect((await compact()).orderRows).to.be.greaterThan(0);
       await chain.provider.send('evm_revert', [common]);
       await chain.provider.send('evm_increaseTime', [1]);
       for (let block = 0; block < 14; block += 1) await chain.mine();
@@ -186,11 +186,11 @@ describe('retention of the order log', () => {
       expect(await verify()).to.include({ fills: 2, reversals: 1 });
     });
 
-    it('is checked by verify: each change of a folded row is found', async function () {
+    it('is checked by verify: each change of a compacted row is found', async function () {
       this.timeout(120_000);
       await trade(300_000n);
       await pass();
-      await fold();
+      await compact();
       await verify();
       const found = async (): Promise<string> => {
         const error: unknown = await verify().catch((reason: unknown) => reason);
@@ -211,7 +211,7 @@ describe('retention of the order log', () => {
       expect(await found()).to.equal('curves');
       await db.knex('snapshots').update({ payload: db.knex.raw("replace(payload, '300001', '300000')") });
       await verify();
-      const { orderSeq } = await readFoldPosition(db.knex);
+      const { orderSeq } = await readCompactionPosition(db.knex);
       const [next] = await readOrderRows(db.knex, { after: orderSeq, limit: 1 });
       await db.knex('order_log').where({ order_seq: next!.orderSeq }).delete();
       await stack.order(chain.address('maker1'), [{ side: 'bid', priceTicks: 200_000n, sizeLots: 1n }]);

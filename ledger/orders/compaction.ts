@@ -1,5 +1,5 @@
 /**
- * Folds the oldest rows of the order log into the book checkpoint, a bounded number at a time. A step is one transaction of the order
+ * Compacts the oldest rows of the order log into the compacted book, a bounded number at a time. A step is one transaction of the order
  * log's writer: killed at any point, the log is either as it was or a step shorter.
  */
 import type { Knex } from 'knex';
@@ -8,23 +8,29 @@ import { createSchedules } from '../../core/book/schedules.js';
 import type { Address, OrderLogRow } from '../../core/types.js';
 import { liveRanges } from '../chain/branches.js';
 import { chunks } from '../db/columns.js';
-import { decodeNonces, readFoldPosition, type FoldPosition, type StoredAgent, type StoredMaker } from './fold.js';
-import { createFoldedOrders, type FoldedOrders } from './folded-orders.js';
+import {
+  decodeNonces,
+  readCompactionPosition,
+  type CompactionPosition,
+  type StoredAgent,
+  type StoredMaker,
+} from './compacted-book.js';
+import { createCompactedOrders, type CompactedOrders } from './compacted-orders.js';
 import { lastGeneration } from '../chain/generations.js';
 import { readGenerationEffects, readMarkets } from '../chain/ledger-log.js';
 import { lastOrderSeq, readOrderRows } from './order-log.js';
 import { readReversals } from '../chain/reversals.js';
 import type { Queryable } from '../types.js';
 
-/** How far the logs may be folded. */
-export interface FoldBounds {
+/** How far the logs may be compacted. */
+export interface CompactionBounds {
   orderSeq: number;
   generation: number;
   /** Order rows after this time stay. */
   beforeMs: number;
 }
 
-export interface FoldRule {
+export interface CompactionRule {
   nowMs: number;
   /** Rows younger than this stay. */
   retentionMs: number;
@@ -34,10 +40,10 @@ export interface FoldRule {
 
 /**
  * The furthest point that no live cut lies before: whatever can still be executed after a reorganisation of `reorgBlocks` keeps the rows
- * that its book is rebuilt from. Null while nothing may be folded. The newest order row always stays, so that the log never
+ * that its book is rebuilt from. Null while nothing may be compacted. The newest order row always stays, so that the log never
  * looks empty.
  */
-export async function foldBounds(q: Queryable, rule: FoldRule): Promise<FoldBounds | null> {
+export async function compactionBounds(q: Queryable, rule: CompactionRule): Promise<CompactionBounds | null> {
   const head = await lastGeneration(q);
   if (head === null) return null;
   const horizon = head.toBlock - rule.reorgBlocks;
@@ -63,7 +69,7 @@ export async function foldBounds(q: Queryable, rule: FoldRule): Promise<FoldBoun
   return { orderSeq: Math.min(live.orderSeq ?? newest, newest), generation: settled.last ?? 0, beforeMs };
 }
 
-export interface FoldLimits {
+export interface CompactionLimits {
   /** Rows are read until they have this many effects together. */
   effects: number;
   generations: number;
@@ -71,8 +77,8 @@ export interface FoldLimits {
   closedOrders: number;
 }
 
-/** What one step folded; zeros when nothing was left to fold. */
-export interface FoldStep {
+/** What one step compacted; zeros when nothing was left to compact. */
+export interface CompactionStep {
   orderRows: number;
   generations: number;
 }
@@ -81,12 +87,16 @@ export interface FoldStep {
  * One step towards the bounds, inside a transaction of the order log's writer. The state after it depends only on how far it has come,
  * not on the size of the steps.
  */
-export async function foldStep(tx: Knex.Transaction, bounds: FoldBounds, limits: FoldLimits): Promise<FoldStep> {
-  const at = await readFoldPosition(tx);
-  const orders = createFoldedOrders(tx, await readMarkets(tx));
+export async function compactStep(
+  tx: Knex.Transaction,
+  bounds: CompactionBounds,
+  limits: CompactionLimits,
+): Promise<CompactionStep> {
+  const at = await readCompactionPosition(tx);
+  const orders = createCompactedOrders(tx, await readMarkets(tx));
   const rows = await takeRows(tx, at, bounds, limits.effects);
-  const afterRows = await foldRows(tx, at, rows, orders);
-  const generation = await foldGenerations(tx, afterRows, bounds.generation, limits.generations, orders);
+  const afterRows = await compactRows(tx, at, rows, orders);
+  const generation = await compactGenerations(tx, afterRows, bounds.generation, limits.generations, orders);
   const step = { orderRows: rows.length, generations: generation - at.generation };
   if (step.orderRows === 0 && step.generations === 0) return step;
   await orders.store(limits.closedOrders);
@@ -100,7 +110,12 @@ export async function foldStep(tx: Knex.Transaction, bounds: FoldBounds, limits:
 }
 
 /** The oldest rows within the bounds; at least one when there is one. */
-async function takeRows(q: Queryable, at: FoldPosition, bounds: FoldBounds, effects: number): Promise<OrderLogRow[]> {
+async function takeRows(
+  q: Queryable,
+  at: CompactionPosition,
+  bounds: CompactionBounds,
+  effects: number,
+): Promise<OrderLogRow[]> {
   if (bounds.orderSeq <= at.orderSeq) return [];
   const rows = await readOrderRows(q, { after: at.orderSeq, upTo: bounds.orderSeq, limit: Math.min(effects, 1_000) });
   const taken: OrderLogRow[] = [];
@@ -113,12 +128,12 @@ async function takeRows(q: Queryable, at: FoldPosition, bounds: FoldBounds, effe
   return taken;
 }
 
-async function foldRows(
+async function compactRows(
   tx: Knex.Transaction,
-  at: FoldPosition,
+  at: CompactionPosition,
   rows: readonly OrderLogRow[],
-  orders: FoldedOrders,
-): Promise<FoldPosition> {
+  orders: CompactedOrders,
+): Promise<CompactionPosition> {
   if (rows.length === 0) return at;
   const after = { ...at };
   await orders.load(
@@ -133,13 +148,13 @@ async function foldRows(
     orders.apply(row);
     for (const effect of row.effects) if (effect.type === 'open') after.oid = effect.oid;
   }
-  await foldSigners(tx, rows);
-  await foldMakers(tx, rows);
-  await foldAgents(tx, rows);
+  await compactSigners(tx, rows);
+  await compactMakers(tx, rows);
+  await compactAgents(tx, rows);
   return after;
 }
 
-async function foldSigners(tx: Knex.Transaction, rows: readonly OrderLogRow[]): Promise<void> {
+async function compactSigners(tx: Knex.Transaction, rows: readonly OrderLogRow[]): Promise<void> {
   const signers = [...new Set(rows.flatMap(({ signer }) => (signer === null ? [] : [signer])))];
   for (const part of chunks(signers)) {
     const stored = await tx('folded_signers')
@@ -155,7 +170,7 @@ async function foldSigners(tx: Knex.Transaction, rows: readonly OrderLogRow[]): 
   }
 }
 
-async function foldMakers(tx: Knex.Transaction, rows: readonly OrderLogRow[]): Promise<void> {
+async function compactMakers(tx: Knex.Transaction, rows: readonly OrderLogRow[]): Promise<void> {
   for (const part of chunks([...new Set(rows.map(({ maker }) => maker))])) {
     const stored = (await tx('folded_makers').whereIn('maker', part).select()) as StoredMaker[];
     const armedBefore = stored.flatMap((row) => (row.armed_ms === null ? [] : [[row.maker, row.armed_ms] as const]));
@@ -188,7 +203,7 @@ async function foldMakers(tx: Knex.Transaction, rows: readonly OrderLogRow[]): P
   }
 }
 
-async function foldAgents(tx: Knex.Transaction, rows: readonly OrderLogRow[]): Promise<void> {
+async function compactAgents(tx: Knex.Transaction, rows: readonly OrderLogRow[]): Promise<void> {
   for (const { orderSeq, maker: master, effects } of rows) {
     for (const effect of effects) {
       if (effect.type !== 'agent') continue;
@@ -209,13 +224,13 @@ async function foldAgents(tx: Knex.Transaction, rows: readonly OrderLogRow[]): P
   }
 }
 
-/** Applies fills up to the bound, or to the generation before one that filled an order whose row is not folded yet. */
-async function foldGenerations(
+/** Applies fills up to the bound, or to the generation before one that filled an order whose row is not compacted yet. */
+async function compactGenerations(
   tx: Knex.Transaction,
-  at: FoldPosition,
+  at: CompactionPosition,
   upTo: number,
   limit: number,
-  orders: FoldedOrders,
+  orders: CompactedOrders,
 ): Promise<number> {
   if (upTo <= at.generation) return at.generation;
   const effects = await readGenerationEffects(tx, { after: at.generation, upTo, limit });

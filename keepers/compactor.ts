@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { foldBounds, foldStep, type FoldStep } from '../ledger/orders/fold-log.js';
+import { compactionBounds, compactStep, type CompactionStep } from '../ledger/orders/compaction.js';
 import type { Writer } from '../ledger/types.js';
 import { startLoop, type Loop } from './loop.js';
 import { MAX_REORG_BLOCKS } from './watcher/reconcile.js';
 
-export interface FolderDeps {
+export interface CompactorDeps {
   /** Writer of the order log. */
   writer: Writer;
   /** Order rows younger than this stay. */
@@ -16,11 +16,11 @@ export interface FolderDeps {
   logger: Logger;
 }
 
-export interface Folder {
+export interface Compactor {
   /** Looks once a minute until the signal. */
   start(signal: AbortSignal): Loop;
-  /** Folds all that may be folded now, step by step; stops between two steps once the signal is aborted. */
-  fold(signal: AbortSignal): Promise<FoldStep>;
+  /** Compacts all that may be compacted now, step by step; stops between two steps once the signal is aborted. */
+  compact(signal: AbortSignal): Promise<CompactionStep>;
 }
 
 const INTERVAL_MS = 60_000;
@@ -29,31 +29,36 @@ const STEP = { effects: 2_000, generations: 200 };
 const PAUSE_MS = 50;
 
 /** Keeps the order log as long as it must be and no longer: the state it came to is what is kept of older rows. */
-export function createFolder(deps: FolderDeps): Folder {
+export function createCompactor(deps: CompactorDeps): Compactor {
   const { writer, retentionMs, closedOrders, logger } = deps;
 
-  async function fold(signal: AbortSignal): Promise<FoldStep> {
-    const total: FoldStep = { orderRows: 0, generations: 0 };
+  async function compact(signal: AbortSignal): Promise<CompactionStep> {
+    const total: CompactionStep = { orderRows: 0, generations: 0 };
     const rule = { nowMs: deps.nowMs(), retentionMs, reorgBlocks: MAX_REORG_BLOCKS };
     while (!signal.aborted) {
       const step = await writer.tx(async (tx) => {
         // Judged in the same transaction: what is prepared from now on is cut from newer rows.
-        const bounds = await foldBounds(tx, rule);
+        const bounds = await compactionBounds(tx, rule);
         if (bounds === null) return null;
-        return foldStep(tx, bounds, { ...STEP, closedOrders });
+        return compactStep(tx, bounds, { ...STEP, closedOrders });
       });
       if (step === null || (step.orderRows === 0 && step.generations === 0)) break;
       total.orderRows += step.orderRows;
       total.generations += step.generations;
       await delay(PAUSE_MS, undefined, { signal }).catch(() => undefined);
     }
-    if (total.orderRows > 0) logger.info({ ...total }, 'folded the order log');
+    if (total.orderRows > 0) logger.info({ ...total }, 'compacted the order log');
     return total;
   }
 
   return {
-    fold,
+    compact,
     start: (signal) =>
-      startLoop(async () => void (await fold(signal)), { name: 'folder', intervalMs: INTERVAL_MS, signal, logger }),
+      startLoop(async () => void (await compact(signal)), {
+        name: 'compactor',
+        intervalMs: INTERVAL_MS,
+        signal,
+        logger,
+      }),
   };
 }

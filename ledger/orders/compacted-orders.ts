@@ -1,14 +1,14 @@
-/** The orders of the book checkpoint while a step of folding changes them. */
+/** The orders of the compacted book while a step of compaction changes them. */
 import type { Knex } from 'knex';
 import { remainingLots } from '../../core/book/side-book.js';
 import type { Address, Market, OrderFill, OrderLogRow } from '../../core/types.js';
 import { chunks, toColumn } from '../db/columns.js';
-import { toFoldedOrder, type FoldedOrder, type StoredOrder } from './fold.js';
+import { toCompactedOrder, type CompactedOrder, type StoredOrder } from './compacted-book.js';
 
 /** Most orders that one step forgets per maker; what is left over goes with the next one. */
 const FORGET_MAX = 5_000;
 
-export interface FoldedOrders {
+export interface CompactedOrders {
   /** Reads orders that are about to change; those that are not kept stay unknown. */
   load(oids: readonly number[]): Promise<void>;
   apply(row: OrderLogRow): void;
@@ -18,9 +18,9 @@ export interface FoldedOrders {
   store(keepClosed: number): Promise<void>;
 }
 
-type OrderUpdate = FoldedOrder & { hasFill: boolean };
+type OrderUpdate = CompactedOrder & { hasFill: boolean };
 
-export function createFoldedOrders(tx: Knex.Transaction, markets: readonly Market[]): FoldedOrders {
+export function createCompactedOrders(tx: Knex.Transaction, markets: readonly Market[]): CompactedOrders {
   const drafts = new Map<number, OrderUpdate>();
   const changed = new Set<number>();
 
@@ -31,7 +31,7 @@ export function createFoldedOrders(tx: Knex.Transaction, markets: readonly Marke
     return remainingLots(order, market.lotUnits) >= 1n;
   }
 
-  /** Filled is filled, even when it was cancelled meanwhile: that is also what folding all rows and fills at once gives. */
+  /** Filled is filled, even when it was cancelled meanwhile: that is also what replaying all rows and fills at once gives. */
   function change(draft: OrderUpdate, timeMs: number): void {
     changed.add(draft.order.oid);
     if (draft.state === 'filled' || remains(draft)) return;
@@ -43,7 +43,7 @@ export function createFoldedOrders(tx: Knex.Transaction, markets: readonly Marke
     async load(oids) {
       for (const part of chunks([...new Set(oids)].filter((oid) => !drafts.has(oid)))) {
         const rows = (await tx('folded_orders').whereIn('oid', part).select()) as StoredOrder[];
-        for (const row of rows) drafts.set(row.oid, { ...toFoldedOrder(row), hasFill: row.has_fill !== 0 });
+        for (const row of rows) drafts.set(row.oid, { ...toCompactedOrder(row), hasFill: row.has_fill !== 0 });
       }
     },
     apply({ maker, timeMs, effects }) {
@@ -103,7 +103,7 @@ async function forget(tx: Knex.Transaction, maker: Address, keepClosed: number):
     .limit(FORGET_MAX)
     .select('oid');
   for (const part of chunks(candidates.map(({ oid }) => oid))) {
-    // A fill may lie beyond the generation that is folded; nothing can fill these orders any more that is not stored by now.
+    // A fill may lie beyond the generation that is compacted; nothing can fill these orders any more that is not stored by now.
     const filled = await tx('order_fills').whereIn('oid', part).distinct<{ oid: number }[]>('oid');
     const kept = new Set(filled.map(({ oid }) => oid));
     if (kept.size > 0)

@@ -1,10 +1,10 @@
 /**
- * A process that folds the order log in steps of a few rows, a line per step, until nothing is left. It takes the next step once it was
- * sent a line. Arguments: database URL, schema or "-", order row and generation to fold to.
+ * A process that compacts the order log in steps of a few rows, a line per step, until nothing is left. It takes the next step once it was
+ * sent a line. Arguments: database URL, schema or "-", order row and generation to compact to.
  */
 import { createInterface } from 'node:readline';
 import { openDb } from '../../ledger/db/db.js';
-import { foldStep } from '../../ledger/orders/fold-log.js';
+import { compactStep } from '../../ledger/orders/compaction.js';
 import { acquireWriter } from '../../ledger/db/writers.js';
 
 const [url = '', schema = '-', orderSeq = '0', generation = '0'] = process.argv.slice(2);
@@ -17,7 +17,7 @@ const bounds = {
 };
 const told = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 for (;;) {
-  const step = await writer.tx((tx) => foldStep(tx, bounds, { effects: 3, generations: 1, closedOrders: 2_000 }));
+  const step = await writer.tx((tx) => compactStep(tx, bounds, { effects: 3, generations: 1, closedOrders: 2_000 }));
   if (step.orderRows === 0 && step.generations === 0) break;
   console.log('step');
   await told.next();

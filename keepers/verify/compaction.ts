@@ -1,7 +1,7 @@
 import type { Address, Side } from '../../core/types.js';
 import { remainingLots } from '../../core/book/side-book.js';
 import { fromColumn } from '../../ledger/db/columns.js';
-import { toFoldedOrder, type StoredOrder } from '../../ledger/orders/fold.js';
+import { toCompactedOrder, type StoredOrder } from '../../ledger/orders/compacted-book.js';
 import { groupBy } from '../../ledger/db/lists.js';
 import { VerifyError, same, type Verification } from './verification.js';
 
@@ -19,13 +19,13 @@ interface StoredPart {
 }
 
 /**
- * The book checkpoint against the fills: each of its orders is filled by as much as its fills up to the checkpoint's generation say, and
- * open only while a lot remains; each fill of an order that was folded names one that is kept, at its price. The rest of the log begins
+ * The compacted book against the fills: each of its orders is filled by as much as its fills up to its generation say, and
+ * open only while a lot remains; each fill of an order that was compacted names one that is kept, at its price. The rest of the log begins
  * right after it. Returns the number of orders.
  */
-export async function verifyFold({ q, folded, markets, onProgress }: Verification): Promise<number> {
+export async function verifyCompaction({ q, compacted, markets, onProgress }: Verification): Promise<number> {
   const first = (await q('order_log').min({ seq: 'order_seq' }).first()) as { seq: number | null };
-  if (first.seq !== null) same(CHECK, 'the first row of the order log', first.seq, folded.orderSeq + 1);
+  if (first.seq !== null) same(CHECK, 'the first row of the order log', first.seq, compacted.orderSeq + 1);
   const total = ((await q('folded_orders').count({ count: '*' }).first()) as { count: number }).count;
   let done = 0;
   for (let after = 0; ;) {
@@ -35,14 +35,14 @@ export async function verifyFold({ q, folded, markets, onProgress }: Verificatio
       .limit(PAGE)
       .select()) as StoredOrder[];
     // Also the orders in between: one with a fill must not be missing.
-    const to = rows.length < PAGE ? folded.oid : rows.at(-1)!.oid;
+    const to = rows.length < PAGE ? compacted.oid : rows.at(-1)!.oid;
     const parts = (await q('order_fills')
       .whereBetween('oid', [after + 1, to])
       .select()) as StoredPart[];
     const partsOf = groupBy(parts, (part) => part.oid);
     for (const row of rows) {
-      checkOrder(row, partsOf.get(row.oid) ?? [], folded.generation);
-      const { order, state } = toFoldedOrder(row);
+      checkOrder(row, partsOf.get(row.oid) ?? [], compacted.generation);
+      const { order, state } = toCompactedOrder(row);
       const isLeft = remainingLots(order, markets[order.market]!.lotUnits) >= 1n;
       same(CHECK, `whether order ${row.oid} is filled`, state === 'filled', !isLeft);
       partsOf.delete(row.oid);
