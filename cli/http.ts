@@ -13,15 +13,20 @@ import { ordersRoutes } from '../server/orders/routes.js';
 import { createCheckpointView } from '../server/read/checkpoint-view.js';
 import type { DeploymentFacts } from '../server/read/deps.js';
 import type { ReadDeps } from '../server/read/deps.js';
+import { fillJson } from '../server/read/fills.js';
+import { statusReader } from '../server/read/status.js';
+import { accountFacts } from '../server/orders/account-facts.js';
 import { createFeed } from '../server/read/feed.js';
 import { readLimits } from '../server/rate-limit.js';
 import { readRoutes } from '../server/read/routes.js';
 import { createReadStore } from '../server/read/store.js';
+import { sandboxRoutes } from '../server/sandbox.js';
 import { serveStream } from '../server/stream/server.js';
 import { createSessions, type Sessions } from '../server/stream/sessions.js';
 import { quarantinedTokens } from '../ledger/chain/token-findings.js';
 import type { Writer } from '../ledger/types.js';
 import { settlePace, type Config } from './config.js';
+import { sandboxControls } from './sandbox-controls.js';
 import type { Shared } from './shared.js';
 import { swapRouter } from './swap.js';
 import { API_DESCRIPTION, API_TITLE, VERSION } from './version.js';
@@ -98,13 +103,16 @@ export async function startHttp(
     onSwapOrder();
   });
   const limits = readLimits(config.READ_REQUESTS_PER_MINUTE);
+  const reads = { ...readDeps(shared, gateway, sessions, startedMs), checkpoints, limits };
   const app = createApp({
     routers: [
       // What is asked for most comes first: each router in front of another one takes its time.
-      readRoutes({ ...readDeps(shared, gateway, sessions, startedMs), checkpoints, limits }),
+      readRoutes(reads),
       ordersRoutes(info),
       ...(swaps === null ? [] : [swaps]),
-      ...(config.manifest.accounts.length > 0 ? [explainRoutes(info)] : []),
+      ...(config.manifest.accounts.length > 0
+        ? [explainRoutes(info), sandboxRoutes(sandboxControls(shared, onOutdated))]
+        : []),
       probeRoutes(
         {
           failure,
@@ -130,6 +138,14 @@ export async function startHttp(
     server: answering.upgrades,
     gateway,
     info,
+    platform: {
+      status: statusReader(reads),
+      async fills(index, limit) {
+        const market = gateway.markets()[index];
+        const fills = market === undefined ? [] : await reads.store.recentFills(index, limit);
+        return market === undefined ? [] : fills.map((fill) => fillJson(market, fill));
+      },
+    },
     sessions,
     logger,
     clock: shared.nowMs,
@@ -188,6 +204,7 @@ function readDeps(
     deploymentId: config.manifest.deploymentId,
     capitalFlowStartBlock: config.manifest.deploymentBlock,
     deployment: deploymentFacts(config),
+    account: accountFacts(gateway, shared.nowMs),
     markets: gateway.markets,
     delisted: gateway.delisted,
     book: gateway.book,

@@ -17,6 +17,7 @@ import { ordersRoutes } from '../../server/orders/routes.js';
 import { createCheckpointView } from '../../server/read/checkpoint-view.js';
 import { createFeed } from '../../server/read/feed.js';
 import { readLimits } from '../../server/rate-limit.js';
+import { accountFacts } from '../../server/orders/account-facts.js';
 import { readRoutes } from '../../server/read/routes.js';
 import { createReadStore } from '../../server/read/store.js';
 import { createSessions } from '../../server/stream/sessions.js';
@@ -92,6 +93,7 @@ async function curvebookApp(): Promise<Koa> {
       orderSources: [],
       isSandbox: false,
     },
+    account: accountFacts(gateway, clock),
     markets: gateway.markets,
     delisted: () => new Set(),
     book: gateway.book,

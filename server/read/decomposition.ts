@@ -24,6 +24,8 @@ const legSchema = z
     size: decimalSchema,
     base_amount: decimalSchema,
     quote_amount: decimalSchema,
+    /** The maker's orders that were taken from, by what of each. */
+    orders: z.array(z.strictObject({ oid: integerSchema, base_amount: decimalSchema })),
   })
   .meta({ id: 'Leg' });
 
@@ -104,5 +106,6 @@ function legBody(market: Market, leg: Leg): DecompositionBody['legs'][number] {
     size,
     base_amount: size,
     quote_amount: formatUnits(leg.quoteUnits, market.quote.decimals),
+    orders: leg.orders.map(({ oid, baseUnits }) => ({ oid, base_amount: unitsToSize(market, baseUnits) })),
   };
 }

@@ -114,6 +114,18 @@ export interface DeploymentFacts {
   isSandbox: boolean;
 }
 
+/** What the gateway knows of an account, as of its newest applied row. */
+export interface AccountFacts {
+  /** `none`: the operator has said nothing of it. */
+  approval: 'approved' | 'suspended' | 'none';
+  /** The maker that the address is a live agent of. */
+  actsFor: Address | null;
+  agents: { address: Address; name: string; validUntilMs: number }[];
+  scheduledCancelMs: number | null;
+  scheduledCancelsToday: number;
+  openOrders: number;
+}
+
 export interface ReadDeps {
   version: string;
   chainId: number;
@@ -121,6 +133,7 @@ export interface ReadDeps {
   /** First block of the counters that net_capital reports. */
   capitalFlowStartBlock: number;
   deployment: DeploymentFacts;
+  account(account: Address): AccountFacts;
   /** Listed markets, in listing order. */
   markets(): readonly Market[];
   /** Indexes of markets that take no orders. */

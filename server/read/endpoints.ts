@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Endpoint, Parameter } from '../openapi/endpoint.js';
+import { accountSchema } from './account.js';
 import { bookSchema } from './book.js';
 import { checkpointSchema, proofSchema } from './checkpoint.js';
 import { curveSchema } from './curve.js';
@@ -99,6 +100,17 @@ export const READ_ENDPOINTS: readonly Endpoint[] = [
       404: 'NOT_FOUND: no such pair, or no scanned block has such a curve',
       429: RATE_LIMITED,
     },
+  },
+  {
+    method: 'get',
+    path: '/v0/makers/{maker}/account',
+    group: 'Makers',
+    summary: 'Approval, agents and scheduled cancel of an account',
+    description:
+      'What the gateway judges actions of the account by. It answers for every address; whose key it is, it does not say.',
+    params: { maker },
+    answer: accountSchema,
+    refusals: { 400: MALFORMED, 429: RATE_LIMITED },
   },
   {
     method: 'get',

@@ -1,5 +1,6 @@
 import Router from '@koa/router';
 import type { RouterMiddleware } from '@koa/router';
+import { accountHandler } from './account.js';
 import { bookHandler } from './book.js';
 import { checkpointHandler, proofHandler } from './checkpoint.js';
 import { curveHandler } from './curve.js';
@@ -11,7 +12,7 @@ import { fillsHandler } from './fills.js';
 import { healthHandler } from './health.js';
 import { limitsHandler } from './limits.js';
 import { pairsHandler } from './pairs.js';
-import { statusHandler } from './status.js';
+import { statusHandler, statusReader } from './status.js';
 import { withdrawalsHandler } from './withdrawals.js';
 
 /**
@@ -24,10 +25,11 @@ export function readRoutes(deps: ReadDeps): Router {
     void router.get(path, notKept, deps.limits.read, handler);
   router.get('/health', notKept, deps.limits.health, healthHandler(deps));
   get('/v0/deployment', deploymentHandler(deps));
-  get('/v0/status', statusHandler(deps));
+  get('/v0/status', statusHandler(statusReader(deps)));
   get('/v0/pairs', pairsHandler(deps));
   get('/v0/book/:pair', bookHandler(deps));
   get('/v0/curves/:pair/:curve_seq', curveHandler(deps));
+  get('/v0/makers/:maker/account', accountHandler(deps));
   get('/v0/makers/:maker/limits', limitsHandler(deps));
   get('/v0/fills', fillsHandler(deps));
   get('/v0/fills/:fill_seq/decomposition', decompositionHandler(deps));

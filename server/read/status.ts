@@ -14,7 +14,8 @@ export const STATUS_MAX_AGE_MS = 1_000;
 
 const timeSchema = integerSchema.nullable();
 
-const curveSchema = z.strictObject({
+/** The newest curve of a market. */
+export const curveRowSchema = z.strictObject({
   pair: pairSchema,
   /** `live`: a taker can execute it; `expired`: its deadline has passed, quotes are zero; `none`: nothing was ever posted. */
   state: z.enum(['live', 'expired', 'none']),
@@ -82,7 +83,7 @@ export const statusSchema = z
         pairs: z.array(pairSchema),
       }),
     ),
-    curves: z.array(curveSchema),
+    curves: z.array(curveRowSchema),
     keepers: z.array(keeperSchema),
     /** Per signer, what is signed and not mined as far as its keeper knows. */
     transactions: z.array(
@@ -96,21 +97,28 @@ export const statusSchema = z
   })
   .meta({ id: 'Status' });
 
-type StatusBody = z.infer<typeof statusSchema>;
+export type StatusBody = z.infer<typeof statusSchema>;
 type Read = { timeMs: number; facts: PlatformFacts; running: (log: LogName) => boolean };
 
 /** GET /v0/status: where ledger, curves and keepers stand, whether or not the platform is ready. */
-export function statusHandler(deps: ReadDeps): RouterMiddleware {
+export function statusHandler(read: () => Promise<StatusBody>): RouterMiddleware {
+  return async (ctx) => {
+    ctx.body = await read();
+  };
+}
+
+/** Reads it; what is durable of it is read once for all who ask within a second. */
+export function statusReader(deps: ReadDeps): () => Promise<StatusBody> {
   const read = sharedFor(STATUS_MAX_AGE_MS, deps.nowMs, async (): Promise<Read> => {
     const timeMs = deps.nowMs();
     const { facts, held } = await deps.store.platform();
     return { timeMs, facts, running: (log) => (held ?? deps.ownLogs()).has(log) };
   });
-  return async (ctx) => {
+  return async () => {
     const { timeMs, facts, running } = await read();
     const { ready, reason } = deps.readiness();
     const halt = deps.halt();
-    const body: StatusBody = {
+    return {
       version: deps.version,
       chain_id: deps.chainId,
       deployment_id: deps.deploymentId,
@@ -131,7 +139,6 @@ export function statusHandler(deps: ReadDeps): RouterMiddleware {
       checkpoint: checkpointBody(facts),
       last_reversal: facts.reversal === null ? null : lostBody(facts.reversal, marketsOf(facts)),
     };
-    ctx.body = body;
   };
 }
 

@@ -11,6 +11,7 @@ import type { BookFeed } from './books.js';
 import { acknowledgement, errorFrame, PONG, postFrame } from './frames.js';
 import type { StreamLimits } from './limits.js';
 import type { SendQueue } from './send-queue.js';
+import type { PlatformFeed } from './platform.js';
 import { postIdSchema } from './schemas.js';
 import type { Sessions } from './sessions.js';
 import { readSubscription, type Subscription } from './subscription.js';
@@ -21,6 +22,7 @@ export interface ConnectionDeps {
   info: InfoDeps;
   books: BookFeed;
   updates: UpdateFeed;
+  platform: PlatformFeed;
   sessions: Sessions;
   limits: Pick<StreamLimits, 'maxSubscriptions' | 'maxPendingPosts'>;
   logger: GatewayLogger;
@@ -42,12 +44,16 @@ const MAX_NESTING = 8;
 const SLOW_MS = 1_000;
 /** Points of a subscription that begins with the latest 2,000 fills. */
 const SNAPSHOT_POINTS = 20;
+/** Of one that begins with a read of what is the same for all. */
+const PLATFORM_POINTS = 4;
 
 /** What a message costs the budget of its address. */
-const costOf = (method: string, subscription: unknown): number =>
-  method === 'subscribe' && (subscription as { type?: unknown } | null | undefined)?.type === 'userFills'
-    ? SNAPSHOT_POINTS
-    : 1;
+function costOf(method: string, subscription: unknown): number {
+  if (method !== 'subscribe') return 1;
+  const type = (subscription as { type?: unknown } | null | undefined)?.type;
+  if (type === 'userFills') return SNAPSHOT_POINTS;
+  return type === 'fills' || type === 'curves' || type === 'status' ? PLATFORM_POINTS : 1;
+}
 
 /** What a connection may ask of its socket. */
 export interface ConnectionSocket {
@@ -61,7 +67,7 @@ export interface ConnectionSocket {
 }
 
 export function createConnection(deps: ConnectionDeps, queue: SendQueue, socket: ConnectionSocket): Connection {
-  const { gateway, books, updates, sessions, limits, logger } = deps;
+  const { gateway, books, updates, platform, sessions, limits, logger } = deps;
   const subscriptions = new Map<string, Subscription>();
   const hint: ConnectionHint = { address: socket.address };
   const self: UpdateListener = { queue, lost: () => socket.lost() };
@@ -185,7 +191,8 @@ export function createConnection(deps: ConnectionDeps, queue: SendQueue, socket:
     // The acknowledgement may have been one frame too many.
     if (closed) return;
     if ('user' in subscription) updates.subscribe(subscription.type, subscription.user, self);
-    else books.subscribe(subscription.key, subscription, queue);
+    else if (isBook(subscription)) books.subscribe(subscription.key, subscription, queue);
+    else platform.subscribe(subscription, queue);
   }
 
   function unsubscribe(value: unknown): void {
@@ -198,7 +205,8 @@ export function createConnection(deps: ConnectionDeps, queue: SendQueue, socket:
 
   function end(subscription: Subscription): void {
     if ('user' in subscription) updates.unsubscribe(subscription.type, subscription.user, self);
-    else books.unsubscribe(subscription.key, queue);
+    else if (isBook(subscription)) books.unsubscribe(subscription.key, queue);
+    else platform.unsubscribe(subscription, queue);
   }
 
   function post(message: Readonly<Record<string, unknown>>, text: string): void {
@@ -263,6 +271,9 @@ export function createConnection(deps: ConnectionDeps, queue: SendQueue, socket:
     },
   };
 }
+
+const isBook = (subscription: Subscription): subscription is Extract<Subscription, { type: 'l2Book' | 'allMids' }> =>
+  subscription.type === 'l2Book' || subscription.type === 'allMids';
 
 /** Whether a parsed value has lists or objects inside each other on more levels than these. */
 function nestsDeeper(value: unknown, levels: number): boolean {

@@ -27,6 +27,10 @@ const SERVER_SUMMARIES: Record<ServerFrame, string> = {
   userFills: 'The latest 2,000 fills of a user, newest first, then every new one, after it is durable',
   l2Book: 'A whole book, at most 20 levels per side: after changes, and every 5 seconds',
   allMids: 'Middle prices by coin, without coins that have an empty side',
+  fills:
+    'The newest 50 fills of a market, newest last, then every new one, as GET /v0/fills has them, after they are durable',
+  curves: 'The newest curve of a market, as GET /v0/status has it: when it changes, and every 5 seconds',
+  status: 'What GET /v0/status answers: when anything but an age changes, and every 5 seconds',
 };
 
 /** What the server answers to each message. */
@@ -37,7 +41,7 @@ const REPLIES: Record<ClientMessage, ServerFrame[]> = {
   post: ['post', 'error'],
 };
 
-const PUSHED: ServerFrame[] = ['orderUpdates', 'userFills', 'l2Book', 'allMids'];
+const PUSHED: ServerFrame[] = ['orderUpdates', 'userFills', 'l2Book', 'allMids', 'fills', 'curves', 'status'];
 
 /** The AsyncAPI 3.0 document of /ws. `receive` is what the server receives. Schemas with an id are shared under `components`. */
 export function asyncApiDocument(info: DocumentInfo): AsyncApiDocument {

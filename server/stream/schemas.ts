@@ -1,5 +1,7 @@
 /** The shapes of messages on /ws. Those of clients validate what comes; those of the server hold, in tests, for every frame that it sends. */
 import { z } from 'zod';
+import { fillSchema as chainFillSchema } from '../read/fills.js';
+import { curveRowSchema, statusSchema } from '../read/status.js';
 import {
   INFO_REPLIES,
   address,
@@ -15,6 +17,8 @@ const userSchema = z
   .regex(/^(0x)?[0-9a-fA-F]{40}$/)
   .meta({ description: "a master's address; its agents have no updates of their own" });
 const absent = (description: string) => z.null().optional().meta({ description });
+
+const pairName = z.string().max(64).meta({ description: 'as GET /v0/pairs names it, such as WETH-USDC' });
 
 /** What may be subscribed to. Fields that are not known are ignored, and echoed in the acknowledgement. */
 export const subscriptionSchema = z
@@ -35,6 +39,8 @@ export const subscriptionSchema = z
       type: z.literal('allMids'),
       dex: z.literal('').nullish().meta({ description: 'there are no perpetual dexes' }),
     }),
+    z.looseObject({ type: z.enum(['fills', 'curves']), pair: pairName }),
+    z.looseObject({ type: z.literal('status') }),
   ])
   .meta({ id: 'Subscription' });
 
@@ -102,6 +108,12 @@ export const serverFrames = {
     z.strictObject({ isSnapshot: z.literal(true).optional(), user: address, fills: z.array(fillSchema) }),
   ),
   l2Book: frame('l2Book', bookSchema),
+  fills: frame(
+    'fills',
+    z.strictObject({ isSnapshot: z.literal(true).optional(), pair: z.string(), fills: z.array(chainFillSchema) }),
+  ),
+  curves: frame('curves', curveRowSchema),
+  status: frame('status', statusSchema),
   allMids: frame('allMids', z.strictObject({ mids: midsSchema, dex: z.literal('').optional() })),
 };
 

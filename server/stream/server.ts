@@ -10,6 +10,7 @@ import { createBookFeed } from './books.js';
 import { createConnection } from './connection.js';
 import { errorFrame } from './frames.js';
 import { CLOSE, STREAM_LIMITS, type CloseReason, type StreamLimits } from './limits.js';
+import { createPlatformFeed, type PlatformFacts } from './platform.js';
 import { createSendQueue, type SendQueue } from './send-queue.js';
 import type { Sessions } from './sessions.js';
 import { createUpdateFeed } from './updates.js';
@@ -19,6 +20,8 @@ export interface StreamDeps {
   server: EventEmitter;
   gateway: Gateway;
   info: InfoDeps;
+  /** What is pushed to everybody. */
+  platform: PlatformFacts;
   sessions: Sessions;
   logger: GatewayLogger;
   /** Unix milliseconds. */
@@ -58,10 +61,12 @@ export function serveStream(deps: StreamDeps): Stream {
   });
   const books = createBookFeed(gateway, limits, clock);
   const updates = createUpdateFeed({ gateway, db: deps.info.db, clock, logger });
+  const platform = createPlatformFeed(deps.platform, limits, clock, logger);
   const clients = new Set<Client>();
   const unlisten = gateway.listen((event) => {
     books.changed(event.markets);
     updates.onEvent(event);
+    if (event.type === 'generations') platform.changed();
   });
 
   function onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
@@ -88,7 +93,7 @@ export function serveStream(deps: StreamDeps): Stream {
     };
     const queue = createSendQueue(socket, limits, clock, end);
     const client: Client = { socket, queue, heardMs: clock() };
-    const connection = createConnection({ ...deps, books, updates, limits }, queue, {
+    const connection = createConnection({ ...deps, books, updates, platform, limits }, queue, {
       address,
       pause: () => socket.pause(),
       resume: () => socket.resume(),
@@ -138,6 +143,7 @@ export function serveStream(deps: StreamDeps): Stream {
       clearInterval(sweeping);
       unlisten();
       books.stop();
+      platform.stop();
       const closed = [...clients].map(({ socket }) => goodbye(socket));
       await Promise.all(closed);
     },

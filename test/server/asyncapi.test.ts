@@ -73,9 +73,10 @@ describe('The AsyncAPI document', () => {
     const nothing = fc.constantFrom<unknown>(undefined, null, '', 0, false, true, 5, [], {}, 'x'.repeat(65));
     const some = <T>(...good: T[]): fc.Arbitrary<unknown> => fc.oneof(fc.constantFrom<unknown>(...good), nothing);
     const subscription = fc.record({
-      type: some('orderUpdates', 'userFills', 'l2Book', 'allMids'),
+      type: some('orderUpdates', 'userFills', 'l2Book', 'allMids', 'fills', 'curves', 'status'),
       user: some(MAKERS[0], MAKERS[0]?.slice(2), '0xAB'),
       coin: some('@0'),
+      pair: some('WETH-USDC'),
       dex: some('', null),
       aggregateByTime: some(false),
       nSigFigs: some(null),
@@ -92,12 +93,14 @@ describe('The AsyncAPI document', () => {
     };
     fc.assert(
       fc.property(subscription, (drawn) => {
-        const sent = JSON.parse(JSON.stringify(drawn)) as { type?: unknown; coin?: unknown };
+        const sent = JSON.parse(JSON.stringify(drawn)) as { type?: unknown; coin?: unknown; pair?: unknown };
         const byServer = isAllowed(() => readSubscription(sent, [WETH_USDC]));
         const message = { method: 'subscribe', subscription: sent };
         const byDocument = isAllowed(() => conformMessage('subscribeRequest', message));
-        // Which coins there are is nothing that a document could say.
+        // Which coins and pairs there are is nothing that a document could say.
+        const ofPair = sent.type === 'fills' || sent.type === 'curves';
         if (sent.type === 'l2Book' && sent.coin !== '@0') expect(byServer).to.equal(false);
+        else if (ofPair && sent.pair !== 'WETH-USDC') expect(byServer).to.equal(false);
         else expect(byServer, JSON.stringify(sent)).to.equal(byDocument);
       }),
       fcOptions(1_000),

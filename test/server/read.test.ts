@@ -228,6 +228,7 @@ forEachDatabase((name, open) => {
             size: '0.333333333333333333',
             base_amount: '0.333333333333333333',
             quote_amount: '833.416666',
+            orders: [{ oid: 1, base_amount: '0.333333333333333333' }],
           },
         ],
         rounding: '0',

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { readOrderRows } from '../../ledger/orders/order-log.js';
+import { accountFacts } from '../../server/orders/account-facts.js';
 import { addressOf, clientOf } from '../support/gateway.js';
 import { forEachGateway, limit, orderAction, until } from '../support/gateway-suite.js';
 
@@ -36,6 +37,27 @@ forEachGateway('scheduled cancel', (suite) => {
     await suite.act(1, orderAction(limit(true, '2500', '0.1')));
     await suite.act(2, { type: 'noop' });
     expect(open(1)).to.have.length(1);
+  });
+
+  it('is told of the account, with its approval, its agents and what came due today', async () => {
+    const { gateway, time, url } = await suite.start();
+    const nowMs = Date.now();
+    time.nowMs = () => nowMs;
+    const account = (index: number) => accountFacts(gateway, () => time.nowMs?.() ?? 0)(addressOf(index));
+    const nothing = { actsFor: null, agents: [], scheduledCancelMs: null, scheduledCancelsToday: 0, openOrders: 0 };
+    expect(account(9)).to.deep.equal({ approval: 'none', ...nothing });
+    expect(account(1)).to.deep.equal({ approval: 'approved', ...nothing });
+    await suite.act(1, arm(nowMs + 30_000));
+    await suite.act(1, orderAction(limit(true, '2500', '0.1')));
+    await clientOf(url, 1).exchange.approveAgent({ agentAddress: addressOf(8), agentName: 'desk' });
+    const armed = account(1);
+    expect(armed).to.deep.include({ scheduledCancelMs: nowMs + 30_000, openOrders: 1 });
+    expect(armed.agents.map(({ name, address }) => [name, address])).to.deep.equal([['desk', addressOf(8)]]);
+    expect(account(8)).to.deep.include({ approval: 'none', actsFor: addressOf(1) });
+    time.nowMs = () => nowMs + 30_000;
+    await until(() => account(1).scheduledCancelMs === null);
+    expect(account(1).openOrders).to.equal(0);
+    expect(account(1).scheduledCancelsToday).to.equal(1);
   });
 
   it('comes due while the gateway is down', async () => {

@@ -30,6 +30,7 @@ import { explainRoutes } from '../../server/orders/explain.js';
 import { createQueryBudget } from '../../server/orders/query-budget.js';
 import { ordersRoutes } from '../../server/orders/routes.js';
 import type { StreamLimits } from '../../server/stream/limits.js';
+import type { PlatformFacts } from '../../server/stream/platform.js';
 import { serveStream, type Stream } from '../../server/stream/server.js';
 import { createSessions, type Sessions } from '../../server/stream/sessions.js';
 import { USDC, WETH, WETH_DAI, WETH_USDC } from './markets.js';
@@ -241,7 +242,11 @@ export async function startGateway(
   await new Promise((resolve) => server.once('listening', resolve));
   const { port } = server.address() as AddressInfo;
   const sessions = createSessions();
-  const stream = serveStream({ server, gateway, info, sessions, logger: silent, clock, limits });
+  const platform: PlatformFacts = {
+    fills: async () => [],
+    status: () => Promise.reject(new Error('no status is served here')),
+  };
+  const stream = serveStream({ server, gateway, info, platform, sessions, logger: silent, clock, limits });
   return {
     gateway,
     url: `http://127.0.0.1:${port}`,

@@ -124,6 +124,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v0/makers/{maker}/account": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Approval, agents and scheduled cancel of an account
+         * @description What the gateway judges actions of the account by. It answers for every address; whose key it is, it does not say.
+         */
+        get: operations["getV0MakersMakerAccount"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v0/makers/{maker}/limits": {
         parameters: {
             query?: never;
@@ -664,6 +684,20 @@ export interface components {
             ticks: number;
             lots: number;
         };
+        Account: {
+            maker: string;
+            /** @enum {string} */
+            approval: "approved" | "suspended" | "none";
+            acts_for: string | null;
+            agents: {
+                address: string;
+                name: string;
+                valid_until_ms: number;
+            }[];
+            scheduled_cancel_ms: number | null;
+            scheduled_cancels_today: number;
+            open_orders: number;
+        };
         Limits: {
             maker: string;
             ledger: {
@@ -738,6 +772,10 @@ export interface components {
             size: string;
             base_amount: string;
             quote_amount: string;
+            orders: {
+                oid: number;
+                base_amount: string;
+            }[];
         };
         ExchangeReply: {
             /** @constant */
@@ -1807,6 +1845,93 @@ export interface operations {
             };
             /** @description NOT_FOUND: no such pair, or no scanned block has such a curve */
             404: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description RATE_LIMITED: come back after retry-after seconds */
+            429: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description INTERNAL_ERROR: unexpected; the operator finds the cause in the log */
+            500: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            503: {
+                headers: {
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getV0MakersMakerAccount: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description an address, in any letter case */
+                maker: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Approval, agents and scheduled cancel of an account */
+            200: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Account"];
+                };
+            };
+            /** @description BAD_REQUEST: a parameter is missing or malformed */
+            400: {
                 headers: {
                     /** @description requests per window */
                     "x-ratelimit-limit"?: number;

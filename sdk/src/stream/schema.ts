@@ -41,6 +41,18 @@ export interface components {
             dex?: "" | null;
         } & {
             [key: string]: unknown;
+        }) | ({
+            /** @enum {string} */
+            type: "fills" | "curves";
+            /** @description as GET /v0/pairs names it, such as WETH-USDC */
+            pair: string;
+        } & {
+            [key: string]: unknown;
+        }) | ({
+            /** @constant */
+            type: "status";
+        } & {
+            [key: string]: unknown;
         });
         /** @description what POST /info answers to the type */
         InfoPayload: {
@@ -490,6 +502,142 @@ export interface components {
             /** @description Unix milliseconds */
             statusTimestamp: number;
         };
+        Fill: {
+            pair: string;
+            fill_seq: number;
+            curve_seq: number;
+            /** @enum {string} */
+            direction: "buy" | "sell";
+            token_in: string;
+            amount_in: string;
+            token_out: string;
+            amount_out: string;
+            fee: {
+                taker: string;
+                token: string;
+                amount: string;
+            };
+            taker: string;
+            recipient: string;
+            block_number: number;
+            block_hash: string;
+            tx_hash: string;
+            timestamp_ms: number;
+        };
+        Status: {
+            version: string;
+            chain_id: number;
+            deployment_id: string;
+            time_ms: number;
+            ready: boolean;
+            reason: string | null;
+            halt: {
+                code: string;
+                message: string;
+                by_operator: boolean;
+            } | null;
+            ledger: {
+                generation: number;
+                block_number: number | null;
+                block_hash: string | null;
+                scan_age_ms: number | null;
+                head_age_ms: number | null;
+                holdings: {
+                    token: string;
+                    held: string;
+                    unattributed: string;
+                    suspense: string;
+                }[];
+                suspense: {
+                    fills: number;
+                    settlements: number;
+                    executions: number;
+                };
+            };
+            watcher: components["schemas"]["Watcher"];
+            tokens: {
+                token: string;
+                address: string;
+                /** @enum {string} */
+                state: "doubt" | "quarantined";
+                code: string;
+                message: string;
+                since_ms: number;
+                block_number: number;
+                pairs: string[];
+            }[];
+            curves: {
+                pair: string;
+                /** @enum {string} */
+                state: "live" | "expired" | "none";
+                curve_seq: number | null;
+                deadline_sec: number | null;
+                block_number: number | null;
+                prepared_seq: number;
+                fill_seq: number;
+            }[];
+            keepers: {
+                /** @enum {string} */
+                role: "gateway" | "watcher" | "poster" | "settler" | "executor";
+                running: boolean;
+                last_act_ms: number | null;
+                waiting: number;
+            }[];
+            transactions: {
+                signer: string;
+                unmined: number;
+                oldest_sent_ms: number | null;
+            }[];
+            checkpoint: {
+                seq: number;
+                generation: number;
+                timestamp_ms: number;
+            } | null;
+            last_reversal: components["schemas"]["Reversal"] | null;
+        };
+        Watcher: {
+            target_block: number | null;
+            head: number | null;
+            next_block: number;
+            lag_blocks: number | null;
+        };
+        Reversal: {
+            time_ms: number;
+            generation: number;
+            kept_generation: number;
+            from_block: number;
+            to_block: number;
+            depth: number;
+            fill_count: number;
+            event_count: number;
+            fills: {
+                pair: string;
+                fill_seq: number;
+                /** @enum {string} */
+                direction: "buy" | "sell";
+                taker: string;
+                base_amount: string;
+                quote_amount: string;
+                block_number: number;
+                tx_hash: string;
+                notifications: {
+                    maker: string;
+                    oid: number;
+                    tid: number;
+                    price: string;
+                    size: string;
+                }[];
+            }[];
+            events: {
+                /** @enum {string} */
+                event: "deposited" | "requested" | "settled" | "executed";
+                maker: string;
+                token: string;
+                amount: string;
+                block_number: number;
+                tx_hash: string;
+            }[];
+        };
         ServerFrame: {
             /** @constant */
             channel: "pong";
@@ -552,6 +700,32 @@ export interface components {
             /** @constant */
             channel: "l2Book";
             data: components["schemas"]["L2Book"];
+        } | {
+            /** @constant */
+            channel: "fills";
+            data: {
+                /** @constant */
+                isSnapshot?: true;
+                pair: string;
+                fills: components["schemas"]["Fill"][];
+            };
+        } | {
+            /** @constant */
+            channel: "curves";
+            data: {
+                pair: string;
+                /** @enum {string} */
+                state: "live" | "expired" | "none";
+                curve_seq: number | null;
+                deadline_sec: number | null;
+                block_number: number | null;
+                prepared_seq: number;
+                fill_seq: number;
+            };
+        } | {
+            /** @constant */
+            channel: "status";
+            data: components["schemas"]["Status"];
         } | {
             /** @constant */
             channel: "allMids";
