@@ -34,6 +34,7 @@ const testCompiler = {
 /** How thorough the Solidity tests are, by SOLIDITY_RUNS: runs of each property, runs and calls of each invariant. */
 const SOLIDITY_RUNS = {
   quick: { fuzz: 256, invariant: 16, depth: 64 },
+  most: { fuzz: 1_000, invariant: 128, depth: 64 },
   full: { fuzz: 10_000, invariant: 128, depth: 64 },
   deep: { fuzz: 50_000, invariant: 512, depth: 128 },
 };

@@ -11,7 +11,7 @@ import { pathToFileURL } from 'node:url';
 import { projectRoot, say } from './console.mjs';
 
 const OUTPUT = join(projectRoot, 'dist');
-const STAMP = join(OUTPUT, '.inputs');
+const STAMP = join(OUTPUT, '.inputs.json');
 /** The source of each program, by its name: it becomes dist/<name>.js. */
 const PROGRAMS = {
   'cli/main': 'cli/main.ts',
@@ -19,8 +19,8 @@ const PROGRAMS = {
   'deploy/main': 'deploy/main.ts',
   'deploy/chain': 'deploy/sandbox/chain-main.ts',
 };
-/** What programs are made of. */
-const SOURCES = ['cli', 'core', 'deploy', 'keepers', 'ledger', 'liquidity', 'server', 'typechain-types'];
+/** What decides what becomes of the sources. */
+const RECIPE = ['package.json', 'package-lock.json', 'scripts/build.mjs'];
 /** A process that started from an older build may still want one of its chunks. */
 const KEEP_CHUNKS_MS = 24 * 3_600_000;
 
@@ -30,16 +30,16 @@ const KEEP_CHUNKS_MS = 24 * 3_600_000;
  * @returns {Promise<void>}
  */
 export async function ensureBuilt({ force = false } = {}) {
-  const wanted = inputsHash();
-  if (!force && existsSync(STAMP) && readFileSync(STAMP, 'utf8') === wanted) return;
+  if (!force && isCurrent()) return;
   const startedMs = Date.now();
-  const files = await bundle();
+  const { outputFiles: files, metafile } = await bundle();
   mkdirSync(join(OUTPUT, 'chunks'), { recursive: true });
   // What is imported comes before what imports it, and the stamp last, so that nobody starts half a build.
   const rank = ({ path }) => (path.includes(`${sep}chunks${sep}`) ? 0 : 1);
   for (const { path, contents } of files.sort((a, b) => rank(a) - rank(b))) replaceFile(path, contents);
   removeOldChunks(new Set(files.map(({ path }) => path)));
-  replaceFile(STAMP, wanted);
+  const inputs = [...RECIPE, ...Object.keys(metafile.inputs)];
+  replaceFile(STAMP, JSON.stringify(Object.fromEntries(inputs.map((file) => [file, contentHash(file)]))));
   say(`built dist/ in ${Date.now() - startedMs} ms`);
 }
 
@@ -55,28 +55,24 @@ export async function runBuilt(name) {
   await import(pathToFileURL(process.argv[1]).href);
 }
 
-function inputsHash() {
-  const hash = createHash('sha256');
-  for (const file of ['package.json', 'package-lock.json', 'scripts/build.mjs', ...SOURCES.flatMap(sources)]) {
-    hash
-      .update(file)
-      .update('\0')
-      .update(readFileSync(join(projectRoot, file)))
-      .update('\0');
-  }
-  return hash.digest('hex');
+/** Whether dist/ was built from what the files say now that it was built from. */
+function isCurrent() {
+  if (!existsSync(STAMP)) return false;
+  const inputs = JSON.parse(readFileSync(STAMP, 'utf8'));
+  return Object.entries(inputs).every(
+    ([file, hash]) => existsSync(join(projectRoot, file)) && contentHash(file) === hash,
+  );
 }
 
-function sources(folder) {
-  return readdirSync(join(projectRoot, folder), { withFileTypes: true, recursive: true })
-    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
-    .map((entry) => relative(projectRoot, join(entry.parentPath, entry.name)))
-    .sort();
+function contentHash(file) {
+  return createHash('sha256')
+    .update(readFileSync(join(projectRoot, file)))
+    .digest('base64');
 }
 
 async function bundle() {
   const { build } = await import('esbuild');
-  const { outputFiles } = await build({
+  return build({
     absWorkingDir: projectRoot,
     entryPoints: Object.entries(PROGRAMS).map(([name, source]) => ({ in: source, out: name })),
     outdir: OUTPUT,
@@ -88,28 +84,36 @@ async function bundle() {
     target: 'node22',
     packages: 'external',
     sourcemap: true,
-    plugins: [placeOfSource],
+    // Every file of the build is two folders below the project's root.
+    plugins: [placeOfSource(() => '../../')],
     write: false,
+    metafile: true,
     logLevel: 'warning',
   });
-  return outputFiles;
 }
 
-/** `import.meta.url` of a module stays the place of its source: every file of the build is two folders below the project's root. */
-const placeOfSource = {
-  name: 'place-of-source',
-  setup({ onLoad }) {
-    onLoad({ filter: /\.ts$/ }, ({ path }) => {
-      const text = readFileSync(path, 'utf8');
-      if (!text.includes('import.meta.url')) return undefined;
-      const place = JSON.stringify(`../../${relative(projectRoot, path).split(sep).join('/')}`);
-      return {
-        contents: text.replaceAll('import.meta.url', `new URL(${place}, import.meta.url).href`),
-        loader: 'ts',
-      };
-    });
-  },
-};
+/**
+ * A plugin of esbuild by which `import.meta.url` of a module stays the place of its source.
+ * @param {(file: string) => string} rootFrom the way to the project's root from what becomes of a source file
+ * @returns {import('esbuild').Plugin}
+ */
+export function placeOfSource(rootFrom) {
+  return {
+    name: 'place-of-source',
+    setup({ onLoad }) {
+      onLoad({ filter: /\.ts$/ }, ({ path }) => {
+        const text = readFileSync(path, 'utf8');
+        if (!text.includes('import.meta.url')) return undefined;
+        const file = relative(projectRoot, path).split(sep).join('/');
+        const place = JSON.stringify(rootFrom(file) + file);
+        return {
+          contents: text.replaceAll('import.meta.url', `new URL(${place}, import.meta.url).href`),
+          loader: 'ts',
+        };
+      });
+    },
+  };
+}
 
 /** Whoever reads the file meanwhile gets the old one or the new one. */
 function replaceFile(path, contents) {

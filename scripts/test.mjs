@@ -1,50 +1,98 @@
 #!/usr/bin/env node
 /**
  * `npm test`: types, Solidity tests, TypeScript tests, in groups that run beside each other (LANES=1 for one after the other; what a
- * group printed is shown when it has ended). Tests of the database run on SQLite, and once more on PostgreSQL when DATABASE_URL names a
- * server. Arguments go to Mocha, in one process, and leave the rest out: `npm test -- test/core/book.test.ts`.
- * Solidity properties run 10,000 times each; SOLIDITY_RUNS=quick is for the impatient.
- * `--deep` multiplies the runs of each property (RUNS, default 20) and lifts Mocha's time limit.
- * The last line is `N passed, N failed`; the exit code is 0 only when nothing failed.
+ * group printed is shown when it has ended). Tests run on SQLite; with DATABASE_URL, which names a PostgreSQL server, those that storage
+ * decides run on both, and the others there. Arguments go to Mocha, in one process, and leave the rest out:
+ * `npm test -- test/core/book.test.ts`.
+ * Solidity properties of the arithmetic run 10,000 times each, others 1,000 times; SOLIDITY_RUNS chooses otherwise for all.
+ * `--quick` runs only what needs neither a chain nor another process, on SQLite.
+ * `--deep` multiplies the runs of each property (RUNS, default 20), takes both databases for all, and lifts Mocha's time limit.
+ * At the end come the slowest tests and groups. The last line is `N passed, N failed`; the exit code is 0 only when nothing failed.
  */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
+import { ensureBuilt } from './build.mjs';
 import { ensureCompiled } from './compile.mjs';
 import { projectRoot, say } from './console.mjs';
 import { ensureInstalled } from './install.mjs';
 import { inLanes, laneCount, testGroups } from './lanes.mjs';
 import { ensureNode } from './node-version.mjs';
 import { run } from './process.mjs';
+import { transpile } from './transpile.mjs';
 
 /** @typedef {{ passed: number, failed: number }} Totals */
 
 /** Everything, unless files are named. */
-const TEST_FILES = 'test/{core,economic,ledger,server,keepers,chain,e2e,simulation,sdk}/**/*.test.ts';
+const TEST_FILES = 'test/**/*.test.ts';
+/** Solidity tests of the arithmetic on which all money rests. */
+const ARITHMETIC = ['libraries', 'types'];
+const SLOWEST = 20;
+/** What .mocharc.json says, but for the loader. */
+const MOCHA_OPTIONS = ['--no-config', '--timeout', '60000', '--forbid-only', '--forbid-pending'];
+
+/** What tests and groups took, for the tables at the end. */
+const took = { tests: [], groups: [] };
 
 const bin = (name) => join(projectRoot, 'node_modules', name);
 
 /** Checks types; counts only when it fails. @returns {Promise<Totals>} */
 async function checkTypes() {
+  const startedMs = Date.now();
   const { code, output } = await run(process.execPath, [bin('typescript/bin/tsc'), '--noEmit', '-p', projectRoot]);
-  say(`types: ${code === 0 ? 'ok' : 'FAILED'}`);
+  say(`types: ${code === 0 ? 'ok' : 'FAILED'}, ${tell(startedMs, 'types')}`);
   if (code !== 0) process.stdout.write(output);
   return { passed: 0, failed: code === 0 ? 0 : 1 };
 }
 
-/** @param {string} runs a profile of hardhat.config.ts @returns {Promise<Totals>} */
-async function runSolidityTests(runs) {
-  const { code, output } = await run(process.execPath, [bin('hardhat/dist/src/cli.js'), 'test', 'solidity'], {
-    env: { SOLIDITY_RUNS: process.env.SOLIDITY_RUNS ?? runs },
-  });
-  say(`Solidity tests (${runs} runs)`);
+/**
+ * Arithmetic by the first profile of hardhat.config.ts, the rest by the second, or all by that of SOLIDITY_RUNS.
+ * @param {string} arithmetic @param {string} others @returns {Promise<Totals>}
+ */
+async function runSolidityTests(arithmetic, others) {
+  const files = readdirSync(join(projectRoot, 'test', 'solidity'), { recursive: true })
+    .filter((name) => name.endsWith('.t.sol'))
+    .map((name) => join('test', 'solidity', name));
+  const isArithmetic = (file) => ARITHMETIC.some((folder) => file.startsWith(join('test', 'solidity', folder)));
+  const parts = [
+    await runSolidityFiles(process.env.SOLIDITY_RUNS ?? arithmetic, files.filter(isArithmetic)),
+    await runSolidityFiles(
+      process.env.SOLIDITY_RUNS ?? others,
+      files.filter((file) => !isArithmetic(file)),
+    ),
+  ];
+  return sumOf(parts);
+}
+
+/** @param {string} runs a profile of hardhat.config.ts @param {string[]} files @returns {Promise<Totals>} */
+async function runSolidityFiles(runs, files) {
+  const name = `Solidity tests (${runs} runs)`;
+  const startedMs = Date.now();
+  const command = [bin('hardhat/dist/src/cli.js'), 'test', 'solidity', ...files];
+  const { code, output } = await run(process.execPath, command, { env: { SOLIDITY_RUNS: runs } });
+  say(`${name}: ${tell(startedMs, name)}`);
   process.stdout.write(output);
   const lines = stripVTControlCharacters(output);
   const count = (word) =>
     [...lines.matchAll(new RegExp(`^\\s*(\\d+) ${word}`, 'gm'))].map((match) => parseInt(match[1], 10));
   const skipped = count('skipped').at(-1) ?? 0;
-  return settle('Solidity tests', code, count('passing').at(-1) ?? 0, (count('failing').at(-1) ?? 0) + skipped);
+  return settle(name, code, count('passing').at(-1) ?? 0, (count('failing').at(-1) ?? 0) + skipped);
+}
+
+/** @param {Totals[]} all @returns {Totals} */
+function sumOf(all) {
+  return all.reduce((sum, one) => ({ passed: sum.passed + one.passed, failed: sum.failed + one.failed }), {
+    passed: 0,
+    failed: 0,
+  });
+}
+
+/** Notes what a group took. @param {number} startedMs @param {string} name */
+function tell(startedMs, name) {
+  const tookMs = Date.now() - startedMs;
+  took.groups.push({ title: name, tookMs });
+  return `${Math.round(tookMs / 1_000)} s`;
 }
 
 /**
@@ -66,8 +114,9 @@ async function runTypeScriptTests(name, args, env, echo) {
       echo,
       env,
     });
-    const { passed, failed } = readTotals(totals);
-    say(`${name}: ${passed} passed, ${failed} failed, ${Math.round((Date.now() - startedMs) / 1_000)} s`);
+    const { passed, failed, tests } = readTotals(totals);
+    took.tests.push(...tests);
+    say(`${name}: ${passed} passed, ${failed} failed, ${tell(startedMs, name)}`);
     if (!echo) process.stdout.write(output);
     return settle(name, code, passed, failed);
   } finally {
@@ -80,7 +129,7 @@ function readTotals(path) {
   try {
     return JSON.parse(readFileSync(path, 'utf8'));
   } catch {
-    return { passed: 0, failed: 0 };
+    return { passed: 0, failed: 0, tests: [] };
   }
 }
 
@@ -97,31 +146,48 @@ function settle(name, code, passed, failed) {
   return { passed, failed };
 }
 
-await ensureNode();
-await ensureInstalled();
-await ensureCompiled();
-const deep = process.argv.includes('--deep');
-const args = process.argv.slice(2).filter((arg) => arg !== '--deep');
-const env = deep ? { RUNS: process.env.RUNS ?? '20' } : {};
-const limits = deep ? ['--timeout', '0'] : [];
-const database = process.env.DATABASE_URL === undefined ? 'SQLite (DATABASE_URL is not set)' : 'SQLite and PostgreSQL';
-say(`TypeScript tests on ${database}`);
-
-/** @returns {Promise<Totals[]>} */
-async function runEverything() {
-  const lanes = laneCount();
-  // The one that takes longest first: what is left for the end should be small.
-  const jobs = [
-    () => runSolidityTests(deep ? 'deep' : 'full'),
-    checkTypes,
-    ...testGroups().map((files) => () => runTypeScriptTests(nameOf(files), [...limits, ...files], env, lanes === 1)),
-  ];
-  return inLanes(jobs, lanes);
-}
-
 /** The first and the last file of a group. @param {string[]} files */
 function nameOf(files) {
   return files.length === 1 ? files[0] : `${files[0]} to ${files.at(-1).split('/').at(-1)}`;
+}
+
+/** @param {{ title: string, tookMs: number }[]} rows @param {string} heading */
+function printSlowest(rows, heading) {
+  const slowest = [...rows].sort((a, b) => b.tookMs - a.tookMs).slice(0, SLOWEST);
+  process.stdout.write(`\n${heading}\n`);
+  for (const { title, tookMs } of slowest)
+    process.stdout.write(`${(tookMs / 1_000).toFixed(1).padStart(8)} s  ${title.replace(/\s+/g, ' ').slice(0, 160)}\n`);
+}
+
+await ensureNode();
+await ensureInstalled();
+await ensureCompiled();
+await ensureBuilt();
+const MODES = ['--deep', '--quick'];
+const [deep, quick] = MODES.map((mode) => process.argv.includes(mode));
+const args = process.argv.slice(2).filter((arg) => !MODES.includes(arg));
+const env = { ...(deep ? { RUNS: process.env.RUNS ?? '20' } : {}), ...(quick ? { DATABASE_URL: '' } : {}) };
+const limits = deep ? ['--timeout', '0'] : [];
+const isSqlite = quick || process.env.DATABASE_URL === undefined;
+say(`TypeScript tests on ${isSqlite ? 'SQLite (DATABASE_URL is not set)' : 'SQLite and PostgreSQL'}`);
+
+/** @returns {Promise<Totals[]>} */
+async function runGroups() {
+  const lanes = laneCount();
+  const { folder, remove } = await transpile();
+  const js = (file) => join(folder, file.replace(/ts$/, 'js'));
+  const common = [...MOCHA_OPTIONS, '--require', js('test/support/every-answer.ts'), ...limits];
+  const inFolder = { ...env, TRANSPILED: folder };
+  const groups = testGroups({ quick }).map(
+    (files) => () => runTypeScriptTests(nameOf(files), [...common, ...files.map(js)], inFolder, lanes === 1),
+  );
+  // The one that takes longest first: what is left for the end should be small.
+  const others = [() => (deep ? runSolidityTests('deep', 'deep') : runSolidityTests('full', 'most')), checkTypes];
+  try {
+    return await inLanes([...(quick ? [] : others), ...groups], lanes);
+  } finally {
+    remove();
+  }
 }
 
 /** Arguments for Mocha: the files that they name, or all. @returns {Promise<Totals>} */
@@ -130,8 +196,12 @@ function runNamed() {
   return runTypeScriptTests('TypeScript tests', [...limits, ...args, ...files], env, true);
 }
 
-const results = args.length === 0 ? await runEverything() : [await runNamed()];
-const passed = results.reduce((sum, result) => sum + result.passed, 0);
-const failed = results.reduce((sum, result) => sum + result.failed, 0);
+const startedMs = Date.now();
+const { passed, failed } = sumOf(args.length === 0 ? await runGroups() : [await runNamed()]);
+if (args.length === 0) {
+  printSlowest(took.tests, `The slowest ${SLOWEST} tests and hooks`);
+  printSlowest(took.groups, 'The slowest groups of files');
+  process.stdout.write(`\nAll in ${Math.round((Date.now() - startedMs) / 1_000)} s\n`);
+}
 process.stdout.write(`${passed} passed, ${failed} failed\n`);
 process.exitCode = failed === 0 ? 0 : 1;

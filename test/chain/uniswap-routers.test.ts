@@ -11,7 +11,7 @@ import { createHeadReader } from '../../liquidity/eth.js';
 import { createUniswapV3, inspectUniswapV3, RouterError, type UniswapV3Contracts } from '../../liquidity/uniswap-v3.js';
 import { startManualChain, type ManualChain } from '../support/keeper-stack.js';
 import { startSwapStack, type SwapStack } from '../support/swap-stack.js';
-import { forEachDatabase } from '../support/db.js';
+import { forOneDatabase } from '../support/db.js';
 
 const ERC20 = ['function approve(address, uint256) returns (bool)'];
 const NOBODY: Address = `0x${'ab'.repeat(20)}`;
@@ -120,7 +120,7 @@ for (const kind of ['SwapRouter', 'SwapRouter02'] as const satisfies readonly Ro
     const balanceOf = (symbol: string, owner: string) =>
       chain.tokenAs(symbol, 'taker1').getFunction('balanceOf')(owner) as Promise<bigint>;
 
-    forEachDatabase((name, open) =>
+    forOneDatabase((name, open) =>
       it(`fills a signed order over it on ${name}`, async () => {
         await chain.provider.send('evm_setAutomine', [false]);
         const stack: SwapStack = await startSwapStack(await open(), chain);

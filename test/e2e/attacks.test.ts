@@ -6,7 +6,7 @@ import {
   accountOf,
   contractsOf,
   exchangeClient,
-  forEachDatabaseUrl,
+  forOneDatabaseUrl,
   startStack,
   tokenOf,
   until,
@@ -37,7 +37,7 @@ const LADDER: Quote[] = Array.from({ length: 40 }, (_, i) => ({
   size: (0.015 * 1.18 ** i).toFixed(4),
 }));
 
-forEachDatabaseUrl((name, open) => {
+forOneDatabaseUrl((name, open) => {
   describe(`Attacks on a running sandbox, on ${name}`, function () {
     this.timeout(240_000);
     let database: TestDatabase;

@@ -14,12 +14,12 @@ import { lastCheckpoint } from '../../ledger/settlements/checkpoint-log.js';
 import { readOperatorRows } from '../../ledger/operator/operator-log.js';
 import { custodyOf, GAS, type Custody } from '../support/custody.js';
 import { copyDb } from '../support/copy-db.js';
-import { forEachDatabase, locationOf } from '../support/db.js';
+import { forOneDatabase, locationOf } from '../support/db.js';
 import { forksOf } from '../support/fork.js';
 import { startKeepers, startManualChain, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';
 import { runCurvebook, type Ran } from '../support/terminal.js';
 
-forEachDatabase((name, open) =>
+forOneDatabase((name, open) =>
   describe(`operator commands, ${name}`, function () {
     this.timeout(60_000);
     let chain: ManualChain;

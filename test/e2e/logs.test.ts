@@ -13,7 +13,7 @@ import { MAKERS, micros, wei } from '../support/audit.js';
 import {
   accountOf,
   contractsOf,
-  forEachDatabaseUrl,
+  forOneDatabaseUrl,
   startStack,
   tokenOf,
   until,
@@ -36,7 +36,7 @@ interface Line {
 const DEBUG = 20;
 const INFO = 30;
 
-forEachDatabaseUrl((database, open) => {
+forOneDatabaseUrl((database, open) => {
   describe(`The log and the metrics, on ${database}`, function () {
     this.timeout(300_000);
     let db: TestDatabase;

@@ -3,7 +3,7 @@ import { Contract, MaxUint256, type Wallet } from 'ethers';
 import { maxSellUnits } from '../../core/swap/pricing.js';
 import { sumBalances } from '../../ledger/chain/balances.js';
 import { readHalt } from '../../ledger/chain/halts.js';
-import { forEachDatabase } from '../support/db.js';
+import { forOneDatabase } from '../support/db.js';
 import { fcOptions } from '../support/fc.js';
 import { startManualChain, type ManualChain } from '../support/keeper-stack.js';
 import { seededRandom, type Random } from '../support/random.js';
@@ -16,7 +16,7 @@ const ERC20 = [
 ];
 const GAS = { gasLimit: 1_000_000n };
 
-forEachDatabase((name, open) =>
+forOneDatabase((name, open) =>
   describe(`quotes against executions on ${name}`, function () {
     const { numRuns, seed } = fcOptions(50);
     this.timeout(60_000 + 3_000 * numRuns);

@@ -7,7 +7,7 @@ import { readHalt } from '../../ledger/chain/halts.js';
 import { readOrphans } from '../../ledger/chain/orphans.js';
 import { fillSeqs, fillWithLegs } from '../../ledger/views/reads.js';
 import { readReversals } from '../../ledger/chain/reversals.js';
-import { forEachDatabase } from '../support/db.js';
+import { forOneDatabase } from '../support/db.js';
 import { forksOf } from '../support/fork.js';
 import { startManualChain, type ManualChain } from '../support/keeper-stack.js';
 import { startSwapStack, type SwapStack } from '../support/swap-stack.js';
@@ -16,7 +16,7 @@ import { verifyDeps, verifyRpc } from '../support/verify.js';
 const wei = (amount: string): string => parseUnits(amount, 18).toString();
 const micros = (amount: string): string => parseUnits(amount, 6).toString();
 
-forEachDatabase((name, open) =>
+forOneDatabase((name, open) =>
   describe(`gasless swaps end to end on ${name}`, () => {
     let chain: ManualChain;
     let stack: SwapStack;

@@ -5,7 +5,7 @@ import type { Market } from '../../core/types.js';
 import { readHalt } from '../../ledger/chain/halts.js';
 import { readMarkets } from '../../ledger/chain/markets.js';
 import { CurveBook__factory, Custodian__factory, MintableToken__factory } from '../../typechain-types/index.js';
-import { forEachDatabase } from '../support/db.js';
+import { forOneDatabase } from '../support/db.js';
 import { startKeepers, startManualChain, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';
 import { startReadServer, type ReadServer } from '../support/read-server.js';
 import { verifyLedger } from '../../keepers/verify/verify.js';
@@ -30,7 +30,7 @@ interface Row {
   pair: string;
 }
 
-forEachDatabase((name, open) =>
+forOneDatabase((name, open) =>
   describe(`odd listings, ${name}`, function () {
     this.timeout(120_000);
     let chain: ManualChain;

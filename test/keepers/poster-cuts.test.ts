@@ -6,11 +6,11 @@ import type { Address } from '../../core/types.js';
 import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
 import { readHalt } from '../../ledger/chain/halts.js';
 import { createSnapshotStore } from '../../ledger/orders/snapshots.js';
-import { forEachDatabase } from '../support/db.js';
+import { forOneDatabase } from '../support/db.js';
 import { startKeepers, startManualChain, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';
 import { chainCurve, expectRecordsHold, publicationsOf } from '../support/publications.js';
 
-forEachDatabase((name, open) =>
+forOneDatabase((name, open) =>
   describe(`what a poster cuts and how it sends it, ${name}`, function () {
     this.timeout(60_000);
     let chain: ManualChain;

@@ -7,7 +7,7 @@ import { MAX_BATCH, MAX_TX_GAS, gasLimitOf, splitByGas } from '../../keepers/pos
 import { readHalt } from '../../ledger/chain/halts.js';
 import type { Db } from '../../ledger/types.js';
 import { CurveBook__factory } from '../../typechain-types/factories/CurveBook__factory.js';
-import { forEachDatabase } from '../support/db.js';
+import { forOneDatabase } from '../support/db.js';
 import {
   startKeepers,
   startManualChain,
@@ -47,7 +47,7 @@ describe('split of posts', () => {
   });
 });
 
-forEachDatabase((name, open) => {
+forOneDatabase((name, open) => {
   describe(`a poster and its owner, ${name}`, function () {
     this.timeout(60_000);
     let chain: ManualChain;

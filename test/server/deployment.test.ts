@@ -6,7 +6,7 @@ import type { Market } from '../../core/types.js';
 import { migrate } from '../../ledger/db/db.js';
 import { abiHash, deploymentSchema } from '../../server/read/deployment.js';
 import type { DeploymentFacts } from '../../server/read/deps.js';
-import { forEachDatabase } from '../support/db.js';
+import { forOneDatabase } from '../support/db.js';
 import { USDC, WETH, WETH_DAI, WETH_USDC } from '../support/markets.js';
 import { DEPLOYMENT_BLOCK, startReadServer } from '../support/read-server.js';
 import type { ReadServer } from '../support/read-server.js';
@@ -20,7 +20,7 @@ const FACTS: DeploymentFacts = {
   isSandbox: false,
 };
 
-forEachDatabase((name, open) => {
+forOneDatabase((name, open) => {
   describe(`GET /v0/deployment on ${name}`, () => {
     let server: ReadServer;
     const markets: Market[] = [];

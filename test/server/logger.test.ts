@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createLogger } from '../../cli/logger.js';
 import { createRpc } from '../../keepers/chain/rpc.js';
-import { forEachDatabase } from '../support/db.js';
+import { forOneDatabase } from '../support/db.js';
 import type { Db } from '../../ledger/types.js';
 
 const SIGNATURE = `0x${'5ec7e7'.repeat(21)}1b`;
@@ -46,7 +46,7 @@ describe('a line about an error', () => {
   });
 });
 
-forEachDatabase((name, open) => {
+forOneDatabase((name, open) => {
   describe(`a line about a statement that failed on ${name}`, () => {
     let db: Db;
 

@@ -10,7 +10,7 @@ import { createCheckpointView, type CheckpointView } from '../../server/read/che
 import { readLimits } from '../../server/rate-limit.js';
 import { createSessions, type Sessions } from '../../server/stream/sessions.js';
 import { createFeed } from '../../server/read/feed.js';
-import { forEachDatabase } from '../support/db.js';
+import { forOneDatabase } from '../support/db.js';
 import { deposit, fillOf, generationOf, withFills } from '../support/generations.js';
 import { MAKERS, WETH, WETH_DAI, WETH_USDC } from '../support/markets.js';
 import { startReadServer, type ReadServer } from '../support/read-server.js';
@@ -22,7 +22,7 @@ const BOOK = '/v0/book/WETH-USDC';
 const FILLS = '/v0/fills?pair=WETH-USDC';
 const CHECKPOINT = '/v0/checkpoints/latest';
 
-forEachDatabase((name, open) =>
+forOneDatabase((name, open) =>
   describe(`answers that may be kept, ${name}`, () => {
     let db: Db;
     let server: ReadServer;

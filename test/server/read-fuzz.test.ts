@@ -22,7 +22,7 @@ import { readLimits } from '../../server/rate-limit.js';
 import { errorSchema } from '../../server/read/schemas.js';
 import type { SwapDeps } from '../../server/swap/deps.js';
 import { swapRoutes } from '../../server/swap/routes.js';
-import { forEachDatabase } from '../support/db.js';
+import { forOneDatabase } from '../support/db.js';
 import { fcOptions } from '../support/fc.js';
 import { deposit, fillOf, generationOf, withFills } from '../support/generations.js';
 import { MAKERS, WETH, WETH_DAI, WETH_USDC } from '../support/markets.js';
@@ -196,7 +196,7 @@ const forMachines = fc
   .tuple(fc.constantFrom(...OPS, '/', '/metrics/'), fc.option(hostile))
   .map(([path, query]) => (query === null ? path : `${path}?${encoded(query)}`));
 
-forEachDatabase((name, open) =>
+forOneDatabase((name, open) =>
   describe(`all GET routes, asked for anything, ${name}`, () => {
     const agent = new Agent({ keepAlive: true, maxSockets: 4 });
     let server: ReadServer;

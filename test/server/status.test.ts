@@ -17,7 +17,7 @@ import { acquireWriter } from '../../ledger/db/writers.js';
 import { decompositionSchema } from '../../server/read/decomposition.js';
 import { curveSchema } from '../../server/read/curve.js';
 import { statusSchema, STATUS_MAX_AGE_MS } from '../../server/read/status.js';
-import { forEachDatabase } from '../support/db.js';
+import { forOneDatabase } from '../support/db.js';
 import { startKeepers, startManualChain, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';
 import { WETH_DAI, WETH_USDC } from '../support/markets.js';
 import { startReadServer, type ReadServer } from '../support/read-server.js';
@@ -28,7 +28,7 @@ type Curve = z.infer<typeof curveSchema>;
 
 const LOTS = 10_000n;
 
-forEachDatabase((name, open) =>
+forOneDatabase((name, open) =>
   describe(`status and posted curves on ${name}`, () => {
     let chain: ManualChain;
     let stack: KeeperStack | null = null;

@@ -1,6 +1,7 @@
 /** Child processes of tests: started with this Node, watched line by line, never left behind. */
 import { execFileSync, spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createInterface } from 'node:readline';
 
@@ -36,6 +37,8 @@ let isBuilt = false;
 /** What Node runs a TypeScript file of the project by: the build, in line with the sources, where it has it, else the loader. */
 export function programOf(file: string): string[] {
   const built = BUILT[file];
+  const transpiled = process.env.TRANSPILED;
+  if (built === undefined && transpiled !== undefined) return [join(transpiled, file.replace(/ts$/, 'js'))];
   if (built === undefined) return ['--import', 'tsx', file];
   if (!isBuilt) execFileSync(process.execPath, ['scripts/build.mjs', '--if-stale'], { cwd: projectRoot });
   isBuilt = true;

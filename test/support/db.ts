@@ -12,7 +12,31 @@ export type OpenTestDb = () => Promise<Db>;
  * Declares the tests of `declare` once for SQLite, in a file, and once for PostgreSQL, in a schema of its own, when DATABASE_URL
  * names a server. `name` is that of the database.
  */
-export function forEachDatabase(declare: (name: string, open: OpenTestDb) => void): void {
+export function forEachDatabase(declare: DeclareTests): void {
+  onSqlite(declare);
+  if (postgresUrl() !== null) onPostgres(declare);
+}
+
+/**
+ * The same once, for what no database decides: on PostgreSQL when DATABASE_URL names a server, else on SQLite. `npm run test:deep` takes
+ * both.
+ */
+export function forOneDatabase(declare: DeclareTests): void {
+  if (isOneEnough()) (postgresUrl() === null ? onSqlite : onPostgres)(declare);
+  else forEachDatabase(declare);
+}
+
+/** Whether a suite that storage does not decide runs on one database alone. */
+export const isOneEnough = (): boolean => process.env.RUNS === undefined || process.env.RUNS === '1';
+
+type DeclareTests = (name: string, open: OpenTestDb) => void;
+
+function postgresUrl(): string | null {
+  const url = process.env.DATABASE_URL ?? '';
+  return url === '' ? null : url;
+}
+
+function onSqlite(declare: DeclareTests): void {
   describe('on SQLite', () => {
     const undo: Undo = [];
     declare('SQLite', async () => {
@@ -26,9 +50,10 @@ export function forEachDatabase(declare: (name: string, open: OpenTestDb) => voi
     });
     closeAfterEach(undo);
   });
+}
 
-  const url = process.env.DATABASE_URL;
-  if (url === undefined || url === '') return;
+function onPostgres(declare: DeclareTests): void {
+  const url = postgresUrl()!;
   describe('on PostgreSQL', () => {
     const undo: Undo = [];
     declare('PostgreSQL', async () => {

@@ -1,9 +1,9 @@
-/** Suites on a chain that mines when it is told to: one chain for both databases, an empty database and a stack of its own for each test. */
+/** Suites on a chain that mines when it is told to: one chain for all, an empty database and a stack of its own for each test. */
 import type { Wallet } from 'ethers';
 import type { ExecutorDeps } from '../../keepers/executor/executor.js';
 import type { SwapDeps } from '../../server/swap/deps.js';
 import { custodyOf, type Custody } from './custody.js';
-import { forEachDatabase, type OpenTestDb } from './db.js';
+import { forOneDatabase, type OpenTestDb } from './db.js';
 import {
   startKeepers,
   startManualChain,
@@ -21,7 +21,7 @@ export interface KeeperTest {
 }
 
 /**
- * Declares the tests once per database, within a `describe`. `begin` takes the chain back and starts keepers on an empty database, which the
+ * Declares the tests, on one database, within a `describe`. `begin` takes the chain back and starts keepers on an empty database, which the
  * test stops; `open` opens another one.
  */
 export function forEachKeepers(
@@ -71,5 +71,5 @@ function onManualChain(declare: (chain: () => ManualChain, open: OpenTestDb) => 
 
   after(() => chain?.close());
 
-  forEachDatabase((_name, open) => declare(() => chain, open));
+  forOneDatabase((_name, open) => declare(() => chain, open));
 }

@@ -13,6 +13,7 @@ import { connect } from '../../deploy/transactions.js';
 import { Custodian__factory } from '../../typechain-types/factories/Custodian__factory.js';
 import { Entrypoint__factory } from '../../typechain-types/factories/Entrypoint__factory.js';
 import { conform } from './openapi.js';
+import { isOneEnough } from './db.js';
 import { startChild, type Child } from './child.js';
 
 /** A bound, not an expectation: machines that run tests are busy. */
@@ -171,13 +172,35 @@ export async function until(what: string, check: () => Promise<boolean>, timeout
 }
 
 /** The databases that whole stacks are tested on: SQLite in a temporary file, and PostgreSQL when DATABASE_URL names a server. */
-export function forEachDatabaseUrl(define: (name: string, open: () => Promise<TestDatabase>) => void): void {
+export function forEachDatabaseUrl(define: DefineTests): void {
+  onSqlite(define);
+  const server = postgresServer();
+  if (server !== null) onPostgres(server, define);
+}
+
+/** The same for what no database decides: PostgreSQL when DATABASE_URL names a server, else SQLite; `npm run test:deep` takes both. */
+export function forOneDatabaseUrl(define: DefineTests): void {
+  const server = postgresServer();
+  if (!isOneEnough()) forEachDatabaseUrl(define);
+  else if (server === null) onSqlite(define);
+  else onPostgres(server, define);
+}
+
+type DefineTests = (name: string, open: () => Promise<TestDatabase>) => void;
+
+function postgresServer(): string | null {
+  const server = process.env.DATABASE_URL ?? '';
+  return /^postgres(ql)?:/.test(server) ? server : null;
+}
+
+function onSqlite(define: DefineTests): void {
   define('SQLite', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'curvebook-db-'));
     return { url: `sqlite:${join(folder, 'ledger.sqlite')}`, drop: async () => rmSync(folder, { recursive: true }) };
   });
-  const server = process.env.DATABASE_URL;
-  if (server === undefined || !/^postgres(ql)?:/.test(server)) return;
+}
+
+function onPostgres(server: string, define: DefineTests): void {
   define('PostgreSQL', async () => {
     const schema = `e2e_${process.pid}_${Date.now()}`;
     const url = new URL(server);
