@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Book } from '../../core/book.js';
 import { createBook } from '../../core/book/create-book.js';
 import type { Cut, Market, OrderLogRow } from '../../core/types.js';
@@ -7,7 +8,10 @@ import { readGenerationEffects } from '../chain/ledger-log.js';
 import { readOrderRows } from './order-log.js';
 import type { MarketProgress, Queryable } from '../types.js';
 
-/** Rows read at a time, so that a long log never sits in memory whole. */
+/**
+ * Rows read at a time, so that a long log never sits in memory whole, and that the process answers others between two pages: SQLite by itself gives
+ * no way.
+ */
 const PAGE = 1_000;
 /** How often the compacted book is read again because it moved meanwhile, which it does once in a while. */
 const CHECKPOINT_TRIES = 5;
@@ -71,6 +75,7 @@ export function createFollower(markets: readonly Market[], onRow?: (row: OrderLo
         orderSeq = row.orderSeq;
         onRow?.(row);
       }
+      if (rows.length === PAGE) await nextTurn();
     }
   }
 
@@ -83,6 +88,7 @@ export function createFollower(markets: readonly Market[], onRow?: (row: OrderLo
         for (const one of row.progress) progress.set(one.market, one);
         generation = row.generation;
       }
+      if (rows.length === PAGE) await nextTurn();
     }
   }
 

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { createAgents, type Agents } from '../../core/book/agents.js';
 import type { Book } from '../../core/book.js';
 import { createBook, type CompactedBook } from '../../core/book/create-book.js';
@@ -22,7 +23,7 @@ import { createHistory, type OrderHistory } from './history.js';
 import { createInventory, type Inventory } from './inventory.js';
 import { MAX_CLOSED_ORDERS } from './limits.js';
 
-/** Rows read at a time. */
+/** Rows read at a time. SQLite answers at once, so that between two pages somebody must give way: probes are answered while a long log is read. */
 const PAGE = 1_000;
 
 /** The open orders and the agents after some row of the order log. */
@@ -72,6 +73,7 @@ export async function readRows(db: Db, state: GatewayState): Promise<void> {
     if (rows[0] !== undefined && rows[0].orderSeq !== after + 1) throw new LogCompactedError(`order row ${after + 1}`);
     state.commit(rows);
     if (rows.length < PAGE) return;
+    await nextTurn();
   }
 }
 
@@ -113,6 +115,7 @@ async function readNews(q: Queryable, after: number, hasBalances: boolean): Prom
     const page = await readGenerationEffects(q, { after: effects.at(-1)?.generation ?? after, limit: PAGE });
     effects.push(...page);
     if (page.length < PAGE) break;
+    await nextTurn();
   }
   if (effects.length === 0) return { markets: [], effects, balances: [] };
   const balances = hasBalances ? await readBalancesAfter(q, after) : await readBalances(q);
@@ -138,7 +141,8 @@ function createState(start: Start): GatewayState {
   async function follow(db: Db): Promise<boolean> {
     const news = await readTx(db, (tx) => readNews(tx, generation, hasBalances));
     if (news.effects.length === 0) return false;
-    // No await from here on: readers see a generation whole or not at all.
+    // Once it is loaded, no await from here on: readers see a generation whole or not at all.
+    const isLoading = !hasBalances;
     const from = generation + 1;
     markets.push(...news.markets.slice(markets.length));
     const fills = news.effects.flatMap(({ orderFills }) => orderFills);
@@ -148,6 +152,7 @@ function createState(start: Start): GatewayState {
       planned.book.applyFills(orderFills);
       history.applyFills(orderFills);
       generation = applied;
+      if (isLoading && applied % PAGE === 0) await nextTurn();
     }
     inventory.update(news.balances);
     hasBalances = true;
