@@ -106,6 +106,54 @@ describe('deployment commands', function () {
     );
   });
 
+  it('let no token of a market be an external target, whichever of the two comes first', async () => {
+    await deployCommand(await world.context(), world.config());
+    const config = world.config();
+    await configureCommand(await world.context(), config, 'send');
+    const { tokens, markets, targets } = config;
+    const later = await new MintableToken__factory(owner).deploy('Later', 'LATER', 6);
+    await later.waitForDeployment();
+    const venue = await later.getAddress();
+    const listing = (as: readonly string[]) =>
+      world.config({
+        tokens: [...tokens, { symbol: 'LATER', address: venue, decimals: 6 }],
+        markets: [...markets, { pair: 'WETH-LATER', tickSize: '0.01', lotSize: '0.0001', maxTtlSec: 60 }],
+        targets: [...targets, ...as],
+      });
+    const everyMode = async (of: typeof config, pattern: RegExp) => {
+      const nonce = await owner.getNonce();
+      for (const mode of ['dry-run', 'propose', 'send'] as const) {
+        const { code, message } = await refusal(configureCommand(await world.context(), of, mode));
+        expect([mode, code]).to.deep.equal([mode, 'BAD_CONFIG']);
+        expect(message).to.match(pattern);
+      }
+      expect(await owner.getNonce(), 'nothing is sent').to.equal(nonce);
+    };
+    // A listed token that is to become a target, and the contract's own word on it.
+    const { address: listed, symbol } = tokens[1]!;
+    await everyMode(world.config({ targets: [...targets, listed] }), new RegExp(`${symbol} is an external target`));
+    const { orderSettler } = contracts();
+    const direct = orderSettler.connect(owner).setTarget.staticCall(listed, true);
+    expect(
+      await direct.then(
+        () => 'taken',
+        (error: { revert?: { name: string } }) => error.revert?.name,
+      ),
+    ).to.equal('ForbiddenTarget');
+    // A target that is to be listed.
+    await configureCommand(await world.context(), world.config({ targets: [...targets, venue] }), 'send');
+    expect(await orderSettler.isTarget(venue)).to.equal(true);
+    await everyMode(listing([venue]), /WETH-LATER: LATER is an external target, and can't be traded/);
+    // Once it is no target any more it may be, in one go: the right ends before the listing.
+    const done = await configureCommand(await world.context(), listing([]), 'send');
+    expect(done.map(({ summary }) => summary.split(' ').slice(0, 3).join(' '))).to.deep.equal([
+      '- external target',
+      '+ market WETH-LATER:',
+      '~ taker fees',
+    ]);
+    expect(await orderSettler.isTarget(venue)).to.equal(false);
+  });
+
   it('notice code that is not what was recorded', async () => {
     const { contracts: at } = await deployCommand(await world.context(), world.config());
     await world.chain.provider.send('hardhat_setCode', [at.lens, '0x6001']);
