@@ -32,12 +32,29 @@ export interface CommandLine {
   from: string | undefined;
 }
 
-/** Reads a command line. Throws ConfigError for an option that does not exist. */
-export function readCommandLine(args: readonly string[]): CommandLine {
+/**
+ * The verb of a command that has several. Throws ConfigError for another one, or none, and says which there are.
+ */
+export function readVerb<T extends string>(command: string, verb: string | undefined, verbs: readonly T[]): T {
+  const found = verbs.find((one) => one === verb);
+  if (found !== undefined) return found;
+  const named = verb === undefined ? command : `${command} ${verb}`;
+  throw new UsageError(`unknown command: ${named}; ${command} takes ${verbs.join(', ')}`);
+}
+
+/**
+ * Reads the command line of a command. Throws ConfigError for an option that does not exist, or that the command's help does not name: nothing that is
+ * asked for is passed over in silence.
+ */
+export function readCommandLine(
+  args: readonly string[],
+  { name, help: ownHelp }: { name: string; help: string },
+): CommandLine {
   try {
-    const { values, positionals } = parseArgs({
+    const { values, positionals, tokens } = parseArgs({
       args: [...args],
       allowPositionals: true,
+      tokens: true,
       options: {
         manifest: { type: 'string' },
         roles: { type: 'string' },
@@ -55,6 +72,12 @@ export function readCommandLine(args: readonly string[]): CommandLine {
         from: { type: 'string' },
       },
     });
+    for (const token of tokens) {
+      if (token.kind !== 'option' || token.name === 'help') continue;
+      const isTaken = new RegExp(`--${token.name}(?![a-z-])`).test(ownHelp);
+      if (!isTaken)
+        throw new UsageError(`${name} takes no --${token.name}; curvebook help ${name} lists what it takes`);
+    }
     const overrides: CommandLine['overrides'] = {};
     for (const [option, setting] of Object.entries(SETTING_OPTIONS)) {
       const value = (values as Record<string, unknown>)[option];

@@ -6,16 +6,18 @@ import { UsageError } from './errors.js';
 import { EXIT_FAILED } from './exit-codes.js';
 import { VERSION } from './version.js';
 
+const VERSION_NAMES: readonly string[] = ['--version', '-V', '-v', 'version'];
+
 /** Runs one command line to its end and returns the exit code: 1 for a mistake or a failure, with the reason on `io.errors`. */
 export async function runProgram(args: readonly string[], io: Io): Promise<number> {
   const [name, ...rest] = args;
   try {
     if (name === undefined || name === '--help' || name === '-h') return tell(io, OVERVIEW);
-    if (name === '--version' || name === '-V' || name === 'version') return tell(io, `curvebook ${VERSION}\n`);
+    if (VERSION_NAMES.includes(name)) return tell(io, `curvebook ${VERSION}\n`);
     if (name === 'help') return tell(io, helpOf(rest));
     if (name === 'serve') return await serve(rest, io);
     const command = commandNamed(name);
-    const line = readCommandLine(rest);
+    const line = readCommandLine(rest, { name, help: command.help });
     if (line.help) return tell(io, command.help);
     const unexpected = line.positionals[command.maxArguments];
     if (unexpected !== undefined) throw new UsageError(`unexpected argument: ${unexpected}`);
@@ -30,7 +32,7 @@ export async function runProgram(args: readonly string[], io: Io): Promise<numbe
 }
 
 async function serve(args: readonly string[], io: Io): Promise<number> {
-  const line = readCommandLine(args);
+  const line = readCommandLine(args, { name: 'serve', help: SERVE.help });
   if (line.help) return tell(io, SERVE.help);
   const { runServe } = await import('./serve.js');
   return runServe(line);

@@ -5,22 +5,20 @@ import { carryOutImport, planImport, type ImportDeps, type ImportPlan } from '..
 import { createFolderStore, FILES_PER_FOLDER, readArchive, type ArchiveStore } from '../../keepers/archive/store.js';
 import { openDb, prepareDb } from '../../ledger/db/db.js';
 import type { Db } from '../../ledger/types.js';
-import type { CommandLine } from '../arguments.js';
+import { readVerb, type CommandLine } from '../arguments.js';
 import { NO_OPERATOR, type CommandConfig } from '../config.js';
-import { ConfigError, UsageError } from '../errors.js';
+import { ConfigError } from '../errors.js';
 import { commandConfig, commandRpc, confirm, print, readAddress, withDatabase, type Io } from './command.js';
 
 const VERBS = ['list', 'check', 'export', 'import'] as const;
-type Verb = (typeof VERBS)[number];
 
 /** Keeps what explains fills outside the database, and brings it back. */
 export async function runArchive(line: CommandLine, io: Io): Promise<number> {
-  const [verb] = line.positionals;
-  if (!VERBS.includes(verb as Verb)) throw new UsageError(`unknown command: archive ${verb ?? ''}`.trim());
+  const verb = readVerb('archive', line.positionals[0], VERBS);
   const config = commandConfig(line);
   if (config.archiveDir === null) throw new ConfigError(['ARCHIVE_DIR: required, or --archive']);
   const store = createFolderStore(config.archiveDir);
-  const run = { list: runList, check: runCheck, export: runExport, import: runImport }[verb as Verb];
+  const run = { list: runList, check: runCheck, export: runExport, import: runImport }[verb];
   return run({ line, io, config, store });
 }
 

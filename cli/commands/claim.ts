@@ -5,13 +5,13 @@ import { readMarkets } from '../../ledger/chain/markets.js';
 import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
 import type { Db } from '../../ledger/types.js';
 import { UsageError } from '../errors.js';
-import type { CommandLine } from '../arguments.js';
+import { readVerb, type CommandLine } from '../arguments.js';
 import { commandConfig, print, readAddress, withDatabase, type Io } from './command.js';
 
 /** Lowers a settled claim. */
 export async function runClaim(line: CommandLine, io: Io): Promise<number> {
   const [verb, maker, symbol, amount] = line.positionals;
-  if (verb !== 'lower') throw new UsageError(`unknown command: claim ${verb ?? ''}`);
+  readVerb('claim', verb, ['lower']);
   return withDatabase(commandConfig(line), async (db) => {
     const token = await readToken(db, symbol);
     const address = readAddress(maker);

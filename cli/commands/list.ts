@@ -215,7 +215,8 @@ codes: 0 it was told to stop, 1 a restart won't help, ${EXIT_RESTART} start it a
   --database <url>    sqlite:<path> or postgres://… (DATABASE_URL)
   --roles <list>      of watcher,gateway,poster,settler,executor (ROLES)
   --port <number>     HTTP port (PORT)
-  --rpc <url>         JSON-RPC endpoint (RPC_URL)
+  --rpc <urls>        JSON-RPC endpoints, comma-separated (RPC_URL)
+  --archive <dir>     where publications are written before they are sent (ARCHIVE_DIR)
 `,
 };
 

@@ -1,14 +1,12 @@
 import { appendOperatorRow, readOperatorState } from '../../ledger/operator/operator-log.js';
 import { UsageError } from '../errors.js';
-import type { CommandLine } from '../arguments.js';
+import { readVerb, type CommandLine } from '../arguments.js';
 import { commandConfig, print, readAddress, withDatabase, type Io } from './command.js';
 
 /** Approves, suspends or lists makers. */
 export async function runMaker(line: CommandLine, io: Io): Promise<number> {
-  const [verb, address] = line.positionals;
-  if (verb !== 'list' && verb !== 'approve' && verb !== 'suspend') {
-    throw new UsageError(`unknown command: maker ${verb ?? ''}`.trim());
-  }
+  const [first, address] = line.positionals;
+  const verb = readVerb('maker', first, ['approve', 'suspend', 'list']);
   const maker = verb === 'list' ? null : readAddress(address);
   if (maker === null && address !== undefined) throw new UsageError(`unexpected argument: ${address}`);
   return withDatabase(commandConfig(line), async (db) => {

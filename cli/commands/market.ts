@@ -1,15 +1,13 @@
 import { readMarkets } from '../../ledger/chain/markets.js';
 import { appendOperatorRow, readOperatorState } from '../../ledger/operator/operator-log.js';
 import { UsageError } from '../errors.js';
-import type { CommandLine } from '../arguments.js';
+import { readVerb, type CommandLine } from '../arguments.js';
 import { commandConfig, print, withDatabase, type Io } from './command.js';
 
 /** Delists markets and takes that back. */
 export async function runMarket(line: CommandLine, io: Io): Promise<number> {
-  const [verb, pair] = line.positionals;
-  if (verb !== 'list' && verb !== 'delist' && verb !== 'relist') {
-    throw new UsageError(`unknown command: market ${verb ?? ''}`.trim());
-  }
+  const [first, pair] = line.positionals;
+  const verb = readVerb('market', first, ['delist', 'relist', 'list']);
   if (verb === 'list' && pair !== undefined) throw new UsageError(`unexpected argument: ${pair}`);
   return withDatabase(commandConfig(line), async (db) => {
     const markets = await readMarkets(db.knex);

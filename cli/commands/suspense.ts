@@ -7,16 +7,16 @@ import { readMarkets } from '../../ledger/chain/markets.js';
 import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
 import { readSuspense, type SuspenseRow } from '../../ledger/chain/suspense.js';
 import type { Db } from '../../ledger/types.js';
-import type { CommandLine } from '../arguments.js';
+import { readVerb, type CommandLine } from '../arguments.js';
 import { NO_OPERATOR, type CommandConfig } from '../config.js';
 import { ConfigError, UsageError } from '../errors.js';
 import { commandConfig, confirm, print, readAddress, withDatabase, type Io } from './command.js';
 
 /** Shows and assigns what no stored book or settlement explains. */
 export async function runSuspense(line: CommandLine, io: Io): Promise<number> {
-  const [verb, ...rest] = line.positionals;
+  const [first, ...rest] = line.positionals;
+  const verb = readVerb('suspense', first, ['list', 'assign']);
   const config = commandConfig(line);
-  if (verb !== 'list' && verb !== 'assign') throw new UsageError(`unknown command: suspense ${verb ?? ''}`);
   if (verb === 'list' && rest.length > 0) throw new UsageError(`unexpected argument: ${rest[0]!}`);
   return withDatabase(config, (db) => (verb === 'list' ? list(db, line, io) : assign(db, config, line, io, rest)));
 }

@@ -6,7 +6,7 @@ import { appendOperatorRow, readOperatorState } from '../../ledger/operator/oper
 import { standingFindings } from '../../ledger/chain/token-findings.js';
 import type { Db, Queryable, SaidOfToken } from '../../ledger/types.js';
 import { UsageError } from '../errors.js';
-import type { CommandLine } from '../arguments.js';
+import { readVerb, type CommandLine } from '../arguments.js';
 import { commandConfig, commandRpc, confirm, print, withDatabase, type Io } from './command.js';
 
 /** One listed token as the watcher has it. */
@@ -24,8 +24,8 @@ export interface TokenRow {
 
 /** What stands against tokens, and what they say of themselves. */
 export async function runToken(line: CommandLine, io: Io): Promise<number> {
-  const [verb, name] = line.positionals;
-  if (verb !== 'list' && verb !== 'reread') throw new UsageError(`unknown command: token ${verb ?? ''}`.trim());
+  const [first, name] = line.positionals;
+  const verb = readVerb('token', first, ['list', 'reread']);
   if (verb === 'list' && name !== undefined) throw new UsageError(`unexpected argument: ${name}`);
   const config = commandConfig(line);
   return withDatabase(config, async (db) => {

@@ -78,7 +78,7 @@ forOneDatabase((name, open) =>
       const usage = await runCurvebook(['--help']);
       for (const asked of [['help'], ['-h'], []]) expect(await runCurvebook(asked)).to.deep.equal(usage);
       const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
-      for (const asked of ['--version', '-V', 'version'])
+      for (const asked of ['--version', '-V', '-v', 'version'])
         expect(await runCurvebook([asked])).to.deep.equal({ code: 0, output: `curvebook ${version}\n`, errors: '' });
       expect((await runCurvebook(['help', 'serve'])).output).to.match(/^curvebook serve/);
       for (const [command, { help, summary }] of Object.entries(COMMANDS)) {
@@ -116,6 +116,21 @@ forOneDatabase((name, open) =>
       await expectRefused(['mkaer', 'list'], /unknown command: mkaer/);
       await expectRefused(['constructor'], /unknown command: constructor/);
       await expectRefused(['status', '--verbose'], /--verbose/);
+      await expectRefused(['maker'], /maker takes approve, suspend, list$/m);
+      // What a command does not take is not passed over in silence.
+      const strange = {
+        maker: ['list', '--rpc', 'http://x'],
+        verify: ['--from', '7'],
+        halt: ['--yes'],
+        status: ['--port', '1'],
+      };
+      for (const [command, [...args]] of Object.entries(strange)) {
+        const option = args.find((one) => one.startsWith('--'))!;
+        await expectRefused(
+          [command, ...args],
+          new RegExp(`^${command} takes no ${option}; curvebook help ${command}`),
+        );
+      }
       for (const command of ['status', 'verify', 'reconcile', 'checkpoint', 'resume']) {
         await expectRefused([command, 'now'], /unexpected argument: now/);
       }
