@@ -106,6 +106,12 @@ describe('the samples for integrators', function () {
   const ETHERS = "import { Contract } from 'ethers';";
   const VIEM = "import { BaseError, ContractFunctionRevertedError } from 'viem';";
 
+  const said = async (run: Promise<void>): Promise<string> =>
+    run.then(
+      () => 'nothing',
+      (error: unknown) => (error as Error).message,
+    );
+
   it('quote and swap with ethers, and the quote may move by what a block brings', async () => {
     const { base, quote } = world;
     const expected = await at.entrypoint.quote(quote, base, AMOUNT_IN);
@@ -130,14 +136,40 @@ describe('the samples for integrators', function () {
   it('name the error of a revert, with ethers and with viem', async () => {
     const given = await ethersGiven();
     const dead = { ...given, Math: { floor: () => 1 } };
-    const said = async (run: Promise<void>): Promise<string> =>
-      run.then(
-        () => 'nothing',
-        (error: unknown) => (error as Error).message,
-      );
     expect(await said(run(sample('ts'), ETHERS, dead))).to.equal('DeadlinePassed(31)');
     const viem = await viemGiven(given);
     expect(await said(run(sample('js'), VIEM, { ...viem, Math: { floor: () => 1 } }))).to.equal('DeadlinePassed(31)');
+  });
+
+  it('name every way in which a swap may fail, with ethers and with viem', async () => {
+    const given = await ethersGiven();
+    const nobody = { ...given.erc20, approve: async () => ({ wait: async () => null }) };
+    const cases: [string, Record<string, unknown>, RegExp][] = [
+      ['nothing', { amountIn: 0n }, /^ZeroAmount\(\)$/],
+      ['dust', { amountIn: 1n }, /^ZeroOutput\(1\)$/],
+      ['too much', { amountIn: parseUnits('9000', 18) }, /^InsufficientDepth\(/],
+      ['beyond any amount', { amountIn: 2n ** 101n }, /^AmountTooLarge\(/],
+      ['no such market', { tokenOut: given.tokenIn }, /^UnknownMarket\(0x/],
+      ['the vault itself', { to: await at.custodian.getAddress() }, /^ForbiddenRecipient\(0x/],
+      ['no allowance', { erc20: nobody }, /reverted|missing revert data/],
+    ];
+    await (await world.quote.connect(taker).approve(at.entrypoint, 0n)).wait();
+    for (const [what, change, pattern] of cases.reverse()) {
+      const { to, ...values } = { ...given, ...change } as typeof given & { to?: string };
+      // The samples name the wallet's own address as the recipient.
+      const wallet =
+        to === undefined
+          ? given.wallet
+          : (Object.create(given.wallet, {
+              address: { value: to },
+              getAddress: { value: async () => taker.address },
+            }) as typeof given.wallet);
+      const viem = await viemGiven(given);
+      const { amountIn, tokenOut } = values;
+      expect(await said(run(sample('ts'), ETHERS, { ...values, wallet })), `${what}, ethers`).to.match(pattern);
+      if (to !== undefined) continue;
+      expect(await said(run(sample('js'), VIEM, { ...viem, amountIn, tokenOut })), `${what}, viem`).to.match(pattern);
+    }
   });
 
   it('quote and swap with viem', async () => {
