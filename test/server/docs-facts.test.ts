@@ -5,8 +5,10 @@ import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { settingsSchema } from '../../cli/config.js';
 import { COMMANDS } from '../../cli/commands/list.js';
+import { splitProRata } from '../../core/attribution/pro-rata.js';
 import { REMEMBERED_NONCES } from '../../core/book/nonces.js';
 import { ARMED_MARGIN_MS } from '../../core/cut.js';
+import type { Address } from '../../core/types.js';
 import { FOLLOWED_HALTS } from '../../ledger/chain/halts.js';
 import { MAX_REORG_BLOCKS } from '../../keepers/watcher/reconcile.js';
 import {
@@ -17,8 +19,13 @@ import {
 } from '../../keepers/watcher/status.js';
 import { INFO_TYPES } from '../../server/orders/info/registry.js';
 import * as orders from '../../server/orders/limits.js';
+import { bookSchema } from '../../server/read/book.js';
+import { checkpointSchema } from '../../server/read/checkpoint.js';
+import { decompositionSchema } from '../../server/read/decomposition.js';
 import { READ_ENDPOINTS } from '../../server/read/endpoints.js';
+import { feesSchema } from '../../server/read/fees.js';
 import { FILLS_LIMIT } from '../../server/read/fills.js';
+import { limitsSchema } from '../../server/read/limits.js';
 import { CUSTODY_EVENTS_LIMIT } from '../../server/read/withdrawals.js';
 import { CLOSE, STREAM_LIMITS } from '../../server/stream/limits.js';
 import { SWAP_ENDPOINTS } from '../../server/swap/endpoints.js';
@@ -189,6 +196,53 @@ describe('the guides', () => {
       `${quotes} quotes, ${submissions} submissions, ${reads} looks at orders, ${reads} token lists`,
     );
     says(read('docs/swap.md'), `${defaults.SWAP_TOLERANCE_BPS / 100} %`);
+  });
+
+  it('explain every field of limits, and those of checkpoints, fees and decompositions that are no plain facts', () => {
+    const api = section('docs/makers.md', '## Read API');
+    const table = captures(api, /^\| (`[a-z_]+`(?:, `[a-z_]+`)*) \| /gm).flatMap((cell) => captures(cell, /`(\w+)`/g));
+    const { ledger } = limitsSchema.shape;
+    const balance = ledger.shape.balances.element;
+    const plain = ['deployment_id', 'capital_flow_start_block', 'balances', 'token'];
+    const fields = [...Object.keys(ledger.shape), ...Object.keys(balance.shape)].filter((one) => !plain.includes(one));
+    expect(table).to.have.members(fields);
+    const prose: [{ shape: object }, string[]][] = [
+      [checkpointSchema, ['seq', 'generation', 'ack_fill_seqs', 'root']],
+      [decompositionSchema, ['residual', 'rounding', 'compression_residual', 'status', 'legs', 'consumed_before']],
+      [feesSchema.element.shape.fees.element, ['accrued', 'balance']],
+      [bookSchema, ['feed_live', 'age_ms']],
+    ];
+    const guide = read('docs/makers.md').replaceAll(/```[^]*?```/g, '');
+    for (const [{ shape }, names] of prose) {
+      expect(Object.keys(shape)).to.include.members(names);
+      for (const name of names) expect(guide, name).to.match(new RegExp(`\\b${name}\\b`));
+    }
+  });
+
+  it('say of money, risk and time what holds', () => {
+    const makers = read('docs/makers.md').replaceAll(/\s+/g, ' ');
+    const seconds = ARMED_MARGIN_MS / 1_000;
+    says(makers, `left out of a cut from ${seconds} s before their scheduled cancel on`);
+    says(
+      read('docs/orders.md').replaceAll(/\s+/g, ' '),
+      `From ${seconds} s before it on you are left out of new curves`,
+    );
+    const { SMALL_CHANGE_INTERVAL_MS, CLAIM_INTERVAL_SEC, SMALL_CLAIM_BPS } = settingsSchema.parse({});
+    says(makers, `up to ${SMALL_CHANGE_INTERVAL_MS / 1_000} s (\`SMALL_CHANGE_INTERVAL_MS\`)`);
+    says(
+      makers,
+      `${CLAIM_INTERVAL_SEC / 60} minutes after the last settlement`,
+      `less than ${SMALL_CLAIM_BPS / 100} % of your`,
+    );
+    // The largest remainder takes what is left of the division, and of equal ones the lower address: two makers at a price, an odd unit.
+    says(makers, 'largest remainders, ties to the lower maker address');
+    const has = (['0x01', '0x02', '0x03'] as const).map((maker) => ({ maker: maker as Address, units: 5n }));
+    expect(splitProRata(7n, has, 15n), 'of three equal remainders the lowest address').to.deep.equal([3n, 2n, 2n]);
+    const uneven = [
+      { maker: '0x01' as Address, units: 2n },
+      { maker: '0x02' as Address, units: 5n },
+    ];
+    expect(splitProRata(4n, uneven, 7n), 'the largest remainder, 6/7 beside 1/7').to.deep.equal([1n, 3n]);
   });
 
   it('name settings that exist', () => {
