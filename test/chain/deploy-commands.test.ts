@@ -118,7 +118,7 @@ describe('deployment commands', function () {
       world.config({
         tokens: [...tokens, { symbol: 'LATER', address: venue, decimals: 6 }],
         markets: [...markets, { pair: 'WETH-LATER', tickSize: '0.01', lotSize: '0.0001', maxTtlSec: 60 }],
-        targets: [...targets, ...as],
+        targets: [...(targets ?? []), ...as],
       });
     const everyMode = async (of: typeof config, pattern: RegExp) => {
       const nonce = await owner.getNonce();
@@ -131,7 +131,10 @@ describe('deployment commands', function () {
     };
     // A listed token that is to become a target, and the contract's own word on it.
     const { address: listed, symbol } = tokens[1]!;
-    await everyMode(world.config({ targets: [...targets, listed] }), new RegExp(`${symbol} is an external target`));
+    await everyMode(
+      world.config({ targets: [...(targets ?? []), listed] }),
+      new RegExp(`${symbol} is an external target`),
+    );
     const { orderSettler } = contracts();
     const direct = orderSettler.connect(owner).setTarget.staticCall(listed, true);
     expect(
@@ -141,7 +144,7 @@ describe('deployment commands', function () {
       ),
     ).to.equal('ForbiddenTarget');
     // A target that is to be listed.
-    await configureCommand(await world.context(), world.config({ targets: [...targets, venue] }), 'send');
+    await configureCommand(await world.context(), world.config({ targets: [...(targets ?? []), venue] }), 'send');
     expect(await orderSettler.isTarget(venue)).to.equal(true);
     await everyMode(listing([venue]), /WETH-LATER: LATER is an external target, and can't be traded/);
     // Once it is no target any more it may be, in one go: the right ends before the listing.
