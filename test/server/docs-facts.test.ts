@@ -236,7 +236,7 @@ describe('the guides', () => {
     );
     // The largest remainder takes what is left of the division, and of equal ones the lower address: two makers at a price, an odd unit.
     says(makers, 'largest remainders, ties to the lower maker address');
-    const has = (['0x01', '0x02', '0x03'] as const).map((maker) => ({ maker: maker as Address, units: 5n }));
+    const has = (['0x01', '0x02', '0x03'] as const).map((maker) => ({ maker: maker, units: 5n }));
     expect(splitProRata(7n, has, 15n), 'of three equal remainders the lowest address').to.deep.equal([3n, 2n, 2n]);
     const uneven = [
       { maker: '0x01' as Address, units: 2n },
