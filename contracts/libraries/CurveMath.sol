@@ -31,6 +31,8 @@ library CurveMath {
     uint256 internal constant SUBTICKS_PER_TICK = 256;
     /// @dev Stands for an available amount when the depth is not the reason.
     uint256 internal constant ENOUGH = type(uint256).max;
+    /// @dev One in each of the eight lanes of 32 bits of a word.
+    uint256 private constant LANES = 0x0000000100000001000000010000000100000001000000010000000100000001;
 
     enum Outcome {
         Filled,
@@ -217,33 +219,64 @@ library CurveMath {
     /// @notice By how much the consumption of a side is raised when its curve goes live: up to the end of the first segment that ends at
     /// `consumed` or behind it. Zero if that is one of the first `exactKnots` segments, or if the side ends before. Nothing but lengths counts:
     /// what stands behind a knot that ends the side can't be traded, wherever the consumption is.
-    /// @param knotAt Position in memory of the words of the side, as posted.
+    /// @param at Position in memory of the words of the side, as posted.
     /// @param end Position behind the last one.
     /// @param consumed Base units taken since the snapshot; not zero.
     /// @return raised Base units.
     function raisedUnits(
-        uint256 knotAt,
+        uint256 at,
         uint256 end,
         uint256 exactKnots,
         uint256 consumed,
         uint256 lotUnits
     ) internal pure returns (uint256 raised) {
-        // Same as adding up the lengths of the knots until the sum, times lotUnits, is not below what is consumed, or the side ends. Every
-        // knot is four bytes long, the first one stands behind the head.
+        // Same as adding up the lengths of the knots until the sum, times lotUnits, is not below what is consumed, or the side ends; but for
+        // eight knots at once, which are as many lanes of 32 bits, the first one highest. No lane overflows: a length is below 2^27, eight of
+        // them are below 2^30 together. The last lane of a side holds what stands behind it, and counts for nothing.
+        uint256 lots = _lotsUp(consumed, lotUnits);
         assembly ("memory-safe") {
-            let lots := div(add(consumed, sub(lotUnits, 1)), lotUnits)
-            let exactEnd := add(knotAt, shl(2, exactKnots))
-            let last := sub(end, 4)
-            let total := 0
-            for {} lt(knotAt, last) {} {
-                knotAt := add(knotAt, 4)
-                let knot := mload(knotAt)
-                total := add(total, shl(and(shr(240, knot), 0xf), shr(244, knot)))
-                if iszero(lt(total, lots)) {
-                    raised := mul(sub(mul(total, lotUnits), consumed), gt(knotAt, exactEnd))
-                    break
+            let exactEnd := add(at, shl(2, exactKnots))
+            at := add(at, 4)
+            let total := shr(224, mload(at))
+            total := shl(and(shr(16, total), 0xf), shr(20, total))
+            // Most late fills end in the first segment.
+            switch lt(total, lots)
+            case 0 {
+                raised := mul(sub(mul(total, lotUnits), consumed), and(iszero(exactKnots), lt(at, end)))
+            }
+            default {
+                total := 0
+                for {} lt(at, end) {} {
+                    let knots := mload(at)
+                    at := add(at, 32)
+                    // mantissa << exponent, bit by bit of the exponent: times 1 or 2, times 1 or 4, times 1 or 16, times 1 or 256.
+                    let sums := and(shr(20, knots), mul(0xfff, LANES))
+                    sums := add(sums, and(sums, mul(0xffffffff, and(shr(16, knots), LANES))))
+                    sums := add(sums, mul(3, and(sums, mul(0xffffffff, and(shr(17, knots), LANES)))))
+                    sums := add(sums, mul(15, and(sums, mul(0xffffffff, and(shr(18, knots), LANES)))))
+                    sums := add(sums, mul(255, and(sums, mul(0xffffffff, and(shr(19, knots), LANES)))))
+                    // Each lane and all lower ones together, which are the later segments.
+                    sums := mul(sums, LANES)
+                    total := add(total, shr(224, sums))
+                    if iszero(lt(total, lots)) {
+                        // A segment ends at `total` less all later ones. Of those behind which that is not below `lots` the first one counts.
+                        sums := shl(32, sums)
+                        let left := and(shr(31, sub(mul(add(sub(total, lots), 0x80000000), LANES), sums)), LANES)
+                        left := shl(2, shr(224, mul(left, LANES)))
+                        at := sub(at, left)
+                        total := sub(total, and(shr(sub(shl(3, left), 32), sums), 0xffffffff))
+                        raised := mul(sub(mul(total, lotUnits), consumed), and(gt(at, exactEnd), lt(at, end)))
+                        break
+                    }
                 }
             }
+        }
+    }
+
+    /// @dev The least number of lots that hold `units`, both not zero.
+    function _lotsUp(uint256 units, uint256 lotUnits) private pure returns (uint256 lots) {
+        assembly ("memory-safe") {
+            lots := div(add(units, sub(lotUnits, 1)), lotUnits)
         }
     }
 

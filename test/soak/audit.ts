@@ -12,6 +12,7 @@ import { readPublications } from '../../ledger/publications/publication-log.js';
 import { rebuildPublication } from '../../ledger/publications/rebuild.js';
 import { createSnapshotStore } from '../../ledger/orders/snapshots.js';
 import type { Db, Publication } from '../../ledger/types.js';
+import { measureLateFills, type LateFills } from './late-fills.js';
 
 export interface Audit {
   publications: number;
@@ -19,6 +20,7 @@ export interface Audit {
   fills: number;
   reverted: number;
   feeWei: string;
+  lateFills: LateFills;
   problems: string[];
 }
 
@@ -47,6 +49,7 @@ export async function auditDatabase(url: string, manifest: SandboxManifest, prov
       fills: fills.n,
       reverted: reverted.length,
       feeWei: costs.reduce((sum, { feeWei }) => sum + feeWei, 0n).toString(),
+      lateFills: await measureLateFills(db.knex),
       problems: [
         ...(halt === null ? [] : [`halted: ${halt.code} ${halt.message}`]),
         ...reverted.map(({ hash, txKey }) => `${txKey} reverted in ${hash}`),

@@ -1,7 +1,7 @@
 /**
- * `npm run soak -- [--minutes 10] [--markets 4] [--block-ms 2000] [--database <url>] [--json]`: the sandbox's chain and server, three makers
- * that replace all their quotes every 200 ms in all markets, two takers; then everything that must hold. The exit code is 1 when
- * something does not. With a PostgreSQL URL each run has a schema of its own, which is dropped at the end.
+ * `npm run soak -- [--minutes 10] [--markets 4] [--block-ms 2000] [--levels 3] [--database <url>] [--json]`: the sandbox's chain and
+ * server, three makers that replace all their quotes (so many a side) every 200 ms in all markets, two takers; then everything that must
+ * hold, and what late fills cost the takers after them. The exit code is 1 when something does not hold. With a PostgreSQL URL each run has a schema of its own, which is dropped at the end.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,6 +18,7 @@ import { startChild } from '../support/child.js';
 import { auditDatabase } from './audit.js';
 import { blocksWithoutPost, type BlockRange } from './blocks.js';
 import { depositAll, startMaker } from './maker.js';
+import { lateFillLines, type LateFills } from './late-fills.js';
 import { judgeMemory, pressAndMeasure, PROBE_ARGS, type MemorySample } from './memory.js';
 
 const { values } = parseArgs({
@@ -25,6 +26,7 @@ const { values } = parseArgs({
     minutes: { type: 'string', default: '10' },
     markets: { type: 'string', default: '4' },
     'block-ms': { type: 'string', default: '2000' },
+    levels: { type: 'string', default: '3' },
     database: { type: 'string' },
     json: { type: 'boolean', default: false },
   },
@@ -104,7 +106,8 @@ async function run(): Promise<boolean> {
   }
   await depositAll(manifest, provider, 'maker3');
 
-  const makers = MAKERS.map((role) => startMaker(manifest, role, stopping.signal));
+  const levels = Number.parseInt(values.levels, 10);
+  const makers = MAKERS.map((role) => startMaker(manifest, role, levels, stopping.signal));
   for (const role of ['taker1', 'taker2']) children.push(startChild('examples/taker.ts', [manifestPath, role]));
   const blockMs = Number.parseInt(values['block-ms'], 10);
   await delay(SETTLE_BLOCKS * blockMs);
@@ -139,7 +142,8 @@ async function run(): Promise<boolean> {
   provider.destroy();
 
   const { problems: grown, ...memory } = judgeMemory(samples);
-  const result = { minutes: values.minutes, range, blocks, quoted, audit, memory, status: status ?? null };
+  const { lateFills, ...audited } = audit;
+  const result = { minutes: values.minutes, range, blocks, quoted, audit: audited, memory, status: status ?? null };
   const problems = [
     ...blocks.missed.map((number) => {
       const pause = pausedAfter.has(number - 1) ? ', before which the server stopped to be measured' : '';
@@ -150,12 +154,15 @@ async function run(): Promise<boolean> {
     ...grown,
     ...(audit.fills === 0 ? ['nobody traded'] : []),
   ];
-  console.log(values.json ? JSON.stringify({ ...result, problems }, null, 2) : summary(result, problems));
+  console.log(
+    values.json ? JSON.stringify({ ...result, lateFills, problems }, null, 2) : summary(result, lateFills, problems),
+  );
   return problems.length === 0;
 }
 
-function summary(result: Record<string, unknown>, problems: readonly string[]): string {
+function summary(result: Record<string, unknown>, lateFills: LateFills, problems: readonly string[]): string {
   const lines = Object.entries(result).map(([name, value]) => `${name}: ${JSON.stringify(value)}`);
+  lines.push(...lateFillLines(lateFills));
   return [...lines, problems.length === 0 ? 'everything holds' : `PROBLEMS:\n  ${problems.join('\n  ')}`].join('\n');
 }
 

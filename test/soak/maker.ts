@@ -8,12 +8,11 @@ import { onGrid, scaled } from '../../examples/support.js';
 import { Custodian__factory } from '../../typechain-types/factories/Custodian__factory.js';
 
 const REQUOTE_MS = 200;
-/** Distance from the reference in hundredths of a basis point, and dollars, per level. */
-const LADDER = [
-  [500n, 1_000n],
-  [900n, 2_000n],
-  [1_600n, 3_000n],
-] as const;
+/** Distance from the reference in hundredths of a basis point, and dollars, of a level, the best one being 0. */
+const levelAt = (level: bigint) => ({
+  offset: 500n + 400n * level + 150n * level * (level - 1n),
+  dollars: 1_000n * (level + 1n),
+});
 const DEPOSITS: Record<string, string> = { WETH: '50', USDC: '150000', DAI: '150000', cbBTC: '2' };
 
 /** Deposits of a maker that starts with its tokens in its wallet. */
@@ -36,8 +35,13 @@ export interface Quoted {
   failed: number;
 }
 
-/** Takes all quotes of all markets out and puts new ones in, every 200 ms, until the signal. */
-export async function startMaker(manifest: SandboxManifest, role: string, signal: AbortSignal): Promise<Quoted> {
+/** Takes all quotes of all markets out and puts new ones in, so many a side, every 200 ms, until the signal. */
+export async function startMaker(
+  manifest: SandboxManifest,
+  role: string,
+  levels: number,
+  signal: AbortSignal,
+): Promise<Quoted> {
   const { privateKey } = manifest.accounts.find((one) => one.role === role)!;
   const transport = new HttpTransport({ apiUrl: manifest.serverUrl });
   const exchange = new ExchangeClient({ transport, wallet: new Wallet(privateKey) });
@@ -47,7 +51,7 @@ export async function startMaker(manifest: SandboxManifest, role: string, signal
     const startedMs = Date.now();
     try {
       if (resting.length > 0) await statusesOf(exchange.cancel({ cancels: resting }));
-      const orders = manifest.markets.flatMap((market, index) => ordersOf(market, 10_000 + index, startedMs));
+      const orders = manifest.markets.flatMap((market, index) => ordersOf(market, 10_000 + index, startedMs, levels));
       const statuses = await statusesOf(exchange.order({ orders, grouping: 'na' }));
       resting = statuses.flatMap((status, i) =>
         typeof status === 'object' && status !== null && 'resting' in status
@@ -64,11 +68,11 @@ export async function startMaker(manifest: SandboxManifest, role: string, signal
   return quoted;
 }
 
-function ordersOf(market: SandboxManifest['markets'][number], asset: number, nowMs: number) {
+function ordersOf(market: SandboxManifest['markets'][number], asset: number, nowMs: number, levels: number) {
   const { pair, tickSize, lotSize } = market;
   const reference = referenceTicks(pair, tickSize, nowMs);
   const lotMicros = usdMicros(pair.split('-')[0] ?? '', nowMs) * scaled(lotSize);
-  return LADDER.flatMap(([offset, dollars]) => {
+  return Array.from({ length: levels }, (_, level) => levelAt(BigInt(level))).flatMap(({ offset, dollars }) => {
     const distance = (reference * offset) / 1_000_000n + 1n;
     const lots = (dollars * 1_000_000n * scaled('1')) / lotMicros;
     return [true, false].map((isBuy) => ({
