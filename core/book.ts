@@ -42,6 +42,12 @@ export interface Book {
   exposureUnits(maker: Address): Map<Address, bigint>;
   /** The part of `exposureUnits` in one token. */
   exposureOf(maker: Address, token: Address): bigint;
+  /**
+   * The same with what curves of a moment ago may still offer: of each side of a market what its open orders could pay, or the most that they
+   * could pay within the last 10 s, as far as this book has seen it. Where it is above what the maker has, the exposure limit may trim what
+   * it opened since.
+   */
+  committedUnits(maker: Address, token: Address, nowMs: number): bigint;
   openCount(maker: Address): number;
   makersWithOrders(): Address[];
   /** Makers with open orders in a market, in no fixed order. */

@@ -4,11 +4,12 @@
  */
 import { carryFills, restingOrders, type RestingOrder } from './attribution/carry.js';
 import { trimMaker, type TrimSide } from './exposure/trim.js';
-import { envelopePayment, payToken, worstPayment, type MakerSide } from './exposure/worst.js';
+import { envelopePayment, worstPayment, type MakerSide } from './exposure/worst.js';
+import { payToken } from './market.js';
 import { snapshotSide, trimSnapshot } from './snapshot.js';
 import type { Address, Market, MarketSnapshot, OrderFill, Side, Trim } from './types.js';
 
-export { envelopePayment, payToken, worstPayment, type MakerSide };
+export { envelopePayment, worstPayment, type MakerSide };
 
 /**
  * A publication that can still be executed: the live one, or one with a higher sequence number that may still land, and whose

@@ -1,7 +1,7 @@
 /** The grid of a market: ticks and lots, their decimals, and the identity of a pair. */
-import { formatUnits, parseDecimal, powerOfTen } from './amounts.js';
+import { ceilDiv, formatUnits, parseDecimal, powerOfTen } from './amounts.js';
 import { hexToBytes, keccak256 } from './hash.js';
-import type { Address, Hex, Market, Token } from './types.js';
+import type { Address, Hex, Market, Side, Token } from './types.js';
 
 /** Curve prices are integers of 1/256 tick. */
 export const SUBTICKS_PER_TICK = 256n;
@@ -164,4 +164,14 @@ export function unitsToSize(market: Grid, baseUnits: bigint): string {
 /** Quote units of `baseUnits` at a whole-tick price, rounded down. */
 export function quoteUnitsFloor(market: Grid, priceTicks: bigint, baseUnits: bigint): bigint {
   return (priceTicks * market.tickLotUnits * baseUnits) / market.lotUnits;
+}
+
+/** Quote units of `baseUnits` at a whole-tick price, rounded up. */
+export function quoteUnitsCeil(market: Grid, priceTicks: bigint, baseUnits: bigint): bigint {
+  return ceilDiv(priceTicks * market.tickLotUnits * baseUnits, market.lotUnits);
+}
+
+/** The token that fills of a side take from its makers. */
+export function payToken(market: Pick<Market, 'base' | 'quote'>, side: Side): Address {
+  return side === 'ask' ? market.base.address : market.quote.address;
 }

@@ -1,9 +1,11 @@
 import type { Book } from '../book.js';
 import type { Address, Market, OpenOrder, OrderEffect, OrderFill, OrderLogRow, Side } from '../types.js';
 import { ceilDiv } from '../amounts.js';
+import { payToken, quoteUnitsCeil } from '../market.js';
 import { crossingOf, UNCROSSED, type Crossing, type RestingLots } from './crossing.js';
-import { createMakerOrders, type MakerOrders } from './maker-orders.js';
+import { createMakerOrders, orderPayment, sideKey, type MakerOrders } from './maker-orders.js';
 import { createNonceSet, type NonceSet } from './nonces.js';
+import { createOffers, type Offers } from './offers.js';
 import { createQuoting } from './quoting.js';
 import { createSchedules, type Schedules, type TriggerDay } from './schedules.js';
 import { createSideBook, remainingLots, type SideBook } from './side-book.js';
@@ -37,6 +39,7 @@ interface Seed {
   early: ReadonlyMap<number, bigint>;
   nonces: NonceSet;
   schedules: Schedules;
+  offers: Offers;
   orderSeq: number;
   oid: number;
   unmatched: { fills: number; closes: number };
@@ -54,13 +57,12 @@ export function createBook(markets: readonly Market[], compacted?: CompactedBook
     early: new Map(),
     nonces: createNonceSet(compacted?.nonces),
     schedules: createSchedules(compacted?.armed, compacted?.triggers),
+    offers: createOffers(),
     orderSeq: compacted?.orderSeq ?? 0,
     oid: compacted?.oid ?? 0,
     unmatched: { fills: 0, closes: 0 },
   });
 }
-
-const sideKey = (market: number, side: Side): number => 2 * market + (side === 'ask' ? 0 : 1);
 
 type OpenEffect = Extract<OrderEffect, { type: 'open' }>;
 
@@ -91,7 +93,7 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
   const quoting = createQuoting();
   const crossings = new Map<number, { version: number; crossing: Crossing }>();
   const early = new Map(seed.early);
-  const { nonces, schedules } = seed;
+  const { nonces, schedules, offers } = seed;
   const unmatched = { ...seed.unmatched };
   let lastOrderSeq = seed.orderSeq;
   let lastOid = seed.oid;
@@ -160,11 +162,21 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
   const fill = (order: OpenOrder, baseUnits: bigint): void =>
     change(order, { ...order, filledUnits: order.filledUnits + baseUnits });
 
+  /** Before a row takes anything of an order back: curves that were cut until then may still offer it. */
+  const takeBack = ({ maker, market, side }: OpenOrder, nowMs: number): void => {
+    const key = sideKey(market, side);
+    offers.takenBack(maker, key, makers.get(maker)!.exposureOn(key), nowMs);
+  };
+
   /** Taking lots off the size, not off what remains, commutes with fills. */
-  const reduce = (oid: number, lots: bigint): void => {
+  const reduce = (oid: number, lots: bigint, nowMs: number): void => {
     const order = orders.get(oid);
-    if (order === undefined) unmatched.closes += 1;
-    else change(order, { ...order, sizeLots: order.sizeLots - lots });
+    if (order === undefined) {
+      unmatched.closes += 1;
+      return;
+    }
+    takeBack(order, nowMs);
+    change(order, { ...order, sizeLots: order.sizeLots - lots });
   };
 
   const open = (row: OrderLogRow, effect: OpenEffect, twin?: Pick<Book, 'order'>): void => {
@@ -178,10 +190,27 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
     if (filledUnits !== undefined) fill(order, filledUnits);
   };
 
-  const close = (oid: number): void => {
+  const close = (oid: number, nowMs: number): void => {
     const order = orders.get(oid);
-    if (order === undefined) unmatched.closes += 1;
-    else remove(order);
+    if (order === undefined) {
+      unmatched.closes += 1;
+      return;
+    }
+    takeBack(order, nowMs);
+    remove(order);
+  };
+
+  const committedUnits = (maker: Address, token: Address, nowMs: number): bigint => {
+    const peaks = offers.peaks(maker, nowMs);
+    const own = makers.get(maker);
+    let units = own?.exposureOf(token) ?? 0n;
+    for (const [key, peakUnits] of peaks) {
+      const market = marketOf(key >> 1);
+      if (payToken(market, key % 2 === 0 ? 'ask' : 'bid') !== token) continue;
+      const openUnits = own?.exposureOn(key) ?? 0n;
+      if (peakUnits > openUnits) units += peakUnits - openUnits;
+    }
+    return units;
   };
 
   const apply = (row: OrderLogRow, twin?: Pick<Book, 'order'>): void => {
@@ -192,14 +221,17 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
     if (row.signer !== null && row.nonce !== null) nonces.add(row.signer, row.nonce);
     for (const effect of row.effects) {
       if (effect.type === 'open') open(row, effect, twin);
-      else if (effect.type === 'close') close(effect.oid);
-      else if (effect.type === 'reduce') reduce(effect.oid, effect.lots);
+      else if (effect.type === 'close') close(effect.oid, row.timeMs);
+      else if (effect.type === 'reduce') reduce(effect.oid, effect.lots, row.timeMs);
       else if (effect.type === 'schedule') schedules.set(row.maker, effect.timeMs, row.timeMs);
       else if (effect.type === 'trigger') schedules.trigger(row.maker, effect.timeMs);
     }
   };
 
-  const applyFill = ({ oid, baseUnits }: OrderFill): void => {
+  const applyFill = ({ oid, maker, market, side, priceTicks, baseUnits }: OrderFill): void => {
+    // Rounded up, so that what is backed to the last unit stays so.
+    const paidUnits = side === 'ask' ? baseUnits : quoteUnitsCeil(marketOf(market), priceTicks, baseUnits);
+    offers.paid(maker, sideKey(market, side), paidUnits);
     const order = orders.get(oid);
     if (order !== undefined) fill(order, baseUnits);
     else if (oid > lastOid) early.set(oid, (early.get(oid) ?? 0n) + baseUnits);
@@ -224,6 +256,7 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
       sideOf(market, side)?.bestTicksWorth(ceilDiv(quoteUnits, marketOf(market).tickLotUnits), counts) ?? null,
     exposureUnits: (maker) => makers.get(maker)?.exposureUnits() ?? new Map<Address, bigint>(),
     exposureOf: (maker, token) => makers.get(maker)?.exposureOf(token) ?? 0n,
+    committedUnits,
     openCount: (maker) => makers.get(maker)?.count() ?? 0,
     makersWithOrders: () => [...makers.keys()],
     makersIn: quoting.makers,
@@ -239,6 +272,7 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
         early,
         nonces: nonces.clone(),
         schedules: schedules.clone(),
+        offers: offers.clone(),
         orderSeq: lastOrderSeq,
         oid: lastOid,
         unmatched,

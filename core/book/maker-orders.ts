@@ -1,5 +1,5 @@
 import { quoteUnitsFloor } from '../market.js';
-import type { Address, Market, OpenOrder } from '../types.js';
+import type { Address, Market, OpenOrder, Side } from '../types.js';
 
 /** The open orders of one maker, their cloids, and what they could pay. */
 export interface MakerOrders {
@@ -13,8 +13,13 @@ export interface MakerOrders {
   count(): number;
   exposureUnits(): Map<Address, bigint>;
   exposureOf(token: Address): bigint;
+  /** The part of it on one side of a market. */
+  exposureOn(sideKey: number): bigint;
   isEmpty(): boolean;
 }
+
+/** Names a side of a market. */
+export const sideKey = (market: number, side: Side): number => 2 * market + (side === 'ask' ? 0 : 1);
 
 type Terms = Pick<OpenOrder, 'side' | 'priceTicks' | 'sizeLots'> & Partial<Pick<OpenOrder, 'filledUnits'>>;
 
@@ -40,12 +45,17 @@ export function createMakerOrders(): MakerOrders {
   const orders = new Map<number, OpenOrder>();
   const oidByCloid = new Map<string, number>();
   const exposure = new Map<Address, bigint>();
+  const bySide = new Map<number, bigint>();
 
   const expose = (order: OpenOrder, market: Market, sign: bigint): void => {
     const { token, units } = orderPayment(market, order);
     const next = (exposure.get(token) ?? 0n) + sign * units;
     if (next === 0n) exposure.delete(token);
     else exposure.set(token, next);
+    const key = sideKey(order.market, order.side);
+    const onSide = (bySide.get(key) ?? 0n) + sign * units;
+    if (onSide === 0n) bySide.delete(key);
+    else bySide.set(key, onSide);
   };
 
   const add = (order: OpenOrder, market: Market): void => {
@@ -80,6 +90,7 @@ export function createMakerOrders(): MakerOrders {
     count: () => orders.size,
     exposureUnits: () => new Map(exposure),
     exposureOf: (token) => exposure.get(token) ?? 0n,
+    exposureOn: (key) => bySide.get(key) ?? 0n,
     isEmpty: () => orders.size === 0,
   };
 }

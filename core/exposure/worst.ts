@@ -1,6 +1,6 @@
 import type { RestingOrder } from '../attribution/carry.js';
 import { quoteUnitsFloor } from '../market.js';
-import type { Address, Market, Side } from '../types.js';
+import type { Market, Side } from '../types.js';
 import { searchWorst } from './search.js';
 
 /** Everything of one maker on one side of one market that can still be executed, or is about to be. Each list is best price first. */
@@ -13,13 +13,8 @@ export interface MakerSide {
   next: readonly RestingOrder[];
 }
 
-/** The token that fills of a side take from its makers. */
-export function payToken(market: Market, side: Side): Address {
-  return side === 'ask' ? market.base.address : market.quote.address;
-}
-
 /**
- * The most that the maker can still be made to pay on this side, in units of `payToken`: takers may fill any part of any publication
+ * The most that the maker can still be made to pay on this side, in units of the token that it pays: takers may fill any part of any publication
  * that is executable, each may land or not, later ones lose by the carry rule what was taken earlier, and the new one is filled
  * whole. What the contract raises as a publication lands is depth that nobody gets at: the fills of that curve are still booked to the
  * best orders that are left, only fewer of them, so that it rules some of these fills out and adds none. But for that, exact for asks, and

@@ -1,5 +1,6 @@
 import { openedOrder } from '../../core/book/create-book.js';
-import { orderPayment } from '../../core/book/maker-orders.js';
+import { orderPayment, sideKey } from '../../core/book/maker-orders.js';
+import { payToken } from '../../core/market.js';
 import type { Address, CloseReason, Market, OpenOrder, OrderEffect, Side } from '../../core/types.js';
 import type { AdmissionView } from './types.js';
 
@@ -23,15 +24,16 @@ export interface Draft {
   openCount: () => number;
   /**
    * Best price that the other side may not meet, over the orders of all makers; null when there is none. An order that is left with less
-   * than the market's minimum defends nothing, nor do those of a maker that cuts leave out because its scheduled cancel is near: neither
-   * may keep others away at no risk to its maker.
+   * than the market's minimum defends nothing, nor do those of a maker that cuts leave out because its scheduled cancel is near, nor those of
+   * one that pay a token of which it offers more than it has, counting what curves may still offer that it took back: none of these may keep
+   * others away at no risk to its maker.
    */
   defendedTicks: (market: number, side: Side) => bigint | null;
   /** What all open orders of the maker could pay in this token, in its units. */
   exposureUnits: (token: Address) => bigint;
 }
 
-type DraftView = Pick<AdmissionView, 'book' | 'markets' | 'minOrderUnits' | 'nowMs'>;
+type DraftView = Pick<AdmissionView, 'book' | 'markets' | 'available' | 'minOrderUnits' | 'nowMs'>;
 
 /** What a draft holds. Its functions are not closures: making a dozen of them for every action takes longer than most drafts. */
 interface Held {
@@ -91,8 +93,6 @@ export function createDraft(view: DraftView, maker: Address): Draft {
     },
   };
 }
-
-const sideKey = (market: number, side: Side): number => 2 * market + (side === 'ask' ? 0 : 1);
 
 function bump(counts: Map<bigint, number>, priceTicks: bigint, change: 1 | -1): void {
   const count = (counts.get(priceTicks) ?? 0) + change;
@@ -177,8 +177,12 @@ function defendedTicks(held: Held, market: number, side: Side): bigint | null {
 }
 
 /** Which orders of the book defend their price, if they are large enough: those that cuts have offered, as far as their makers decide it. */
-function counts({ closed, view: { book, nowMs } }: Held): (order: OpenOrder) => boolean {
-  return ({ oid, maker }) => !closed.has(oid) && !book.wasLeftOut(maker, nowMs);
+function counts({ closed, view }: Held): (order: OpenOrder) => boolean {
+  const { book, markets, nowMs } = view;
+  const isBacked = (maker: Address, token: Address): boolean =>
+    book.committedUnits(maker, token, nowMs) <= view.available(maker, token);
+  return ({ oid, maker, market, side }) =>
+    !closed.has(oid) && !book.wasLeftOut(maker, nowMs) && isBacked(maker, payToken(marketIn(markets, market), side));
 }
 
 /** The listed market of an order. Throws RangeError, because an order's market is always listed. */

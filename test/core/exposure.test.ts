@@ -5,14 +5,13 @@ import { MAX_SEARCH_STEPS, searchWorst } from '../../core/exposure/search.js';
 import {
   envelopePayment,
   executablePublication,
-  payToken,
   trimToInventory,
   worstPayment,
   worstPayments,
   type ExecutablePublication,
   type ExposureMarket,
 } from '../../core/exposure.js';
-import { createMarket } from '../../core/market.js';
+import { createMarket, payToken } from '../../core/market.js';
 import { snapshotSide, uncrossSnapshot } from '../../core/snapshot.js';
 import type { Address, MarketSnapshot, Side, SnapshotOrder, Trim } from '../../core/types.js';
 import { fcOptions } from '../support/fc.js';

@@ -224,6 +224,60 @@ describe('order actions: one entry', () => {
     expect(errorOf(venue, { b: false, p: '2500' }, BOB)).to.match(/^post_only/);
   });
 
+  it('lets nobody keep others away with what the exposure limit may trim: a balance that a live curve still offers elsewhere', () => {
+    const venue = createVenue();
+    const meets = (): string | null => {
+      const error = errorOf(venue, { s: '0.1' }, BOB);
+      if (error === null) venue.act(BOB, { type: 'cancel', cancels: [{ a: 10000, o: venue.book.lastOid() }] });
+      return error;
+    };
+    const takeBack = (market: number): void => {
+      const [order] = venue.book.openOrders(ALICE).filter((one) => one.market === market);
+      venue.act(ALICE, { type: 'cancel', cancels: [{ a: 10000 + market, o: order!.oid }] });
+    };
+    // Ten WETH: six elsewhere and four here are backed side by side.
+    expect(errorOf(venue, { a: 10001, b: false, p: '9000', s: '6' })).to.equal(null);
+    expect(errorOf(venue, { b: false, s: '4' })).to.equal(null);
+    expect(meets()).to.match(/^post_only/);
+    // A curve may still sell the six when a tenth of a WETH more is offered here: the limit may trim it, so nothing of it defends a price.
+    venue.nowMs = 1_000;
+    takeBack(1);
+    expect(meets()).to.match(/^post_only/);
+    expect(errorOf(venue, { b: false, p: '2501', s: '0.1' })).to.equal(null);
+    expect(meets()).to.equal(null);
+    venue.nowMs = 10_999;
+    expect(meets()).to.equal(null);
+    // No curve may any more.
+    venue.nowMs = 11_000;
+    expect(meets()).to.match(/^post_only/);
+    // Nor is anything gained by moving an order to and fro, or by changing it in place.
+    expect(errorOf(venue, { a: 10001, b: false, p: '9000', s: '5.9' })).to.equal(null);
+    const [far] = venue.book.openOrders(ALICE).filter(({ market }) => market === 1);
+    const smaller = entry({ a: 10001, b: false, p: '9000', s: '1' });
+    venue.act(ALICE, { type: 'batchModify', modifies: [{ oid: far!.oid, order: smaller }] });
+    expect(meets()).to.match(/^post_only/);
+    expect(errorOf(venue, { b: false, p: '2501', s: '0.1' })).to.equal(null);
+    expect(meets()).to.equal(null);
+    venue.nowMs = 21_000;
+    expect(meets()).to.match(/^post_only/);
+  });
+
+  it('takes what was filled for paid, not for offered a second time', () => {
+    const venue = createVenue();
+    expect(errorOf(venue, { a: 10001, b: false, p: '9000', s: '9' })).to.equal(null);
+    expect(errorOf(venue, { b: false, s: '1' })).to.equal(null);
+    // Requoted, then eight of nine are sold on the curve before.
+    venue.act(ALICE, {
+      type: 'batchModify',
+      modifies: [{ oid: 1, order: entry({ a: 10001, b: false, p: '9001', s: '9' }) }],
+    });
+    const sold = { maker: ALICE, market: 1, side: 'ask' as const, priceTicks: 900_000n, baseUnits: 8n * 10n ** 18n };
+    const [order] = venue.book.openOrders(ALICE).filter(({ market }) => market === 1);
+    venue.book.applyFills([{ ...sold, oid: order!.oid }]);
+    venue.available.set(WETH.address, 2n * 10n ** 18n);
+    expect(errorOf(venue, { s: '0.1' }, BOB)).to.match(/^post_only/);
+  });
+
   it('refuses a client order id that an open order has, until that one is gone', () => {
     const venue = createVenue();
     expect(errorOf(venue, { c: CLOID, s: '0.1' })).to.equal(null);
