@@ -31,7 +31,8 @@ if (spawnSync('z3', ['--version']).status !== 0) {
   process.exit(0);
 }
 const solc = createRequire(import.meta.url)('solc');
-const { check } = await import('./smt/checker.mjs');
+const { ask, check } = await import('./smt/checker.mjs');
+const { LANES, laneClaims } = await import('./smt/lanes.mjs');
 const { MISTAKES } = await import('./smt/mistakes.mjs');
 const { FUNCTION, sourcesOf } = await import('./smt/sources.mjs');
 const { values } = parseArgs({ options: { only: { type: 'string' }, mistakes: { type: 'boolean' } } });
@@ -42,6 +43,7 @@ const claims = readdirSync(join(projectRoot, FOLDER)).flatMap((file) => {
   const [, contract] = /^contract (\w+)/m.exec(text) ?? [];
   return contract === undefined || (values.only ?? contract) !== contract ? [] : [{ path, contract, text }];
 });
+if ((values.only ?? LANES) === LANES) claims.push({ contract: LANES });
 const tally = ({ proved, undecided, refuted }) =>
   `${proved} checks proved, ${undecided} not decided in time, ${refuted} refuted`;
 
@@ -72,8 +74,17 @@ process.exitCode = isSound ? 0 : 1;
 
 /** Checks one contract of claims, and says what is not proved. */
 function provesOne(each) {
-  const open = sourcesOf(solc);
   const counts = { proved: 0, undecided: 0, refuted: 0 };
+  if (each.contract === LANES) {
+    for (const { name, query } of laneClaims(solc)) {
+      const verdict = verdictOf(query, TIMEOUT_SEC);
+      ++counts[verdict];
+      if (verdict !== 'proved') say(`${verdict}: ${name}`);
+    }
+    say(`${LANES}: ${tally(counts)}`);
+    return counts.proved > 0 && counts.refuted === 0;
+  }
+  const open = sourcesOf(solc);
   for (const claim of apart(each)) {
     for (const { verdict, text } of check(solc, { ...claim, open, timeoutSec: TIMEOUT_SEC })) {
       ++counts[verdict];
@@ -82,6 +93,25 @@ function provesOne(each) {
   }
   say(`${each.contract}: ${tally(counts)}`);
   return counts.proved > 0 && counts.refuted === 0;
+}
+
+/** What z3 says of a claim that holds when its query has no model. */
+function verdictOf(query, timeoutSec) {
+  const answer = ask(query, timeoutSec, 0).trim();
+  if (answer === 'unsat') return 'proved';
+  if (answer === 'sat') return 'refuted';
+  if (answer === 'unknown') return 'undecided';
+  throw new Error(`z3: ${answer}`);
+}
+
+/** The claim about lanes that a mistake in the contract refutes. */
+function refutedLanes({ path, correct, wrong }) {
+  const text = readFileSync(join(projectRoot, path), 'utf8');
+  if (text.split(correct).length !== 2) throw new Error(`not once in ${path}: ${correct}`);
+  return laneClaims(
+    solc,
+    text.replace(correct, () => wrong),
+  ).find(({ query }) => verdictOf(query, SHORT_TIMEOUT_SEC) === 'refuted');
 }
 
 /** Checks each contract in a process of its own, as many at a time as there are cores. */
@@ -120,7 +150,8 @@ function isVacuous({ path, contract, text }, open) {
 function findsMistakes() {
   let missed = 0;
   const sources = sourcesOf(solc);
-  for (const claim of claims.flatMap(apart)) {
+  const solidity = claims.filter(({ contract }) => contract !== LANES);
+  for (const claim of solidity.flatMap(apart)) {
     if (!isVacuous(claim, sources)) continue;
     ++missed;
     say(`holds of nothing: ${claim.contract}.${claim.name}`);
@@ -128,6 +159,12 @@ function findsMistakes() {
   for (const { path, correct, wrong, contract } of MISTAKES) {
     const each = claims.find((candidate) => candidate.contract === contract);
     if (each === undefined) continue;
+    if (contract === LANES) {
+      const refuted = refutedLanes({ path, correct, wrong });
+      if (refuted === undefined) ++missed;
+      say(`${refuted === undefined ? 'MISSED' : `refuted by ${LANES}, ${refuted.name}`}: ${wrong}`);
+      continue;
+    }
     const open = sourcesOf(solc, (file, text) => {
       if (file !== path) return text;
       if (text.split(correct).length !== 2) throw new Error(`not once in ${path}: ${correct}`);

@@ -11,7 +11,7 @@ import { withoutBits } from './query.mjs';
  * @param {number} seed
  * @returns {string} what z3 says of it, `unknown` after the time.
  */
-function ask(query, timeoutSec, seed) {
+export function ask(query, timeoutSec, seed) {
   const folder = mkdtempSync(join(tmpdir(), 'smt-'));
   try {
     const file = join(folder, 'query.smt2');
