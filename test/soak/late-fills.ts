@@ -5,10 +5,10 @@
 import { depthUnits, costOf, quoteCeil, quoteFloor, remaining } from '../../core/curve/walk.js';
 import { decodeSide } from '../../core/curve/words.js';
 import type { Decomposition, Market, Segment, Side } from '../../core/types.js';
-import { readAttributedFill, type FillRow } from '../../ledger/fills.js';
-import { readMarkets } from '../../ledger/markets.js';
-import { readPublication } from '../../ledger/publication-log.js';
-import { raisedBy } from '../../ledger/raises.js';
+import { readAttributedFill, type FillRow } from '../../ledger/chain/fills.js';
+import { readMarkets } from '../../ledger/chain/markets.js';
+import { readPublication } from '../../ledger/publications/publication-log.js';
+import { raisedBy } from '../../ledger/publications/raises.js';
 import type { Publication, Queryable } from '../../ledger/types.js';
 
 /** What some trades cost above the best orders that the book had for them, in bps of those; below zero, the operator paid. */
