@@ -9,7 +9,7 @@ import type { Loop } from '../keepers/loop.js';
 import { createMarketData, type MarketData } from '../liquidity/market-data.js';
 import { createUniswapV3 } from '../liquidity/uniswap-v3.js';
 import type { SwapDeps } from '../server/swap/deps.js';
-import { swapRoutes } from '../server/swap/routes.js';
+import { swapRoutes } from '../server/swap/endpoints.js';
 import type { SwapToken } from '../server/swap/deps.js';
 import type { SwapConfig } from './swap-settings.js';
 import { keeperOutbox, rpcPool, type Shared } from './shared.js';

@@ -16,7 +16,7 @@ import { acquireWriter } from '../../ledger/db/writers.js';
 import { fixedRoutes } from '../../server/fixed-routes.js';
 import { answer } from '../../server/orders/answer.js';
 import { createGateway } from '../../server/orders/engine.js';
-import { ordersRoutes } from '../../server/orders/routes.js';
+import { ordersRoutes } from '../../server/orders/endpoints.js';
 import { makers } from './requests.js';
 
 const mode = process.argv[2] ?? 'durable';

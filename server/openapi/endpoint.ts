@@ -1,3 +1,6 @@
+import Router from '@koa/router';
+import type { RouterMiddleware } from '@koa/router';
+import type { Middleware } from 'koa';
 import type { z } from 'zod';
 
 /** A parameter of the path or of the query. The same schema validates requests. */
@@ -32,3 +35,30 @@ export interface Endpoint {
   /** The answer has an ETag, and is 304 for a client that names it. */
   tagged?: boolean;
 }
+
+/** An endpoint with what serves it: all that there is to say of it, in one place. */
+export interface ServedEndpoint<Deps> extends Endpoint {
+  /** What counts its requests; absent where a handler counts them itself. */
+  limit?: (deps: Deps) => Middleware;
+  handler: (deps: Deps) => RouterMiddleware;
+}
+
+/** The routes of a table of endpoints; `before` runs first on each of them. */
+export function routesOf<Deps>(
+  endpoints: readonly ServedEndpoint<Deps>[],
+  deps: Deps,
+  before: readonly RouterMiddleware[] = [],
+): Router {
+  const router = new Router();
+  for (const { method, path, limit, handler } of endpoints) {
+    const handlers = [...before, ...(limit === undefined ? [] : [limit(deps)]), handler(deps)];
+    router[method](path.replace(/\{(\w+)\}/g, ':$1'), ...handlers);
+  }
+  return router;
+}
+
+/** What is not said to be kept is not to be. */
+export const notKept: RouterMiddleware = (ctx, next) => {
+  ctx.set('Cache-Control', 'no-store');
+  return next();
+};

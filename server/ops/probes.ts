@@ -1,8 +1,9 @@
 import type { Readiness } from '../../core/types.js';
 import Router from '@koa/router';
+import type { RouterMiddleware } from '@koa/router';
 import type { Middleware } from 'koa';
 import { z } from 'zod';
-import type { Endpoint } from '../openapi/endpoint.js';
+import { notKept, routesOf, type ServedEndpoint } from '../openapi/endpoint.js';
 import type { Registry } from 'prom-client';
 
 /** What a process says of itself to whoever restarts it, sends it requests, or sends it actions. */
@@ -20,38 +21,33 @@ const liveSchema = z.strictObject({ live: z.boolean(), problem: reasonSchema });
 const readySchema = z.strictObject({ ready: z.boolean(), reason: reasonSchema });
 const activeSchema = z.strictObject({ active: z.boolean(), reason: reasonSchema });
 
-/** GET /live, /ready and /active: 200, or 503 with the reason. */
-export function probeRoutes(probes: Probes, limit: Middleware = (_ctx, next) => next()): Router {
-  const router = new Router();
-  const get = (path: string, answer: () => { ok: boolean; body: object }): void =>
-    void router.get(path, limit, (ctx) => {
-      const { ok, body } = answer();
-      ctx.set('Cache-Control', 'no-store');
-      ctx.status = ok ? 200 : 503;
-      ctx.body = body;
-    });
-  get('/live', () => {
-    const problem = probes.failure();
-    return { ok: problem === null, body: { live: problem === null, problem } };
-  });
-  get('/ready', () => {
-    const body = probes.ready();
-    return { ok: body.ready, body };
-  });
-  get('/active', () => {
-    const body = probes.active();
-    return { ok: body.active, body };
-  });
-  return router;
+interface ProbeDeps extends Probes {
+  limit: Middleware;
 }
 
+/** 200, or 503 with the reason. */
+const probe =
+  (answer: (probes: Probes) => { ok: boolean; body: object }) =>
+  (probes: Probes): RouterMiddleware =>
+  (ctx) => {
+    const { ok, body } = answer(probes);
+    ctx.status = ok ? 200 : 503;
+    ctx.body = body;
+  };
+
+const limit = (deps: ProbeDeps): Middleware => deps.limit;
 const RATE_LIMITED = 'RATE_LIMITED: come back after retry-after seconds';
 
-/** The probes, as the OpenAPI document describes them. */
-export const PROBE_ENDPOINTS: readonly Endpoint[] = [
+/** The probes: routes and the OpenAPI document come from this table. */
+export const PROBE_ENDPOINTS: readonly ServedEndpoint<ProbeDeps>[] = [
   {
     method: 'get',
     path: '/live',
+    limit,
+    handler: probe((probes) => {
+      const problem = probes.failure();
+      return { ok: problem === null, body: { live: problem === null, problem } };
+    }),
     group: 'Probes',
     summary: 'The process works; a restart is the remedy when it does not',
     answer: liveSchema,
@@ -61,6 +57,11 @@ export const PROBE_ENDPOINTS: readonly Endpoint[] = [
   {
     method: 'get',
     path: '/ready',
+    limit,
+    handler: probe((probes) => {
+      const body = probes.ready();
+      return { ok: body.ready, body };
+    }),
     group: 'Probes',
     summary: 'Reads may be sent here',
     description:
@@ -72,6 +73,11 @@ export const PROBE_ENDPOINTS: readonly Endpoint[] = [
   {
     method: 'get',
     path: '/active',
+    limit,
+    handler: probe((probes) => {
+      const body = probes.active();
+      return { ok: body.active, body };
+    }),
     group: 'Probes',
     summary: 'Actions may be sent here: this gateway owns the order log',
     description: 'Whatever the state of the ledger, so that cancels get through while it is stale or halted.',
@@ -80,6 +86,10 @@ export const PROBE_ENDPOINTS: readonly Endpoint[] = [
     refusals: { 429: RATE_LIMITED },
   },
 ];
+
+/** GET /live, /ready and /active. */
+export const probeRoutes = (probes: Probes, limit: Middleware = (_ctx, next) => next()): Router =>
+  routesOf(PROBE_ENDPOINTS, { ...probes, limit }, [notKept]);
 
 /** For machines that watch this process, on a port that the public does not reach: GET /metrics. */
 export function metricsRoutes(registry: Registry): Router {

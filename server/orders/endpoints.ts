@@ -1,5 +1,8 @@
 import { z } from 'zod';
-import type { Endpoint } from '../openapi/endpoint.js';
+import type Router from '@koa/router';
+import { routesOf, type ServedEndpoint } from '../openapi/endpoint.js';
+import { exchangeEndpoint, exchangeHandler, infoEndpoint, type OrderEndpointDeps } from './handlers.js';
+import type { InfoDeps } from './info/types.js';
 import { INFO_TYPES } from './info/registry.js';
 import { INFO_REPLIES } from './info/schemas.js';
 
@@ -143,11 +146,12 @@ const TEXT_REFUSALS = {
   422: 'Another shape, or an unknown type; the text names the field',
 };
 
-/** POST /exchange and POST /info, as the OpenAPI document describes them. */
-export const ORDER_ENDPOINTS: readonly Endpoint[] = [
+/** The order interface: routes and the OpenAPI document come from this table. */
+export const ORDER_ENDPOINTS: readonly ServedEndpoint<OrderEndpointDeps>[] = [
   {
     method: 'post',
     path: '/exchange',
+    handler: exchangeEndpoint,
     group: 'Orders',
     summary: 'A signed action',
     description:
@@ -164,6 +168,7 @@ export const ORDER_ENDPOINTS: readonly Endpoint[] = [
   {
     method: 'post',
     path: '/info',
+    handler: infoEndpoint,
     group: 'Orders',
     summary: 'A query',
     description:
@@ -174,3 +179,7 @@ export const ORDER_ENDPOINTS: readonly Endpoint[] = [
     refusals: { ...TEXT_REFUSALS, 429: 'Too many queries from this address; the body is null' },
   },
 ];
+
+/** POST /exchange and POST /info. */
+export const ordersRoutes = (deps: InfoDeps): Router =>
+  routesOf(ORDER_ENDPOINTS, { ...deps, exchange: exchangeHandler(deps.gateway) });

@@ -1,19 +1,21 @@
 import { z } from 'zod';
-import type { Endpoint, Parameter } from '../openapi/endpoint.js';
-import { accountSchema } from './account.js';
-import { bookSchema } from './book.js';
-import { checkpointSchema, proofSchema } from './checkpoint.js';
-import { curveSchema } from './curve.js';
-import { decompositionSchema } from './decomposition.js';
-import { feesSchema } from './fees.js';
-import { deploymentSchema } from './deployment.js';
-import { FILLS_LIMIT, fillsSchema } from './fills.js';
-import { healthSchema } from './health.js';
-import { limitsSchema } from './limits.js';
-import { pairsSchema } from './pairs.js';
-import { statusSchema } from './status.js';
+import type Router from '@koa/router';
+import { notKept, routesOf, type Parameter, type ServedEndpoint } from '../openapi/endpoint.js';
+import type { ReadDeps } from './deps.js';
+import { accountHandler, accountSchema } from './account.js';
+import { bookSchema, bookHandler } from './book.js';
+import { checkpointSchema, proofSchema, checkpointHandler, proofHandler } from './checkpoint.js';
+import { curveSchema, curveHandler } from './curve.js';
+import { decompositionSchema, decompositionHandler } from './decomposition.js';
+import { feesSchema, feesHandler } from './fees.js';
+import { deploymentSchema, deploymentHandler } from './deployment.js';
+import { FILLS_LIMIT, fillsSchema, fillsHandler } from './fills.js';
+import { healthSchema, healthHandler } from './health.js';
+import { limitsSchema, limitsHandler } from './limits.js';
+import { pairsSchema, pairsHandler } from './pairs.js';
+import { statusHandler, statusReader, statusSchema } from './status.js';
 import { addressParameter, pairSchema, sequenceParameter } from './schemas.js';
-import { CUSTODY_EVENTS_LIMIT, withdrawalsSchema } from './withdrawals.js';
+import { CUSTODY_EVENTS_LIMIT, withdrawalsSchema, withdrawalsHandler } from './withdrawals.js';
 
 const pair: Parameter = { schema: pairSchema, description: 'base and quote symbol', example: 'WETH-USDC' };
 
@@ -29,11 +31,16 @@ const MALFORMED = 'BAD_REQUEST: a parameter is missing or malformed';
 const NO_CHECKPOINT = 'NOT_READY: no checkpoint has been published yet';
 const RATE_LIMITED = 'RATE_LIMITED: come back after retry-after seconds';
 
-/** The read API, as the OpenAPI document describes it. */
-export const READ_ENDPOINTS: readonly Endpoint[] = [
+const readLimit = ({ limits }: ReadDeps) => limits.read;
+const healthLimit = ({ limits }: ReadDeps) => limits.health;
+
+/** The read API: routes and the OpenAPI document come from this table. */
+export const READ_ENDPOINTS: readonly ServedEndpoint<ReadDeps>[] = [
   {
     method: 'get',
     path: '/health',
+    limit: healthLimit,
+    handler: healthHandler,
     group: 'Platform',
     summary: 'The process answers',
     description: 'It is no readiness check: whether inventory is safe to quote against is in the limits of a maker.',
@@ -43,6 +50,8 @@ export const READ_ENDPOINTS: readonly Endpoint[] = [
   {
     method: 'get',
     path: '/v0/deployment',
+    limit: readLimit,
+    handler: deploymentHandler,
     group: 'Platform',
     summary: 'Chain, contracts with their ABIs, tokens and markets',
     description:
@@ -54,6 +63,8 @@ export const READ_ENDPOINTS: readonly Endpoint[] = [
   {
     method: 'get',
     path: '/v0/status',
+    limit: readLimit,
+    handler: (deps) => statusHandler(statusReader(deps)),
     group: 'Platform',
     summary: 'Where ledger, curves and keepers stand',
     description:
@@ -64,6 +75,8 @@ export const READ_ENDPOINTS: readonly Endpoint[] = [
   {
     method: 'get',
     path: '/v0/pairs',
+    limit: readLimit,
+    handler: pairsHandler,
     group: 'Markets',
     summary: 'Listed markets and their grids',
     description:
@@ -75,6 +88,8 @@ export const READ_ENDPOINTS: readonly Endpoint[] = [
   {
     method: 'get',
     path: '/v0/book/{pair}',
+    limit: readLimit,
+    handler: bookHandler,
     group: 'Markets',
     summary: 'The merged book of a market',
     description: 'All acknowledged orders by price, best first, as [ticks, lots]; it names no maker.',
@@ -86,6 +101,8 @@ export const READ_ENDPOINTS: readonly Endpoint[] = [
   {
     method: 'get',
     path: '/v0/curves/{pair}/{curve_seq}',
+    limit: readLimit,
+    handler: curveHandler,
     group: 'Markets',
     summary: 'One posted curve',
     description:
@@ -104,6 +121,8 @@ export const READ_ENDPOINTS: readonly Endpoint[] = [
   {
     method: 'get',
     path: '/v0/makers/{maker}/account',
+    limit: readLimit,
+    handler: accountHandler,
     group: 'Makers',
     summary: 'Approval, agents and scheduled cancel of an account',
     description:
@@ -115,6 +134,8 @@ export const READ_ENDPOINTS: readonly Endpoint[] = [
   {
     method: 'get',
     path: '/v0/makers/{maker}/limits',
+    limit: readLimit,
+    handler: limitsHandler,
     group: 'Makers',
     summary: 'What an address may quote against, and whether the ledger is ready',
     description: 'Balances are those of one durable generation. An unknown address has zero rows.',
@@ -125,6 +146,8 @@ export const READ_ENDPOINTS: readonly Endpoint[] = [
   {
     method: 'get',
     path: '/v0/fills',
+    limit: readLimit,
+    handler: fillsHandler,
     group: 'Fills',
     summary: `The ${FILLS_LIMIT} newest fills of a market, newest last`,
     query: {
@@ -142,6 +165,8 @@ export const READ_ENDPOINTS: readonly Endpoint[] = [
   {
     method: 'get',
     path: '/v0/fills/{fill_seq}/decomposition',
+    limit: readLimit,
+    handler: decompositionHandler,
     group: 'Fills',
     summary: 'Who was paid what in a fill',
     description:
@@ -154,6 +179,8 @@ export const READ_ENDPOINTS: readonly Endpoint[] = [
   {
     method: 'get',
     path: '/v0/makers/{maker}/withdrawals',
+    limit: readLimit,
+    handler: withdrawalsHandler,
     group: 'Makers',
     summary: `Where withdrawals of an address stand, and its ${CUSTODY_EVENTS_LIMIT} newest custody events`,
     description: 'One row per served token. An amount that was requested is reserved until it is paid or dropped.',
@@ -164,6 +191,8 @@ export const READ_ENDPOINTS: readonly Endpoint[] = [
   {
     method: 'get',
     path: '/v0/checkpoints/latest',
+    limit: readLimit,
+    handler: checkpointHandler,
     group: 'Ledger',
     summary: 'The newest published state of the ledger',
     description:
@@ -175,6 +204,8 @@ export const READ_ENDPOINTS: readonly Endpoint[] = [
   {
     method: 'get',
     path: '/v0/checkpoints/latest/proof',
+    limit: readLimit,
+    handler: proofHandler,
     group: 'Ledger',
     summary: 'The balances of one address in the newest checkpoint, with Merkle proofs',
     query: { maker: { ...maker, required: true } },
@@ -184,6 +215,8 @@ export const READ_ENDPOINTS: readonly Endpoint[] = [
   {
     method: 'get',
     path: '/v0/fees',
+    limit: readLimit,
+    handler: feesHandler,
     group: 'Ledger',
     summary: 'Fees credited to takers',
     description: 'Accrued fees only grow; the balance is whatever the address has in that token.',
@@ -191,3 +224,9 @@ export const READ_ENDPOINTS: readonly Endpoint[] = [
     refusals: { 429: RATE_LIMITED },
   },
 ];
+
+/**
+ * The public read API. What an answer says is true when it is sent: balances are never to be kept, and what is the same for everybody
+ * has a tag by which a client can ask whether its copy still is.
+ */
+export const readRoutes = (deps: ReadDeps): Router => routesOf(READ_ENDPOINTS, deps, [notKept]);

@@ -1,7 +1,13 @@
 import { z } from 'zod';
-import type { Endpoint } from '../openapi/endpoint.js';
-import { quoteRequestSchema } from './quote.js';
-import { submissionSchema } from './submit.js';
+import type Router from '@koa/router';
+import { notKept, routesOf, type ServedEndpoint } from '../openapi/endpoint.js';
+import { rateLimit } from '../rate-limit.js';
+import type { SwapDeps } from './deps.js';
+import { orderHandler } from './order.js';
+import { createQuoteStore, type QuoteStore } from './quote-store.js';
+import { quoteHandler, quoteRequestSchema } from './quote.js';
+import { submissionSchema, submitHandler } from './submit.js';
+import { tokensHandler } from './tokens.js';
 
 const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/);
 const hash = z.string().regex(/^0x[0-9a-f]{64}$/);
@@ -98,11 +104,17 @@ const orderSchema = z
 
 const RATE_LIMITED = 'RATE_LIMITED: come back after retry-after seconds';
 
-/** The swap API, as the OpenAPI document describes it. */
-export const SWAP_ENDPOINTS: readonly Endpoint[] = [
+interface SwapEndpointDeps extends SwapDeps {
+  store: QuoteStore;
+}
+
+/** The swap API: routes and the OpenAPI document come from this table. */
+export const SWAP_ENDPOINTS: readonly ServedEndpoint<SwapEndpointDeps>[] = [
   {
     method: 'get',
     path: '/api/v1/tokens',
+    limit: ({ limits, nowMs }) => rateLimit(limits.tokens, nowMs),
+    handler: tokensHandler,
     group: 'Gasless swaps',
     summary: 'Tokens that may be quoted',
     query: { chainId: { schema: z.string().regex(/^\d+$/), description: 'the chain that is served', example: 8453 } },
@@ -112,6 +124,8 @@ export const SWAP_ENDPOINTS: readonly Endpoint[] = [
   {
     method: 'post',
     path: '/api/v1/quote',
+    limit: ({ limits, nowMs }) => rateLimit(limits.quotes, nowMs),
+    handler: (deps) => quoteHandler(deps, deps.store),
     group: 'Gasless swaps',
     summary: 'A price, and the typed data to sign for it',
     description: 'Sign permit2.typedData unchanged. The sell token must be approved to permit2.allowanceTarget.',
@@ -127,6 +141,8 @@ export const SWAP_ENDPOINTS: readonly Endpoint[] = [
   {
     method: 'post',
     path: '/api/v1/orders',
+    limit: ({ limits, nowMs }) => rateLimit(limits.submissions, nowMs),
+    handler: submitHandler,
     group: 'Gasless swaps',
     summary: 'Submits the signature of a quote',
     description: 'A repeated clientOrderId of the same owner answers with the order that there is already.',
@@ -141,6 +157,8 @@ export const SWAP_ENDPOINTS: readonly Endpoint[] = [
   {
     method: 'get',
     path: '/api/v1/orders/{orderId}',
+    limit: ({ limits, nowMs }) => rateLimit(limits.orders, nowMs),
+    handler: orderHandler,
     group: 'Gasless swaps',
     summary: 'How an order fares',
     description: 'Poll every 1 to 2 seconds, then every 5, until the status is filled, failed or expired.',
@@ -149,3 +167,9 @@ export const SWAP_ENDPOINTS: readonly Endpoint[] = [
     refusals: { 404: 'NOT_FOUND: no such order', 429: RATE_LIMITED },
   },
 ];
+
+/** The swap API: tokens, quotes, signed orders and how they fare. `deploymentId` tells our Permit2 nonces from others. */
+export function swapRoutes(deps: SwapDeps, deploymentId: string): Router {
+  const domain = { chainId: deps.chainId, permit2: deps.permit2, spender: deps.settler };
+  return routesOf(SWAP_ENDPOINTS, { ...deps, store: createQuoteStore(deps.db, domain, deploymentId) }, [notKept]);
+}

@@ -17,7 +17,7 @@ import { createCheckpointView, type CheckpointView } from '../../server/read/che
 import type { ReadDeps } from '../../server/read/deps.js';
 import { feesSchema } from '../../server/read/fees.js';
 import { readLimits } from '../../server/rate-limit.js';
-import { readRoutes } from '../../server/read/routes.js';
+import { readRoutes } from '../../server/read/endpoints.js';
 import { errorSchema } from '../../server/read/schemas.js';
 import { createReadStore } from '../../server/read/store.js';
 import { withdrawalsSchema } from '../../server/read/withdrawals.js';

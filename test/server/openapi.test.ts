@@ -16,7 +16,7 @@ import {
 import { listen, type Listening } from '../../server/listen.js';
 import { openApiRoutes } from '../../server/openapi/routes.js';
 import { readLimits } from '../../server/rate-limit.js';
-import { readRoutes } from '../../server/read/routes.js';
+import { readRoutes } from '../../server/read/endpoints.js';
 import type { ReadDeps } from '../../server/read/deps.js';
 import { conform, conformAnswer, conformWire, DOCUMENT } from '../support/openapi.js';
 

@@ -21,7 +21,7 @@ import { createCheckpointView } from '../../server/read/checkpoint-view.js';
 import { readLimits } from '../../server/rate-limit.js';
 import { errorSchema } from '../../server/read/schemas.js';
 import type { SwapDeps } from '../../server/swap/deps.js';
-import { swapRoutes } from '../../server/swap/routes.js';
+import { swapRoutes } from '../../server/swap/endpoints.js';
 import { forOneDatabase } from '../support/db.js';
 import { fcOptions } from '../support/fc.js';
 import { deposit, fillOf, generationOf, withFills } from '../support/generations.js';

@@ -28,7 +28,7 @@ import type { GatewayConfig } from '../../server/orders/types.js';
 import { exchangeReplySchema } from '../../server/orders/endpoints.js';
 import { explainRoutes } from '../../server/orders/explain.js';
 import { createQueryBudget } from '../../server/orders/query-budget.js';
-import { ordersRoutes } from '../../server/orders/routes.js';
+import { ordersRoutes } from '../../server/orders/endpoints.js';
 import type { StreamLimits } from '../../server/stream/limits.js';
 import type { PlatformFacts } from '../../server/stream/platform.js';
 import { serveStream, type Stream } from '../../server/stream/server.js';

@@ -11,7 +11,7 @@ import { createApp } from '../../server/app.js';
 import { listen } from '../../server/listen.js';
 import type { ReadDeps } from '../../server/read/deps.js';
 import { readLimits } from '../../server/rate-limit.js';
-import { readRoutes } from '../../server/read/routes.js';
+import { readRoutes } from '../../server/read/endpoints.js';
 import { createReadStore } from '../../server/read/store.js';
 import { OPERATOR } from './generations.js';
 import { conform } from './openapi.js';

@@ -16,7 +16,7 @@ import { createUniswapV3 } from '../../liquidity/uniswap-v3.js';
 import { createApp } from '../../server/app.js';
 import { listen, type Listening } from '../../server/listen.js';
 import type { SwapDeps } from '../../server/swap/deps.js';
-import { swapRoutes } from '../../server/swap/routes.js';
+import { swapRoutes } from '../../server/swap/endpoints.js';
 import { conform } from './openapi.js';
 import { startKeepers, type KeeperStack, type ManualChain } from './keeper-stack.js';
 

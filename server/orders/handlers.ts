@@ -1,4 +1,4 @@
-import Router from '@koa/router';
+import type { RouterMiddleware } from '@koa/router';
 import { stringify } from '../../core/json.js';
 import { answer } from './answer.js';
 import { answerInfo } from './info/registry.js';
@@ -9,33 +9,38 @@ import type { ExchangeReply } from './types.js';
 import type { Gateway } from './engine.js';
 import type { ConnectionHint } from './verify.js';
 
-/** POST /exchange and POST /info. */
-export function ordersRoutes(deps: InfoDeps): Router {
-  const router = new Router();
-  const exchange = exchangeHandler(deps.gateway);
-  router.post('/exchange', (ctx) => {
+/** What the order interface answers with: the queries' dependencies, and one reader of signed actions for both of its endpoints. */
+export interface OrderEndpointDeps extends InfoDeps {
+  exchange: ExchangeHandler;
+}
+
+/** POST /exchange. */
+export const exchangeEndpoint =
+  ({ exchange }: OrderEndpointDeps): RouterMiddleware =>
+  (ctx) => {
     const origin = { socket: ctx.req.socket, address: ctx.ip };
     // Replies of the exchange hold no bigint, so the plain serialiser does.
     return answer(ctx, async (body, bytes) => JSON.stringify(await exchange.serve(body, origin, bytes)), {
       parse: (text) => exchange.parse(text, origin),
     });
-  });
-  router.post('/info', (ctx) =>
+  };
+
+/** POST /info. Its budget of queries is that of the client's address, unless a maker has signed over the connection. */
+export const infoEndpoint =
+  (deps: OrderEndpointDeps): RouterMiddleware =>
+  (ctx) =>
     answer(
       ctx,
       async (body) => {
         const origin = { socket: ctx.req.socket, address: ctx.ip };
-        const queries = exchange.isProven(origin) ? undefined : deps.queries;
+        const queries = deps.exchange.isProven(origin) ? undefined : deps.queries;
         queries?.take(origin.address);
         const text = stringify(await answerInfo(body, deps));
         queries?.answered(origin.address, text.length);
         return text;
       },
       { maxBytes: MAX_INFO_BYTES },
-    ),
-  );
-  return router;
-}
+    );
 
 /** Where a request came from: its connection, and the client's address, which a proxy may have named. */
 export interface RequestOrigin {
