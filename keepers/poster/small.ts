@@ -1,4 +1,5 @@
 /** Changes of a book that are too small to be posted at once. */
+import { isArmedWithin } from '../../core/cut.js';
 import type { Address, Market, MarketSnapshot, SnapshotOrder } from '../../core/types.js';
 import type { MarketView, PosterView } from './view.js';
 
@@ -40,7 +41,7 @@ export function orderChanges(live: MarketSnapshot, next: MarketSnapshot): OrderC
 /**
  * True when the newest curve may stay a while although the book is another one: no fill is to be reflected, what came and what went is worth
  * little, the curve was cut lately, and no order of it belongs to a maker who was suspended, or whose scheduled cancel came due since or
- * does before the curve dies, or to one of `trimmed`: while this curve quotes what such a maker took away, the cut leaves out orders that it
+ * does before the curve dies and before another cut can be sure to land, or to one of `trimmed`: while this curve quotes what such a maker took away, the cut leaves out orders that it
  * has elsewhere, and those keep other makers' prices away without being for sale.
  */
 export function mayWait(
@@ -69,7 +70,7 @@ export function mayWait(
     return (
       view.operator.suspended.has(maker) ||
       trimmed.has(maker) ||
-      (armedMs !== null && armedMs < deadlineSec * 1_000) ||
+      (armedMs !== null && armedMs < deadlineSec * 1_000 && isArmedWithin(armedMs, view.cut.timeMs)) ||
       view.triggeredSeq(maker) > cut.orderSeq
     );
   };

@@ -165,8 +165,11 @@ describe('which changes may wait', () => {
   });
 
   it('take no order away from a maker who must be gone before the curve is', () => {
-    expect(waits(moved, { armedMs: 112_000 })).to.equal(true);
-    expect(waits(moved, { armedMs: 111_999 })).to.equal(false);
+    // Its cut at 101 s has 4 s to land in; until then whoever moves its scheduled cancel on and on makes no post of each block.
+    expect(waits(moved, { armedMs: 105_000 })).to.equal(true);
+    expect(waits(moved, { armedMs: 104_999 })).to.equal(false);
+    expect(waits(moved, { armedMs: 112_000, timeMs: 105_999 })).to.equal(true);
+    expect(waits(moved, { armedMs: 109_998, timeMs: 105_999 })).to.equal(false);
     expect(waits(moved, { triggeredSeq: 5 })).to.equal(true);
     expect(waits(moved, { triggeredSeq: 6 })).to.equal(false);
     expect(waits(moved, { isSuspended: true })).to.equal(false);
