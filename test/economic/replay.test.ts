@@ -88,7 +88,7 @@ async function replay({ chain, stack }: KeeperTest, acts: readonly WorldAct[]): 
       const { taker, mode, amountUnits } = act.call;
       const role = roleOf(taker);
       sent += 1;
-      // Dearest first: before what the poster bids, or after it.
+      // Highest fee first: before what the poster bids, or after it.
       const priority = isLanded ? 1_000n - BigInt(sent) : 5n * GWEI - BigInt(sent);
       const options = { maxPriorityFeePerGas: priority, maxFeePerGas: 100n * GWEI, gasLimit: 600_000n };
       const [tokenIn, tokenOut] = mode.startsWith('buy')
