@@ -4,6 +4,7 @@
 import type { CommandLine } from '../arguments.js';
 import { EXIT_CAUSE_STANDS, EXIT_DIFFERENCE, EXIT_NOT_HALTED, EXIT_PENDING, EXIT_RESTART } from '../exit-codes.js';
 import type { Io } from './command.js';
+import { OUTBOX_ROWS, RECONCILE_WAIT_MS } from './limits.js';
 
 /** One operator command. */
 interface Command {
@@ -16,11 +17,6 @@ interface Command {
   /** What carries it out; returns the exit code: 0, or what its help says. */
   load(): Promise<(line: CommandLine, io: Io) => Promise<number>>;
 }
-
-/** How long `reconcile` waits for the watcher. */
-export const RECONCILE_WAIT_MS = 20_000;
-/** How many transactions `outbox` lists at most. */
-export const OUTBOX_ROWS = 200;
 
 /** Options that all of them take. */
 const COMMON_OPTIONS = `  --manifest <path>   deployment manifest (MANIFEST)

@@ -2,7 +2,7 @@ import { Transaction } from 'ethers';
 import { listOutbox } from '../../ledger/transactions/outbox.js';
 import type { CommandLine } from '../arguments.js';
 import { commandConfig, print, readAddress, withDatabase, type Io } from './command.js';
-import { OUTBOX_ROWS } from './list.js';
+import { OUTBOX_ROWS } from './limits.js';
 
 /** Lists stored transactions. */
 export async function runOutbox(line: CommandLine, io: Io): Promise<number> {

@@ -11,7 +11,7 @@ import { type CommandConfig } from '../config.js';
 import { UsageError } from '../errors.js';
 import { EXIT_PENDING } from '../exit-codes.js';
 import { commandConfig, commandRpc, confirm, print, withDatabase, type Io } from './command.js';
-import { RECONCILE_WAIT_MS } from './list.js';
+import { RECONCILE_WAIT_MS } from './limits.js';
 
 const POLL_MS = 200;
 
