@@ -5,7 +5,7 @@ import { ArchiveError } from '../keepers/archive/format.js';
 import { createFolderStore } from '../keepers/archive/store.js';
 import { createCompactor } from '../keepers/compactor.js';
 import type { Loop } from '../keepers/loop.js';
-import { mayPost } from '../keepers/chain/poster-key.js';
+import { mayPost } from '../keepers/chain/quorum.js';
 import type { RpcPool } from '../keepers/chain/pool.js';
 import type { ServedContract } from '../keepers/chain/retired-signers.js';
 import { createPoster, type PosterDeps } from '../keepers/poster/poster.js';

@@ -1,5 +1,7 @@
 import type { RpcPool } from './pool.js';
-import type { Rpc, Vote } from './rpc.js';
+import { RpcContradictionError, type Rpc, type Vote } from './rpc.js';
+import type { Address, Hex } from '../../core/types.js';
+import { Custodian__factory } from '../../typechain-types/factories/Custodian__factory.js';
 
 /** A client of one endpoint or of several. */
 export type Endpoints = Rpc & Partial<Pick<RpcPool, 'endpoints' | 'survey' | 'attempt'>>;
@@ -22,4 +24,23 @@ export function confirmed<T>(votes: readonly Vote<T>[], nameOf: (answer: T) => s
   for (const vote of votes) names.set(nameOf(vote.answer), [...(names.get(nameOf(vote.answer)) ?? []), vote]);
   const most = [...names.values()].find((same) => 2 * same.length > votes.length);
   return most?.[0]?.answer ?? null;
+}
+
+/** The curve book and the custodian ask alike. */
+const POSTER_LIST = Custodian__factory.createInterface();
+
+/**
+ * Whether a contract takes posts, or settlements, of a key at the newest block. A no is believed of more than half of the endpoints that
+ * answer, for one that lags may not know yet that the key was added. Throws RpcContradictionError when there is no such majority.
+ */
+export async function mayPost(rpc: Rpc, contract: Address, key: Address): Promise<boolean> {
+  const ask = async (one: Rpc): Promise<boolean> => {
+    const call = { to: contract, data: POSTER_LIST.encodeFunctionData('isPoster', [key]) };
+    return BigInt((await one.call('eth_call', [call, 'latest'])) as Hex) === 1n;
+  };
+  const first = await ask(rpc);
+  if (first) return true;
+  const said = confirmed(await surveyOf(rpc, ask, first), String);
+  if (said === null) throw new RpcContradictionError(`endpoints differ on whether ${contract} takes posts of ${key}`);
+  return said;
 }

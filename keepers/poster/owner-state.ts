@@ -5,7 +5,7 @@ import type { Address, Hex, Market } from '../../core/types.js';
 import { chunks } from '../../ledger/db/columns.js';
 import { CurveBook__factory } from '../../typechain-types/factories/CurveBook__factory.js';
 import { parseRpcLog } from '../chain/logs.js';
-import { mayPost } from '../chain/poster-key.js';
+import { mayPost } from '../chain/quorum.js';
 import { toQuantity, type Rpc } from '../chain/rpc.js';
 import { MAX_REORG_BLOCKS } from '../watcher/reconcile.js';
 

@@ -25,7 +25,7 @@ import type { Db, GenerationRow, Settlement, SettlementOutcome, Writer } from '.
 import { groupBy } from '../../ledger/db/lists.js';
 import { readQuarantined } from '../../ledger/chain/token-findings.js';
 import type { Outbox } from '../chain/outbox.js';
-import { mayPost } from '../chain/poster-key.js';
+import { mayPost } from '../chain/quorum.js';
 import type { Rpc } from '../chain/rpc.js';
 import { startLoop, type Loop } from '../loop.js';
 import {

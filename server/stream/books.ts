@@ -1,9 +1,8 @@
 import type { Market } from '../../core/types.js';
 import { bookOf, midsOf } from '../orders/info/markets.js';
 import type { Gateway } from '../orders/engine.js';
-import { channelFrame } from './frames.js';
+import { channelFrame, type SendQueue } from './send-queue.js';
 import type { StreamLimits } from './limits.js';
-import type { SendQueue } from './send-queue.js';
 
 type Gathers = Pick<StreamLimits, 'coalesceMs' | 'repeatMs'>;
 

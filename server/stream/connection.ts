@@ -8,9 +8,8 @@ import { GatewayUnavailableError, RateLimitedError, refuse } from '../orders/ref
 import type { GatewayLogger } from '../orders/types.js';
 import type { ConnectionHint } from '../orders/verify.js';
 import type { BookFeed } from './books.js';
-import { acknowledgement, errorFrame, PONG, postFrame } from './frames.js';
+import { acknowledgement, errorFrame, PONG, postFrame, type SendQueue } from './send-queue.js';
 import type { StreamLimits } from './limits.js';
-import type { SendQueue } from './send-queue.js';
 import type { PlatformFeed } from './platform.js';
 import { postIdSchema } from './schemas.js';
 import type { Sessions } from './sessions.js';

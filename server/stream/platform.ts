@@ -1,9 +1,8 @@
 import type { FillJson } from '../read/fills.js';
 import type { StatusBody } from '../read/status.js';
 import type { GatewayLogger } from '../orders/types.js';
-import { channelFrame } from './frames.js';
+import { channelFrame, type SendQueue } from './send-queue.js';
 import type { StreamLimits } from './limits.js';
-import type { SendQueue } from './send-queue.js';
 
 /** Fills of a market, its newest curve, or where the whole platform stands. */
 export type PlatformSubscription =

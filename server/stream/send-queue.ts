@@ -1,4 +1,5 @@
 import { CLOSE, type CloseReason, type StreamLimits } from './limits.js';
+import { stringify } from '../../core/json.js';
 
 /** What a send queue needs of a socket. */
 export interface OutSocket {
@@ -135,3 +136,20 @@ export const createSendQueue = (
   clock: () => number,
   close: (reason: CloseReason) => void,
 ): SendQueue => new SocketSendQueue(socket, limits, clock, close);
+
+/** A message as the bytes that are sent. */
+const frameOf = (message: object): Buffer => Buffer.from(stringify(message));
+
+/** A push, or an answer that carries a channel of its own. */
+export const channelFrame = (channel: string, data: unknown): Buffer => frameOf({ channel, data });
+
+export const PONG: Buffer = frameOf({ channel: 'pong' });
+
+export const errorFrame = (text: string): Buffer => channelFrame('error', text);
+
+/** Acknowledges a subscription exactly as it was sent: clients find their request by its own fields. */
+export const acknowledgement = (method: 'subscribe' | 'unsubscribe', subscription: unknown): Buffer =>
+  channelFrame('subscriptionResponse', { method, subscription });
+
+export const postFrame = (id: number, response: { type: string; payload: unknown }): Buffer =>
+  channelFrame('post', { id, response });

@@ -8,10 +8,9 @@ import type { InfoDeps } from '../orders/info/types.js';
 import type { GatewayLogger } from '../orders/types.js';
 import { createBookFeed } from './books.js';
 import { createConnection } from './connection.js';
-import { errorFrame } from './frames.js';
+import { errorFrame, createSendQueue, type SendQueue } from './send-queue.js';
 import { CLOSE, STREAM_LIMITS, type CloseReason, type StreamLimits } from './limits.js';
 import { createPlatformFeed, type PlatformFacts } from './platform.js';
-import { createSendQueue, type SendQueue } from './send-queue.js';
 import type { Sessions } from './sessions.js';
 import { createUpdateFeed } from './updates.js';
 

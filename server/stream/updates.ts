@@ -7,8 +7,7 @@ import { orderRow } from '../orders/info/orders.js';
 import { userFillJson } from '../orders/info/fills.js';
 import { MAX_USER_FILLS } from '../orders/limits.js';
 import type { GatewayLogger } from '../orders/types.js';
-import { channelFrame } from './frames.js';
-import type { EventFrame, SendQueue } from './send-queue.js';
+import { channelFrame, type EventFrame, type SendQueue } from './send-queue.js';
 
 /** A connection as the feed of a user's updates sees it. */
 export interface UpdateListener {

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { pino } from 'pino';
 import type { Address } from '../../core/types.js';
 import { createRpcPool } from '../../keepers/chain/pool.js';
-import { mayPost } from '../../keepers/chain/poster-key.js';
+import { mayPost } from '../../keepers/chain/quorum.js';
 import { RpcContradictionError, RpcUnavailableError, toQuantity, type Rpc } from '../../keepers/chain/rpc.js';
 import { createOwnerWatch } from '../../keepers/poster/owner-state.js';
 

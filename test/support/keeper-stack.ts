@@ -6,7 +6,7 @@ import type { SandboxManifest } from '../../deploy/manifest.js';
 import { deploySandbox, type SandboxOptions } from '../../deploy/sandbox/sandbox.js';
 import { connect } from '../../deploy/transactions.js';
 import { createOutbox } from '../../keepers/chain/outbox.js';
-import { mayPost } from '../../keepers/chain/poster-key.js';
+import { mayPost } from '../../keepers/chain/quorum.js';
 import { createRpcPool } from '../../keepers/chain/pool.js';
 import { createRpc, type Rpc } from '../../keepers/chain/rpc.js';
 import { createSettler, type Settler, type SettlerDeps } from '../../keepers/settler/settler.js';
