@@ -21,8 +21,17 @@ export const swapSettings = {
   SWAP_QUOTE_TTL_SEC: integer(15, 600, 30).describe('how long orders for a quote are accepted'),
   SWAP_ORDER_TTL_SEC: integer(30, 3_600, 120).describe('how long a signed order may be executed, from its quote on'),
   SWAP_FEE_MARGIN_BPS: integer(0, 100_000, 2_000).describe('added to the cost of gas in the fee of a gasless order'),
+  SWAP_GAS_VOLATILITY_BPS: integer(0, 100_000, 2_500).describe(
+    'added to the price of gas in the fee, for what it may rise until the order is executed',
+  ),
+  SWAP_MAX_LOSS_BPS: integer(0, 10_000, 1_000).describe(
+    'most of its cost that an order may lose by a fee that does not cover it any more; beyond it the order waits',
+  ),
+  GAS_PRICE_ORACLE: address
+    .default('0x420000000000000000000000000000000000000f')
+    .describe('says what a rollup charges for data; nothing is charged where the chain has no contract there'),
   SWAP_EXTRA_GAS: integer(0, 10_000_000, 0).describe(
-    'gas added to every order in the fee, for what the chain charges beside gas, such as data fees',
+    'gas added to every order in the fee, for what the chain charges beside gas and beside what the oracle says',
   ),
   SWAP_TOLERANCE_BPS: integer(0, 1_000, 10).describe(
     'how much worse than the best route our own may be and still be taken by preferService',

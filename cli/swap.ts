@@ -29,7 +29,10 @@ export function swapRouter(shared: Shared, onOrder: SwapDeps['onOrder']): Router
       chainId: manifest.chainId,
       permit2: swap.permit2,
       settler: swap.settler,
-      forbiddenReceivers: [custodian, curveBook, entrypoint, swap.settler, swap.permit2, ...swap.periphery],
+      forbiddenReceivers: [
+        ...[custodian, curveBook, entrypoint, swap.settler, swap.permit2, ...swap.periphery],
+        ...(swap.uniswapV3 === null ? [] : [swap.uniswapV3.factory, swap.uniswapV3.router, swap.uniswapV3.quoter]),
+      ],
       wrappedNative: swap.wrappedNative,
       get tokens() {
         // Nobody wrote a list: whatever is traded may be quoted, as soon as it is known.
@@ -38,6 +41,8 @@ export function swapRouter(shared: Shared, onOrder: SwapDeps['onOrder']): Router
       marketData: marketDataOf(shared, swap, rpc),
       gasModel: withExtraGas(DEFAULT_GAS, BigInt(config.SWAP_EXTRA_GAS)),
       feeMarginBps: config.SWAP_FEE_MARGIN_BPS,
+      gasVolatilityBps: config.SWAP_GAS_VOLATILITY_BPS,
+      maxGas: BigInt(config.SWAP_MAX_GAS),
       toleranceBps: config.SWAP_TOLERANCE_BPS,
       quoteTtlSec: config.SWAP_QUOTE_TTL_SEC,
       orderTtlSec: config.SWAP_ORDER_TTL_SEC,
@@ -85,6 +90,7 @@ export function startExecutor(shared: Shared, signal: AbortSignal): Loop {
     maxGas: BigInt(config.SWAP_MAX_GAS),
     gasModel: withExtraGas(DEFAULT_GAS, BigInt(config.SWAP_EXTRA_GAS)),
     feeMarginBps: config.SWAP_FEE_MARGIN_BPS,
+    maxLossBps: config.SWAP_MAX_LOSS_BPS,
     maxReverts: config.SWAP_MAX_REVERTS,
     pollIntervalMs: config.POLL_INTERVAL_MS,
     nowMs: shared.nowMs,
@@ -112,6 +118,7 @@ function marketDataOf({ config, markets, logger }: Shared, swap: SwapConfig, rpc
       markets: () => markets,
       venues: uniswapV3 === null ? [] : [createUniswapV3(rpc, uniswapV3)],
       wrappedNative,
+      gasPriceOracle: config.GAS_PRICE_ORACLE,
     },
     (venue, error) => logger.warn({ venue, err: error }, 'external liquidity can not be read'),
   );

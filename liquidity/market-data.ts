@@ -1,8 +1,9 @@
 import { curveSource } from '../core/swap/curve-source.js';
 import type { GasPrice } from '../core/swap/pricing.js';
 import type { Source } from '../core/swap/source.js';
-import type { Address, Market } from '../core/types.js';
+import type { Address, Hex, Market } from '../core/types.js';
 import { readCurve } from './curve.js';
+import { createDataFees } from './data-fee.js';
 import { createHeadReader, type EthReader, type Head } from './eth.js';
 import type { Venue } from './venue.js';
 
@@ -13,6 +14,8 @@ export interface MarketDataDeps {
   markets(): readonly Market[];
   venues: readonly Venue[];
   wrappedNative: Address;
+  /** Of a rollup, which charges for data, too. Left out: the chain charges for gas alone. */
+  gasPriceOracle?: Address | null;
 }
 
 /** What can be traded where, at one block. */
@@ -24,6 +27,8 @@ export interface MarketData {
   sources(sellToken: Address, buyToken: Address, head: Head, atSec: number): Promise<Source[]>;
   /** What gas costs in the sell token, null when nothing prices it. */
   gasPrice(sellToken: Address, head: Head, atSec: number): Promise<GasPrice | null>;
+  /** What a transaction costs at this block, in wei. */
+  costWei(data: Hex, gas: bigint, head: Head): Promise<bigint>;
   /** The venue of an external source. Throws RangeError for an id that no venue knows. */
   venueOf(id: string): Venue;
 }
@@ -39,6 +44,7 @@ export function createMarketData(
 ): MarketData {
   const { eth, contracts, venues, wrappedNative } = deps;
   const heads = createHeadReader(eth);
+  const dataFees = createDataFees(eth, deps.gasPriceOracle ?? null);
 
   function marketOf(a: Address, b: Address): Market | undefined {
     return deps
@@ -79,13 +85,17 @@ export function createMarketData(
     head: heads.head,
     sources,
     async gasPrice(sellToken, head, atSec) {
-      const weiPerGas = head.baseFeeWei + PRIORITY_FEE_WEI;
-      if (sellToken === wrappedNative) return { weiPerGas, units: 1n, wei: 1n };
+      const beside = await heads.at(head, 'data-fees', () => dataFees.expected(head));
+      const cost = { weiPerGas: head.baseFeeWei + PRIORITY_FEE_WEI + beside.weiPerGas, data: beside.data };
+      if (sellToken === wrappedNative) return { ...cost, units: 1n, wei: 1n };
       const prices = (await sources(sellToken, wrappedNative, head, atSec))
         .map((source) => source.inputFor(REFERENCE_WEI))
         .filter((units) => units !== null);
       if (prices.length === 0) return null;
-      return { weiPerGas, units: prices.reduce((a, b) => (a < b ? a : b)), wei: REFERENCE_WEI };
+      return { ...cost, units: prices.reduce((a, b) => (a < b ? a : b)), wei: REFERENCE_WEI };
+    },
+    async costWei(data, gas, head) {
+      return gas * (head.baseFeeWei + PRIORITY_FEE_WEI) + (await dataFees.of(data, gas, head));
     },
     venueOf(id) {
       const venue = venues.find(({ name }) => id.startsWith(`${name}:`));

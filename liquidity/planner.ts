@@ -52,16 +52,22 @@ function withParts(plan: RoutePlan, parts: Part[]): RoutePlan {
 }
 
 interface StoredRoute {
+  /** Gas in the fee for the check of the owner's signature; absent for none. */
+  checkGas?: string;
   parts: { id: string; in: string; out: string }[];
 }
 
-/** A route's parts as JSON text. */
-export function encodeRoute(parts: readonly Part[]): string {
+/** A route's parts as JSON text, with the gas in its fee that pays for the check of the owner's signature. */
+export function encodeRoute(parts: readonly Part[], checkGas = 0n): string {
   const stored: StoredRoute = {
+    ...(checkGas === 0n ? {} : { checkGas: checkGas.toString() }),
     parts: parts.map(({ id, inUnits, outUnits }) => ({ id, in: inUnits.toString(), out: outUnits.toString() })),
   };
   return JSON.stringify(stored);
 }
+
+/** The gas that `encodeRoute` was told of. */
+export const checkGasIn = (text: string): bigint => BigInt((JSON.parse(text) as StoredRoute).checkGas ?? '0');
 
 /** Inverse of encodeRoute. */
 export function decodeRoute(text: string): Part[] {

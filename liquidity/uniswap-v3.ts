@@ -169,7 +169,7 @@ async function factoryOf(eth: EthReader, address: Address): Promise<Address | nu
   try {
     const call = { to: address, data: PLACES.encodeFunctionData('factory') };
     const answer = (await eth.call('eth_call', [call, 'latest'])) as Hex;
-    return /^0x0{24}[0-9a-f]{40}$/i.test(answer) ? (`0x${answer.slice(26).toLowerCase()}` as Address) : null;
+    return /^0x0{24}[0-9a-f]{40}$/i.test(answer) ? `0x${answer.slice(26).toLowerCase()}` : null;
   } catch (error) {
     if (isFailedCall(error)) return null;
     throw error;

@@ -29,6 +29,7 @@ getContractFactory(name: 'TransientLock', signerOrOptions?: ethers.Signer | Fact
 getContractFactory(name: 'CurveMathHarness', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.CurveMathHarness__factory>
 getContractFactory(name: 'MintableToken', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.MintableToken__factory>
 getContractFactory(name: 'MockExchange', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.MockExchange__factory>
+getContractFactory(name: 'SandboxGasPriceOracle', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.SandboxGasPriceOracle__factory>
 getContractFactory(name: 'SandboxUsdc', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.SandboxUsdc__factory>
 getContractFactory(name: 'SandboxUsdcProxy', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.SandboxUsdcProxy__factory>
 getContractFactory(name: 'SmartAccount', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.SmartAccount__factory>
@@ -56,6 +57,7 @@ getContractAt(name: 'TransientLock', address: string | ethers.Addressable, signe
 getContractAt(name: 'CurveMathHarness', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.CurveMathHarness>
 getContractAt(name: 'MintableToken', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.MintableToken>
 getContractAt(name: 'MockExchange', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.MockExchange>
+getContractAt(name: 'SandboxGasPriceOracle', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.SandboxGasPriceOracle>
 getContractAt(name: 'SandboxUsdc', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.SandboxUsdc>
 getContractAt(name: 'SandboxUsdcProxy', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.SandboxUsdcProxy>
 getContractAt(name: 'SmartAccount', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.SmartAccount>
@@ -83,6 +85,7 @@ deployContract(name: 'TransientLock', signerOrOptions?: ethers.Signer | DeployCo
 deployContract(name: 'CurveMathHarness', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveMathHarness>
 deployContract(name: 'MintableToken', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.MintableToken>
 deployContract(name: 'MockExchange', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.MockExchange>
+deployContract(name: 'SandboxGasPriceOracle', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.SandboxGasPriceOracle>
 deployContract(name: 'SandboxUsdc', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.SandboxUsdc>
 deployContract(name: 'SandboxUsdcProxy', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.SandboxUsdcProxy>
 deployContract(name: 'SmartAccount', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.SmartAccount>
@@ -110,6 +113,7 @@ deployContract(name: 'TransientLock', args: any[], signerOrOptions?: ethers.Sign
 deployContract(name: 'CurveMathHarness', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveMathHarness>
 deployContract(name: 'MintableToken', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.MintableToken>
 deployContract(name: 'MockExchange', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.MockExchange>
+deployContract(name: 'SandboxGasPriceOracle', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.SandboxGasPriceOracle>
 deployContract(name: 'SandboxUsdc', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.SandboxUsdc>
 deployContract(name: 'SandboxUsdcProxy', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.SandboxUsdcProxy>
 deployContract(name: 'SmartAccount', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.SmartAccount>

@@ -48,6 +48,8 @@ export type { MintableToken } from './mocks/MintableToken.js';
 export { MintableToken__factory } from './factories/mocks/MintableToken__factory.js';
 export type { MockExchange } from './mocks/MockExchange.js';
 export { MockExchange__factory } from './factories/mocks/MockExchange__factory.js';
+export type { SandboxGasPriceOracle } from './mocks/SandboxGasPriceOracle.js';
+export { SandboxGasPriceOracle__factory } from './factories/mocks/SandboxGasPriceOracle__factory.js';
 export type { SandboxUsdc } from './mocks/SandboxUsdc.js';
 export { SandboxUsdc__factory } from './factories/mocks/SandboxUsdc__factory.js';
 export type { SandboxUsdcProxy } from './mocks/SandboxUsdcProxy.js';

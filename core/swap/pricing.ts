@@ -49,18 +49,40 @@ export function gasOf(model: GasModel, ids: readonly string[]): bigint {
   return model.route + (hasOwn ? model.routeOwn : 0n) + calls * model.routeCall;
 }
 
-/** Price of gas in the sell token: `units` of it are worth `wei`. */
+/** What a rollup charges for an order's data, in wei, and for that of each call of an external contract. */
+export interface DataFee {
+  orderWei: bigint;
+  callWei: bigint;
+}
+
+/** Price of gas in the sell token: `units` of it are worth `wei`. Left out, data costs nothing. */
 export interface GasPrice {
   weiPerGas: bigint;
   units: bigint;
   wei: bigint;
+  data?: DataFee;
 }
 
-/** The fee that recovers `gas`, with a margin, in units of the sell token, rounded up. */
-export function feeUnits(gas: bigint, price: GasPrice, marginBps: number): bigint {
-  const cost = gas * price.weiPerGas * price.units * (BPS + BigInt(marginBps));
-  return ceilDiv(cost, price.wei * BPS);
+/** The fee that recovers `gas`, and the data of an order of `calls` external calls, with a margin, in units of the sell token, rounded up. */
+export function feeUnits(gas: bigint, price: GasPrice, marginBps: number, calls = 0): bigint {
+  const { orderWei, callWei } = price.data ?? { orderWei: 0n, callWei: 0n };
+  const costWei = gas * price.weiPerGas + orderWei + BigInt(calls) * callWei;
+  return ceilDiv(costWei * price.units * (BPS + BigInt(marginBps)), price.wei * BPS);
 }
+
+/** The price with what gas may rise until an order is executed. */
+export const withVolatility = (price: GasPrice, volatilityBps: number): GasPrice => ({
+  ...price,
+  weiPerGas: ceilDiv(price.weiPerGas * (BPS + BigInt(volatilityBps)), BPS),
+});
+
+/** What units of the sell token are worth in wei, rounded down. */
+export const worthWei = (units: bigint, price: Pick<GasPrice, 'units' | 'wei'>): bigint =>
+  (units * price.wei) / price.units;
+
+/** Whether executing at this cost would lose more than so much of it, the fee being worth `feeWei`. */
+export const isTooDear = (costWei: bigint, feeWei: bigint, maxLossBps: number): boolean =>
+  feeWei * BPS < costWei * (BPS - BigInt(maxLossBps));
 
 /** A way to execute an order: its parts, the fee, and what is taken and given in all. */
 export interface RoutePlan {

@@ -12,8 +12,12 @@ import {
   type Signer,
 } from 'ethers';
 import { mined } from '../transactions.js';
+import { SandboxGasPriceOracle__factory } from '../../typechain-types/factories/mocks/SandboxGasPriceOracle__factory.js';
 
 export const PERMIT2_ADDRESS = '0x000000000022D473030F116dDEE9F6B43aC78BA3';
+export const GAS_PRICE_ORACLE_ADDRESS = '0x420000000000000000000000000000000000000F';
+/** Of an L1 at one gwei: scalars of 2269 for its base fee, 16 bytes of gas each, and 1055762 for blobs at one wei. */
+const SCALED_FEE = 2_269n * 16n * 10n ** 9n + 1_055_762n;
 export const WETH_ADDRESS = '0x4200000000000000000000000000000000000006';
 
 /** The CREATE2 deployer that most chains share: its call data is a salt and the init code. */
@@ -33,6 +37,15 @@ export async function placePermit2(provider: JsonRpcProvider, payer: Signer): Pr
   await provider.send('hardhat_setCode', [CREATE2_DEPLOYER, CREATE2_DEPLOYER_CODE]);
   await mined(payer.sendTransaction({ to: CREATE2_DEPLOYER, data: concat([PERMIT2_SALT, initCode]) }));
   if ((await provider.getCode(PERMIT2_ADDRESS)) === '0x') throw new Error('Permit2 did not end up at its address');
+}
+
+/** Puts a stand-in for the gas price oracle of a rollup where such chains have it. */
+export async function placeGasPriceOracle(provider: JsonRpcProvider, deployer: Signer): Promise<void> {
+  const standIn = await new SandboxGasPriceOracle__factory(deployer).deploy();
+  await standIn.waitForDeployment();
+  const code = await provider.getCode(await standIn.getAddress());
+  await provider.send('hardhat_setCode', [GAS_PRICE_ORACLE_ADDRESS, code]);
+  await mined(SandboxGasPriceOracle__factory.connect(GAS_PRICE_ORACLE_ADDRESS, deployer).set(SCALED_FEE, 0n, 0n));
 }
 
 /** Puts WETH9 where the chain has it as a predeploy. Its constructor never runs, so the storage it would set is set here. */

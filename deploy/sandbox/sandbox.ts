@@ -1,8 +1,8 @@
 /** Everything the sandbox's chain has when it is up: tokens, Permit2, the contracts, funded accounts. */
 import { MaxUint256, Wallet, parseUnits, type JsonRpcProvider } from 'ethers';
 import type { Custodian } from '../../typechain-types/index.js';
-import { sandboxAccounts, type SandboxRole } from './accounts.js';
-import { PERMIT2_ADDRESS, placePermit2, placeWeth } from './canonical.js';
+import { sandboxAccounts, sandboxIssuerKey, type SandboxRole } from './accounts.js';
+import { PERMIT2_ADDRESS, placeGasPriceOracle, placePermit2, placeWeth } from './canonical.js';
 import { deployCurvebook, type DeployMarket } from '../deploy.js';
 import type { SandboxManifest } from '../manifest.js';
 import { deployPools, type SandboxRouter } from './pools.js';
@@ -63,6 +63,7 @@ async function deployAll(provider: JsonRpcProvider, options: SandboxOptions): Pr
   const wallets = walletsOf(accounts, provider);
   await placePermit2(provider, wallets.executor);
   await placeWeth(provider);
+  await placeGasPriceOracle(provider, new Wallet(sandboxIssuerKey(), provider));
   const symbols = [...new Set(markets.flatMap(({ pair }) => pair.split('-') as SandboxSymbol[]))];
   const tokens = await createTokens(provider, symbols);
   const pools =

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { Part } from '../../core/swap/split.js';
-import { gasOf, isNoRoute, type GasModel } from '../../core/swap/pricing.js';
+import { isNoRoute, type GasModel } from '../../core/swap/pricing.js';
 import { mayRisk } from '../../core/swap/trust.js';
 import { minBig, toSafeInt } from '../../core/amounts.js';
 import type { Address, Hex } from '../../core/types.js';
@@ -31,6 +31,7 @@ import { readReceipts } from '../chain/receipts.js';
 import type { Rpc } from '../chain/rpc.js';
 import { MAX_REORG_BLOCKS } from '../watcher/reconcile.js';
 import { startLoop, type Loop } from '../loop.js';
+import { createEconomics } from './economics.js';
 import { simulate, type Simulated } from './simulate.js';
 import { orderCalldata } from './transaction.js';
 
@@ -60,6 +61,8 @@ export interface ExecutorDeps {
   /** What fees are computed from: the check of a signature by an account's code may take no more gas than the fee leaves for it. */
   gasModel: GasModel;
   feeMarginBps: number;
+  /** Most of its cost that an order may lose, by its fee as it is worth now. Default: all of it. */
+  maxLossBps?: number;
   /**
    * Most transactions of one owner that may have reverted since the newest fill of an order, those under way counted; of an account with code,
    * one. Further ones are only sent after the owner has swapped by itself.
@@ -129,6 +132,7 @@ const TIDY_INTERVAL_MS = 60_000;
 export function createExecutor(deps: ExecutorDeps): Executor {
   const { db, writer, outbox, rpc, marketData, logger, ordersPerRound = ORDERS_PER_ROUND } = deps;
   const { monotonicMs = deps.nowMs } = deps;
+  const economics = createEconomics(deps);
   /** Round in which an order was looked at last. */
   const looked = new Map<string, number>();
   let roundNo = 0;
@@ -149,8 +153,10 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     const pending = await takeTurns();
     if (generation === null) return;
     await outbox.resume(toSec(generation.blockTimestampMs));
-    if (pending.length === 0) return;
+    if (pending.length === 0 && !economics.isDue()) return;
     const head = await marketData.head();
+    await economics.noteFunds(head);
+    if (pending.length === 0) return;
     unmined = outbox.status().unminedCount;
     const wallets = walletsOf(pending, await readUnminedSales(db.knex)).values();
     // Each takes the next owner from the same list.
@@ -257,15 +263,6 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   const isCode = async (owner: Address): Promise<boolean> =>
     (await rpc.call('eth_getCode', [owner, 'latest'])) !== '0x';
 
-  /** What the fee has paid for, in gas. */
-  const paidGas = (parts: readonly Part[]): bigint =>
-    (gasOf(
-      deps.gasModel,
-      parts.map(({ id }) => id),
-    ) *
-      (10_000n + BigInt(deps.feeMarginBps))) /
-    10_000n;
-
   async function progressOf(orderId: string): Promise<Progress> {
     const mined: Hex[] = [];
     const progress: Progress = {
@@ -304,9 +301,12 @@ export function createExecutor(deps: ExecutorDeps): Executor {
         return end(one, generation, 'failed', { code: 'TOO_MANY_ATTEMPTS', message });
       }
       const hasCode = await isCode(wallet.owner);
-      const mostGas = hasCode ? minBig(deps.maxGas, paidGas(simulated.parts)) : deps.maxGas;
+      const mostGas = hasCode ? minBig(deps.maxGas, economics.paidGas(one.quote, simulated.parts)) : deps.maxGas;
       if (simulated.gas > mostGas) return noteRefusal(one, attempts, TOO_MUCH_GAS);
-      if (!outbox.affords(head.baseFeeWei)) return noteRefusal(one, attempts, GAS_TOO_DEAR);
+      if (!outbox.affords(head.baseFeeWei) || (await economics.loses(one.quote, simulated, head))) {
+        return noteRefusal(one, attempts, GAS_TOO_DEAR);
+      }
+      if (!economics.isFunded()) return noteRefusal(one, attempts, EXECUTOR_UNFUNDED);
       const risk = mayRisk(await readReverts(db.knex, wallet.owner), {
         underWay: wallet.underWay.length,
         maxReverts: deps.maxReverts,
@@ -350,7 +350,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   async function simulateParts(one: PendingOrder, parts: readonly Part[]): Promise<Tried> {
     const run = async (pull: 'whole' | 'exact'): Promise<Tried> => {
       const data = await orderCalldata(one, parts, deps.settler, marketData.venueOf, pull);
-      return { ...(await simulate(rpc, outbox.signer, deps.settler, data)), parts };
+      return { ...(await simulate(rpc, outbox.signer, deps.settler, data, 2n * deps.maxGas)), parts };
     };
     const whole = await run('whole');
     if (whole.ok || whole.refusal.code !== 'INSUFFICIENT_FUNDS' || one.quote.kind === 'sell') return whole;
@@ -427,7 +427,12 @@ const NONCE_USED = {
 
 const GAS_TOO_DEAR = {
   code: 'GAS_TOO_DEAR',
-  message: 'Gas is dearer at the moment than the service pays',
+  message: 'Gas is dearer at the moment than the service pays, or than the fee covers',
+};
+
+const EXECUTOR_UNFUNDED = {
+  code: 'EXECUTOR_UNFUNDED',
+  message: 'The service has no ETH to send transactions with',
 };
 
 const TOO_MANY_REVERTS = {

@@ -1,3 +1,4 @@
+import { toQuantity } from 'ethers';
 import type { Address, Hex } from '../../core/types.js';
 import { isFailedCall } from '../../liquidity/eth.js';
 import { confirmed, surveyOf, type Endpoints } from '../chain/quorum.js';
@@ -5,16 +6,25 @@ import { RpcContradictionError, RpcResponseError, revertData, type Rpc } from '.
 import { refusalOf, type Refusal } from './refusals.js';
 import { SETTLER } from './transaction.js';
 
+/** Twice what an order may take by default, so that one that takes too much is told from one that fails. */
+const DEFAULT_MAX_GAS = 2_000_000n;
+
 /** What a transaction would do at the newest block. */
 export type Simulated =
   { ok: true; data: Hex; inUnits: bigint; outUnits: bigint; gas: bigint } | { ok: false; refusal: Refusal };
 
 /**
- * Runs the exact transaction without sending it. Throws what does not tell how it would end. A refusal that ends an order is believed of a
+ * Runs the exact transaction without sending it, on at most `maxGas`: an owner's code may take any amount. Throws what does not tell how it would end. A refusal that ends an order is believed of a
  * majority of the endpoints that answer; throws RpcContradictionError without one.
  */
-export async function simulate(rpc: Endpoints, from: Address, to: Address, data: Hex): Promise<Simulated> {
-  const run = (one: Rpc): Promise<Simulated> => simulateOn(one, from, to, data);
+export async function simulate(
+  rpc: Endpoints,
+  from: Address,
+  to: Address,
+  data: Hex,
+  maxGas = DEFAULT_MAX_GAS,
+): Promise<Simulated> {
+  const run = (one: Rpc): Promise<Simulated> => simulateOn(one, from, to, data, maxGas);
   const first = await (rpc.attempt?.(run) ?? run(rpc));
   if (first.ok || !(first.refusal.isFinal || first.refusal.code === 'NONCE_USED')) return first;
   const votes = await surveyOf(rpc, run, first);
@@ -24,9 +34,9 @@ export async function simulate(rpc: Endpoints, from: Address, to: Address, data:
   return said;
 }
 
-async function simulateOn(rpc: Rpc, from: Address, to: Address, data: Hex): Promise<Simulated> {
+async function simulateOn(rpc: Rpc, from: Address, to: Address, data: Hex, maxGas: bigint): Promise<Simulated> {
   try {
-    const call = { from, to, data };
+    const call = { from, to, data, gas: toQuantity(maxGas) };
     const [answer, gas] = (await rpc.batch([
       { method: 'eth_call', params: [call, 'latest'] },
       { method: 'eth_estimateGas', params: [call] },

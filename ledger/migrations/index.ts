@@ -19,6 +19,7 @@ import { curveError } from './0019-curve-error.js';
 import { suspense } from './0020-suspense.js';
 import { tokens } from './0022-tokens.js';
 import { owners } from './0024-owners.js';
+import { swapExecutors } from './0025-swap-executors.js';
 
 /** All steps, oldest first. */
 export const migrations: readonly Migration[] = [
@@ -42,4 +43,5 @@ export const migrations: readonly Migration[] = [
   suspense,
   tokens,
   owners,
+  swapExecutors,
 ];

@@ -32,6 +32,10 @@ export interface SwapDeps {
   gasModel: GasModel;
   /** Added to the cost of gas in the fee. */
   feeMarginBps: number;
+  /** Added to the price of gas in the fee. Default: 0. */
+  gasVolatilityBps?: number;
+  /** Most gas that checking an owner's signature may take. Default: a million. */
+  maxGas?: bigint;
   /** How much worse our own route may be and still be preferred by `preferService`. */
   toleranceBps: number;
   /** How long an order for a quote is accepted, and how long it may be executed. */

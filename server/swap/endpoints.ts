@@ -135,7 +135,7 @@ export const SWAP_ENDPOINTS: readonly ServedEndpoint<SwapEndpointDeps>[] = [
       400: 'BAD_REQUEST or INSUFFICIENT_LIQUIDITY, with every problem named',
       413: 'BAD_REQUEST: the body is too long',
       429: RATE_LIMITED,
-      503: 'NOT_READY: no quotes at the moment; TOKEN_QUARANTINED: none in one of these tokens',
+      503: 'NOT_READY or EXECUTOR_UNFUNDED: no quotes at the moment; TOKEN_QUARANTINED: none in one of these tokens',
     },
   },
   {

@@ -1,18 +1,31 @@
 import type { RouterMiddleware } from '@koa/router';
 import { z } from 'zod';
-import { feeUnits, gasOf, isNoRoute, maxSellUnits, minBuyUnits, type RoutePlan } from '../../core/swap/pricing.js';
+import {
+  feeUnits,
+  gasOf,
+  isNoRoute,
+  maxSellUnits,
+  minBuyUnits,
+  type RoutePlan,
+  withVolatility,
+} from '../../core/swap/pricing.js';
+import { OWN } from '../../core/swap/source.js';
 import { WITNESS_TYPE_STRING, type OrderTypedData } from '../../core/swap/typed-data.js';
-import type { Address } from '../../core/types.js';
+import type { Address, Hex } from '../../core/types.js';
+import { readExecutors } from '../../ledger/swaps/swap-executors.js';
 import type { SwapQuote, SwapQuoteDraft } from '../../ledger/swaps/swap-log.js';
 import { encodeRoute, planRoute } from '../../liquidity/planner.js';
 import { ApiError, badRequest } from '../errors.js';
 import { readBody } from './body.js';
 import type { SwapDeps } from './deps.js';
 import type { QuoteStore } from './quote-store.js';
+import { DEFAULT_CHECK_GAS, signatureGas } from './signature.js';
 import { requireToken } from './tokens.js';
 
 export const MAX_SLIPPAGE_BPS = 2_000;
 const DEFAULT_SLIPPAGE_BPS = 50;
+/** What an executor said of its funds longer ago says nothing of them now. */
+const EXECUTOR_NEWS_MS = 5 * 60_000;
 
 const addressSchema = z
   .string()
@@ -57,8 +70,9 @@ export function quoteHandler(deps: SwapDeps, store: QuoteStore): RouterMiddlewar
     const { ready, reason } = deps.readiness();
     if (!ready) throw new ApiError(503, 'NOT_READY', `No quotes at the moment: ${reason ?? 'the ledger is not ready'}`);
     refuseQuarantined(deps, request);
-    const plan = await priceRequest(deps, request);
-    ctx.body = answerOf(deps, await store.save(draftOf(deps, request, plan)));
+    await refuseUnfunded(deps);
+    const priced = await priceRequest(deps, request);
+    ctx.body = answerOf(deps, await store.save(draftOf(deps, request, priced)));
   };
 }
 
@@ -68,6 +82,17 @@ function refuseQuarantined(deps: SwapDeps, { sellToken, buyToken }: QuoteRequest
   if (held !== undefined) throw new ApiError(503, 'TOKEN_QUARANTINED', `${held} is in quarantine; try again later`);
 }
 
+/** Nothing would be executed. Throws ApiError `EXECUTOR_UNFUNDED`. */
+async function refuseUnfunded({ db, nowMs }: SwapDeps): Promise<void> {
+  const executors = await readExecutors(db.knex, nowMs() - EXECUTOR_NEWS_MS);
+  if (executors.length === 0 || executors.some(({ isFunded }) => isFunded)) return;
+  throw new ApiError(
+    503,
+    'EXECUTOR_UNFUNDED',
+    'No quotes at the moment: the service has no ETH to send transactions with',
+  );
+}
+
 function checkRequest(deps: SwapDeps, request: QuoteRequest): void {
   const { chainId, from, receiver = from, sellToken, buyToken } = request;
   if (chainId !== deps.chainId) throw badRequest(`chainId: must be ${deps.chainId}`);
@@ -75,18 +100,24 @@ function checkRequest(deps: SwapDeps, request: QuoteRequest): void {
   requireToken(deps, 'buyToken', buyToken);
   if (sellToken === buyToken) throw badRequest('buyToken: must differ from sellToken');
   if (/^0x0+$/.test(from)) throw badRequest('from: must be the owner who signs');
-  if (/^0x0+$/.test(receiver) || deps.forbiddenReceivers.includes(receiver)) {
+  const isToken = deps.tokens.some(({ address }) => address === receiver);
+  if (/^0x0+$/.test(receiver) || isToken || deps.forbiddenReceivers.includes(receiver)) {
     throw badRequest(`receiver: ${receiver} can't receive tokens`);
   }
 }
 
-async function priceRequest(deps: SwapDeps, request: QuoteRequest): Promise<RoutePlan> {
+/** A route with the gas in its fee that pays for the check of the owner's signature. */
+type PricedRoute = RoutePlan & { checkGas: bigint };
+
+async function priceRequest(deps: SwapDeps, request: QuoteRequest): Promise<PricedRoute> {
   const { marketData } = deps;
   const { kind, sellToken, buyToken, routingPreference } = request;
   const atSec = Math.floor(deps.nowMs() / 1_000);
   const head = await marketData.head();
   const gasPrice = await marketData.gasPrice(sellToken, head, atSec);
   if (gasPrice === null) throw noLiquidity(`Nothing prices gas in ${sellToken}, so the fee can't be told`);
+  const checkGas = await checkGasOf(deps, request.from);
+  const price = withVolatility(gasPrice, deps.gasVolatilityBps ?? 0);
   const question = {
     kind,
     sellToken,
@@ -94,10 +125,13 @@ async function priceRequest(deps: SwapDeps, request: QuoteRequest): Promise<Rout
     amountUnits: (kind === 'sell' ? request.sellAmountBeforeFee : request.buyAmountAfterFee) ?? 0n,
     preference: routingPreference,
     toleranceBps: deps.toleranceBps,
-    feeOf: (ids: readonly string[]) => feeUnits(gasOf(deps.gasModel, ids), gasPrice, deps.feeMarginBps),
+    feeOf: (ids: readonly string[]) => {
+      const calls = ids.filter((id) => id !== OWN).length;
+      return feeUnits(gasOf(deps.gasModel, ids) + checkGas, price, deps.feeMarginBps, calls);
+    },
   };
   const plan = await planRoute(marketData, question, head, atSec);
-  if (!isNoRoute(plan)) return plan;
+  if (!isNoRoute(plan)) return { ...plan, checkGas };
   if (plan.problem === 'fee') {
     throw badRequest(`sellAmountBeforeFee: too little, the fee alone is ${plan.feeUnits}`);
   }
@@ -105,10 +139,18 @@ async function priceRequest(deps: SwapDeps, request: QuoteRequest): Promise<Rout
   throw noLiquidity(`No route: ${where} no or not enough liquidity for this swap`);
 }
 
+/** What the owner's code takes to check a signature. Throws 400 for one that takes more than an order may. */
+async function checkGasOf({ eth, permit2, maxGas = DEFAULT_CHECK_GAS }: SwapDeps, owner: Address): Promise<bigint> {
+  const code = (await eth.call('eth_getCode', [owner, 'latest'])) as Hex;
+  const gas = await signatureGas(eth, { owner, code }, { maxGas, permit2 });
+  if (gas === null) throw badRequest(`from: checking a signature of ${owner} takes more than ${maxGas} gas`);
+  return gas;
+}
+
 const noLiquidity = (message: string): ApiError => new ApiError(400, 'INSUFFICIENT_LIQUIDITY', message);
 
 /** Slippage goes to the output of a sell order, which must bring at least so much, and to the input of a buy order. */
-function draftOf(deps: SwapDeps, request: QuoteRequest, plan: RoutePlan): SwapQuoteDraft {
+function draftOf(deps: SwapDeps, request: QuoteRequest, plan: PricedRoute): SwapQuoteDraft {
   const nowMs = deps.nowMs();
   const { kind, slippageBps } = request;
   const isSell = kind === 'sell';
@@ -129,7 +171,7 @@ function draftOf(deps: SwapDeps, request: QuoteRequest, plan: RoutePlan): SwapQu
     validToSec: Math.floor(nowMs / 1_000) + deps.orderTtlSec,
     createdMs: nowMs,
     expiresMs: nowMs + deps.quoteTtlSec * 1_000,
-    route: encodeRoute(plan.parts),
+    route: encodeRoute(plan.parts, plan.checkGas),
   };
 }
 

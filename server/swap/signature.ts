@@ -1,4 +1,4 @@
-import { Interface, Signature, TypedDataEncoder, getBytes } from 'ethers';
+import { Interface, Signature, TypedDataEncoder, getBytes, toQuantity } from 'ethers';
 import type { OrderTypedData } from '../../core/swap/typed-data.js';
 import { recoverAddress } from '../../core/wire/recover.js';
 import type { Address, Hex } from '../../core/types.js';
@@ -6,6 +6,7 @@ import { isFailedCall, type EthReader } from '../../liquidity/eth.js';
 
 const ACCOUNT = new Interface(['function isValidSignature(bytes32, bytes) view returns (bytes4)']);
 const VALID = '0x1626ba7e';
+export const DEFAULT_CHECK_GAS = 1_000_000n;
 
 /** The digest that a wallet signs for the typed data. */
 export function digestOf({ domain, types, message }: OrderTypedData): Hex {
@@ -23,14 +24,43 @@ export async function acceptedSignature(
   { owner, code }: { owner: Address; code: Hex },
   digest: Hex,
   signature: Hex,
+  { maxGas, permit2 }: { maxGas: bigint; permit2?: Address } = { maxGas: DEFAULT_CHECK_GAS },
 ): Promise<Hex | null> {
   if (code === '0x') return signedByKey(owner, digest, signature);
   const data = ACCOUNT.encodeFunctionData('isValidSignature', [digest, signature]);
   try {
-    const answer = (await eth.call('eth_call', [{ to: owner, data }, 'latest'])) as Hex;
+    // As Permit2 will ask it, and no longer than an order may take: what an owner's code does costs whoever simulates it.
+    const call = { ...(permit2 === undefined ? {} : { from: permit2 }), to: owner, data, gas: toQuantity(maxGas) };
+    const answer = (await eth.call('eth_call', [call, 'latest'])) as Hex;
     return answer.length >= 66 && answer.startsWith(VALID) ? signature : null;
   } catch (error) {
     if (isFailedCall(error)) return null;
+    throw error;
+  }
+}
+
+/** Gas of a check that can't be measured, as when the account refuses what it is asked. */
+const UNMEASURED_CHECK_GAS = 30_000n;
+const INTRINSIC_GAS = 21_000n;
+
+/**
+ * Gas that an account with code takes to check a signature of a key's length, so that the fee can pay for it; 0 for an account without. Null when it
+ * takes more than `maxGas`.
+ */
+export async function signatureGas(
+  eth: EthReader,
+  { owner, code }: { owner: Address; code: Hex },
+  { maxGas, permit2 }: { maxGas: bigint; permit2: Address },
+): Promise<bigint | null> {
+  if (code === '0x') return 0n;
+  const data = ACCOUNT.encodeFunctionData('isValidSignature', [`0x${'5a'.repeat(32)}`, `0x${'5a'.repeat(65)}`]);
+  const call = { from: permit2, to: owner, data, gas: toQuantity(maxGas) };
+  try {
+    const gas = BigInt((await eth.call('eth_estimateGas', [call])) as Hex);
+    return gas - INTRINSIC_GAS > UNMEASURED_CHECK_GAS ? gas - INTRINSIC_GAS : UNMEASURED_CHECK_GAS;
+  } catch (error) {
+    if (/out of gas|gas required exceeds|exceeds allowance/i.test((error as Error).message)) return null;
+    if (isFailedCall(error)) return UNMEASURED_CHECK_GAS;
     throw error;
   }
 }

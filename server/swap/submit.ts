@@ -11,12 +11,12 @@ import {
   type SwapQuote,
 } from '../../ledger/swaps/swap-log.js';
 import { readPendingSales } from '../../ledger/swaps/swap-wallets.js';
-import { badRequest } from '../errors.js';
+import { badRequest, type ApiError } from '../errors.js';
 import { readBody } from './body.js';
 import type { SwapDeps } from './deps.js';
 import { checkFunds, readOwner } from './funds.js';
 import { orderStatus } from './order.js';
-import { acceptedSignature, digestOf } from './signature.js';
+import { DEFAULT_CHECK_GAS, acceptedSignature, digestOf } from './signature.js';
 
 /** Longest signature in hex digits; contract accounts may need more than a key's 130. */
 const MAX_SIGNATURE_DIGITS = 16_384;
@@ -36,7 +36,7 @@ export const submissionSchema = z.object({
 
 /**
  * POST /api/v1/orders: takes the signature of a quote. A request with a client order id that the owner used before answers with that
- * order, whatever else it says; one quote makes one order.
+ * order, whatever else it says, once the signature is right: nobody else learns of the order. One quote makes one order.
  */
 export function submitHandler(deps: SwapDeps): RouterMiddleware {
   return async (ctx) => {
@@ -44,6 +44,7 @@ export function submitHandler(deps: SwapDeps): RouterMiddleware {
     const quote = await readQuote(deps.db.knex, quoteId);
     if (quote === null) throw badRequest('quoteId: unknown, or expired long ago; get a fresh quote');
     const earlier = clientOrderId === null ? null : await readClientOrder(deps.db.knex, quote.owner, clientOrderId);
+    if (earlier !== null) await proveOwner(deps, quote, signature, earlier);
     const { order, isNew } =
       earlier === null ? await accept(deps, quote, signature, clientOrderId) : { order: earlier, isNew: false };
     // Nothing can have happened yet to an order that is new.
@@ -52,6 +53,22 @@ export function submitHandler(deps: SwapDeps): RouterMiddleware {
   };
 }
 
+/** Throws 400 unless the owner signed the quote: by the signature that was accepted for it before, or by one that is right now. */
+async function proveOwner(deps: SwapDeps, quote: SwapQuote, signature: Hex, known: SwapOrder): Promise<void> {
+  if (known.quoteId === quote.id && known.signature === signature) return;
+  const code = (await deps.eth.call('eth_getCode', [quote.owner, 'latest'])) as Hex;
+  if ((await accepted(deps, quote, signature, code)) === null) throw invalidSignature(quote);
+}
+
+function accepted(deps: SwapDeps, quote: SwapQuote, signature: Hex, code: Hex): Promise<Hex | null> {
+  const { eth, permit2, maxGas = DEFAULT_CHECK_GAS } = deps;
+  const digest = digestOf(JSON.parse(quote.typedData) as OrderTypedData);
+  return acceptedSignature(eth, { owner: quote.owner, code }, digest, signature, { maxGas, permit2 });
+}
+
+const invalidSignature = ({ owner }: SwapQuote): ApiError =>
+  badRequest(`Invalid signature: it is not that of ${owner} over permit2.typedData of this quote`);
+
 async function accept(
   deps: SwapDeps,
   quote: SwapQuote,
@@ -59,23 +76,26 @@ async function accept(
   clientOrderId: string | null,
 ): Promise<{ order: SwapOrder; isNew: boolean }> {
   const used = await readOrderOfQuote(deps.db.knex, quote.id);
-  if (used !== null) return { order: usedQuote(used, clientOrderId), isNew: false };
+  if (used !== null) {
+    await proveOwner(deps, quote, signature, used);
+    return { order: usedQuote(used, clientOrderId), isNew: false };
+  }
   checkFresh(deps, quote);
-  const digest = digestOf(JSON.parse(quote.typedData) as OrderTypedData);
   const nowSec = Math.floor(deps.nowMs() / 1_000);
   const others = await readPendingSales(deps.db.knex, quote.owner, quote.sellToken, nowSec);
   const owner = await readOwner(deps, quote, others);
-  const accepted = await acceptedSignature(deps.eth, owner, digest, signature);
-  if (accepted === null) {
-    throw badRequest(`Invalid signature: it is not that of ${quote.owner} over permit2.typedData of this quote`);
-  }
-  checkFunds(deps, quote, owner, others);
+  const hasCode = owner.code !== '0x';
+  // An owner's code is run last, and a key's signature, which costs next to nothing, is checked first.
+  if (hasCode) checkFunds(deps, quote, owner, others);
+  const taken = await accepted(deps, quote, signature, owner.code);
+  if (taken === null) throw invalidSignature(quote);
+  if (!hasCode) checkFunds(deps, quote, owner, others);
   checkFresh(deps, quote);
   const order = {
     id: crypto.randomUUID(),
     quoteId: quote.id,
     owner: quote.owner,
-    signature: accepted,
+    signature: taken,
     clientOrderId,
     createdMs: deps.nowMs(),
   };

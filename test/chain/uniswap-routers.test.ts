@@ -122,6 +122,8 @@ for (const kind of ['SwapRouter', 'SwapRouter02'] as const satisfies readonly Ro
 
     forOneDatabase((name, open) =>
       it(`fills a signed order over it on ${name}`, async () => {
+        // Nonces of an owner begin anew with each database, and not on the chain.
+        await chain.reset();
         await chain.provider.send('evm_setAutomine', [false]);
         const stack: SwapStack = await startSwapStack(await open(), chain);
         try {

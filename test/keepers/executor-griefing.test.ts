@@ -207,10 +207,11 @@ describe('orders that lean on one balance', () => {
 
     it('pays for no more gas of an account with code than its fee has paid for', async () => {
       const [griefer] = await createOwners(chain, 'USDC', 1, usdc('1000'));
+      const quote = await quoteOf(griefer!, usdc('500'));
       await chain.provider.send('hardhat_setCode', [griefer!.address, WASTEFUL]);
-      const { orderId } = await submit(griefer);
+      const { orderId } = (await stack.submit(quote, griefer!)).body;
       await stack.executor.round();
-      expect((await stack.order(orderId!)).reason?.code).to.equal('TOO_MUCH_GAS');
+      expect((await stack.order(orderId)).reason?.code).to.equal('TOO_MUCH_GAS');
     });
 
     it('sends one transaction for an account whose code answers otherwise to it than to the simulation', async () => {

@@ -5,7 +5,7 @@ import { pino } from 'pino';
 import { DEFAULT_GAS } from '../../core/swap/pricing.js';
 import type { OrderTypedData } from '../../core/swap/typed-data.js';
 import type { Address, Hex } from '../../core/types.js';
-import { WETH_ADDRESS } from '../../deploy/sandbox/canonical.js';
+import { GAS_PRICE_ORACLE_ADDRESS, WETH_ADDRESS } from '../../deploy/sandbox/canonical.js';
 import { createOutbox, type Outbox } from '../../keepers/chain/outbox.js';
 import { createRpc, type Rpc } from '../../keepers/chain/rpc.js';
 import { createExecutor, type Executor, type ExecutorDeps } from '../../keepers/executor/executor.js';
@@ -144,6 +144,7 @@ export async function startSwapStack(
       markets: () => keepers.markets,
       venues,
       wrappedNative: WETH_ADDRESS.toLowerCase() as Address,
+      gasPriceOracle: GAS_PRICE_ORACLE_ADDRESS.toLowerCase() as Address,
     },
     (venue, error) => logger.error({ venue, err: error }, 'a venue failed'),
   );
@@ -167,6 +168,7 @@ export async function startSwapStack(
     marketData,
     gasModel: DEFAULT_GAS,
     feeMarginBps: 2_000,
+    gasVolatilityBps: 2_500,
     toleranceBps: 10,
     quoteTtlSec: 30,
     orderTtlSec: 120,
@@ -221,6 +223,7 @@ export async function startSwapStack(
       maxGas: 1_000_000n,
       gasModel: DEFAULT_GAS,
       feeMarginBps: 2_000,
+      maxLossBps: 1_000,
       maxReverts: 2,
       pollIntervalMs: 50,
       nowMs,

@@ -4,6 +4,7 @@
 export type { CurveMathHarness } from './CurveMathHarness.js';
 export type { MintableToken } from './MintableToken.js';
 export type { MockExchange } from './MockExchange.js';
+export type { SandboxGasPriceOracle } from './SandboxGasPriceOracle.js';
 export type { SandboxUsdc } from './SandboxUsdc.js';
 export type { SandboxUsdcProxy } from './SandboxUsdcProxy.js';
 export type { SmartAccount } from './SmartAccount.js';

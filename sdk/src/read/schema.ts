@@ -3104,7 +3104,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: no quotes at the moment; TOKEN_QUARANTINED: none in one of these tokens */
+            /** @description NOT_READY or EXECUTOR_UNFUNDED: no quotes at the moment; TOKEN_QUARANTINED: none in one of these tokens */
             503: {
                 headers: {
                     /** @description requests per window */

@@ -383,6 +383,7 @@ describe('compaction of the order log', function () {
           'folded_agents',
           'scan_times',
           'swap_reverts',
+          'swap_executors',
           'pair_gains',
         ],
       ]);

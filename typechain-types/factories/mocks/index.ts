@@ -4,6 +4,7 @@
 export { CurveMathHarness__factory } from './CurveMathHarness__factory.js';
 export { MintableToken__factory } from './MintableToken__factory.js';
 export { MockExchange__factory } from './MockExchange__factory.js';
+export { SandboxGasPriceOracle__factory } from './SandboxGasPriceOracle__factory.js';
 export { SandboxUsdc__factory } from './SandboxUsdc__factory.js';
 export { SandboxUsdcProxy__factory } from './SandboxUsdcProxy__factory.js';
 export { SmartAccount__factory } from './SmartAccount__factory.js';

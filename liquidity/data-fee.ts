@@ -1,0 +1,72 @@
+/** What a rollup charges for a transaction beside its gas: for its data, by the gas price oracle that such chains have. */
+import { Interface } from 'ethers';
+import { ceilDiv } from '../core/amounts.js';
+import type { DataFee } from '../core/swap/pricing.js';
+import type { Address, Hex } from '../core/types.js';
+import { callsAt, isFailedCall, type EthReader, type Head } from './eth.js';
+
+const ORACLE = new Interface([
+  'function getL1Fee(bytes unsignedTx) view returns (uint256)',
+  'function getL1FeeUpperBound(uint256 unsignedTxSize) view returns (uint256)',
+  'function getOperatorFee(uint256 gasUsed) view returns (uint256)',
+]);
+/**
+ * Bytes of an order's transaction that don't compress, its signature not counted: addresses, amounts and the owner's signature; and what each call
+ * of a pool adds. Of each route measured, the fee for so many is at least that for its call data.
+ */
+const ORDER_BYTES = 320n;
+const CALL_BYTES = 160n;
+/** Gas at which the operator's fee is asked for, which is linear. */
+const PROBE_GAS = 1_000_000n;
+
+export interface DataFees {
+  /** By the model, for a quote; per gas it is rounded up. */
+  expected(head: Head): Promise<{ data: DataFee; weiPerGas: bigint }>;
+  /** Of one transaction's call data and gas, for whoever is about to send it. */
+  of(data: Hex, gas: bigint, head: Head): Promise<bigint>;
+}
+
+const NOTHING = { data: { orderWei: 0n, callWei: 0n }, weiPerGas: 0n };
+
+/** A chain without code at `oracle` charges nothing but gas. */
+export function createDataFees(eth: EthReader, oracle: Address | null): DataFees {
+  let isThere = false;
+
+  async function hasOracle(): Promise<boolean> {
+    if (oracle === null || isThere) return isThere;
+    isThere = (await eth.call('eth_getCode', [oracle, 'latest'])) !== '0x';
+    return isThere;
+  }
+
+  async function ask(method: string, args: unknown[], head: Head): Promise<bigint> {
+    const call = { to: oracle!, data: ORACLE.encodeFunctionData(method, args) };
+    const [answer] = await callsAt(eth, head, [call]);
+    return BigInt(answer ?? '0x0');
+  }
+
+  /** Older oracles know no fee of the operator, and there is none then. */
+  async function operatorFee(gas: bigint, head: Head): Promise<bigint> {
+    return ask('getOperatorFee', [gas], head).catch((error: unknown) => {
+      if (isFailedCall(error)) return 0n;
+      throw error;
+    });
+  }
+
+  return {
+    async expected(head) {
+      if (!(await hasOracle())) return NOTHING;
+      const [order, withCall, fixed, probe] = await Promise.all([
+        ask('getL1FeeUpperBound', [ORDER_BYTES], head),
+        ask('getL1FeeUpperBound', [ORDER_BYTES + CALL_BYTES], head),
+        operatorFee(0n, head),
+        operatorFee(PROBE_GAS, head),
+      ]);
+      const data = { orderWei: order + fixed, callWei: withCall - order };
+      return { data, weiPerGas: ceilDiv(probe - fixed, PROBE_GAS) };
+    },
+    async of(data, gas, head) {
+      if (!(await hasOracle())) return 0n;
+      return (await ask('getL1Fee', [data], head)) + (await operatorFee(gas, head));
+    },
+  };
+}
