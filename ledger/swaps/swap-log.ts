@@ -388,7 +388,7 @@ export async function pruneQuotes(tx: Knex.Transaction, beforeMs: number, limit:
     .delete();
 }
 
-interface OrderRow {
+export interface OrderRow {
   id: string;
   quote_id: string;
   owner: string;
@@ -402,7 +402,7 @@ async function orderWhere(q: Queryable, where: Partial<OrderRow>): Promise<SwapO
   return row === undefined ? null : toOrder(row);
 }
 
-const toOrder = (row: OrderRow): SwapOrder => ({
+export const toOrder = (row: OrderRow): SwapOrder => ({
   id: row.id,
   quoteId: row.quote_id,
   owner: row.owner as Address,

@@ -8,7 +8,12 @@ const MAX_SWAP_BYTES = 64 * 1024;
 
 /** The body of a request in the shape of `schema`. Throws 400 with every problem at once. */
 export async function readBody<T extends z.ZodType>(request: IncomingMessage, schema: T): Promise<z.output<T>> {
-  const parsed = schema.safeParse(await jsonOf(request));
+  return parseAs(schema, await jsonOf(request));
+}
+
+/** A value in the shape of `schema`. Throws 400 with every problem at once. */
+export function parseAs<T extends z.ZodType>(schema: T, value: unknown): z.output<T> {
+  const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
   const problems = parsed.error.issues.map(({ path, message }) =>
     path.length === 0 ? message : `${path.join('.')}: ${message}`,

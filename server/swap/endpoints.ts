@@ -3,7 +3,8 @@ import type Router from '@koa/router';
 import { notKept, routesOf, type ServedEndpoint } from '../openapi/endpoint.js';
 import { rateLimit } from '../rate-limit.js';
 import type { SwapDeps } from './deps.js';
-import { orderHandler } from './order.js';
+import { orderHandler, ordersHandler } from './order.js';
+import { priceHandler } from './price.js';
 import { createQuoteStore, type QuoteStore } from './quote-store.js';
 import { quoteHandler, quoteRequestSchema } from './quote.js';
 import { submissionSchema, submitHandler } from './submit.js';
@@ -73,6 +74,21 @@ const quoteSchema = z
   })
   .meta({ id: 'SwapQuote' });
 
+const priceSchema = z
+  .strictObject({
+    blockNumber: z.int(),
+    sellToken: address,
+    buyToken: address,
+    kind: z.enum(['sell', 'buy']),
+    sellAmount: amount,
+    buyAmount: amount,
+    minBuyAmount: amount,
+    feeAmount: amount,
+    priceImpactBps: z.int().nullable().meta({ description: 'against the mid price, the fee not counted' }),
+    route: z.array(z.strictObject({ source: z.string(), sellAmount: amount, buyAmount: amount })),
+  })
+  .meta({ id: 'SwapPrice' });
+
 const submissionAnswerSchema = z
   .strictObject({ orderId: z.string(), quoteId: z.string(), status })
   .meta({ id: 'SwapSubmission' });
@@ -137,6 +153,51 @@ export const SWAP_ENDPOINTS: readonly ServedEndpoint<SwapEndpointDeps>[] = [
       429: RATE_LIMITED,
       503: 'NOT_READY or EXECUTOR_UNFUNDED: no quotes at the moment; TOKEN_QUARANTINED: none in one of these tokens',
     },
+  },
+  {
+    method: 'get',
+    path: '/api/v1/price',
+    limit: ({ limits, nowMs }) => rateLimit(limits.quotes, nowMs),
+    handler: priceHandler,
+    group: 'Gasless swaps',
+    summary: 'A price, for whoever has no wallet yet',
+    description: 'What a quote would say. Nothing is stored or reserved; an answer may be kept for a second.',
+    query: {
+      chainId: { schema: z.string().regex(/^\d+$/), description: 'the chain that is served', example: 8453 },
+      sellToken: { schema: address, description: 'on the token list', required: true },
+      buyToken: { schema: address, description: 'on the token list', required: true },
+      kind: { schema: z.enum(['sell', 'buy']), description: 'exact input or exact output', required: true },
+      sellAmountBeforeFee: { schema: amount, description: 'when kind is sell, base units' },
+      buyAmountAfterFee: { schema: amount, description: 'when kind is buy, base units' },
+      slippageBps: { schema: z.string().regex(/^\d+$/), description: '0 to 2000, default 50' },
+      routingPreference: {
+        schema: z.enum(['auto', 'preferService', 'onlyService']),
+        description: 'default auto',
+      },
+    },
+    answer: priceSchema,
+    refusals: {
+      400: 'BAD_REQUEST or INSUFFICIENT_LIQUIDITY, with every problem named',
+      429: RATE_LIMITED,
+      503: 'NOT_READY or EXECUTOR_UNFUNDED: no prices at the moment; TOKEN_QUARANTINED: none in one of these tokens',
+    },
+  },
+  {
+    method: 'get',
+    path: '/api/v1/orders',
+    limit: ({ limits, nowMs }) => rateLimit(limits.orders, nowMs),
+    handler: ordersHandler,
+    group: 'Gasless swaps',
+    summary: "An owner's orders, newest first",
+    description:
+      'Orders are public by owner, as fills are. `next` is the `cursor` of the answer that follows, null at the end.',
+    query: {
+      owner: { schema: address, description: 'who signed them', required: true },
+      limit: { schema: z.string().regex(/^\d+$/), description: '1 to 50, default 20' },
+      cursor: { schema: z.string(), description: '`next` of an earlier answer' },
+    },
+    answer: z.strictObject({ orders: z.array(orderSchema), next: z.string().nullable() }).meta({ id: 'SwapOrders' }),
+    refusals: { 400: 'BAD_REQUEST: no owner, or a limit or cursor that is none', 429: RATE_LIMITED },
   },
   {
     method: 'post',

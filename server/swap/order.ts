@@ -1,4 +1,7 @@
 import type { RouterMiddleware } from '@koa/router';
+import { z } from 'zod';
+import { toSafeInt } from '../../core/amounts.js';
+import type { Address } from '../../core/types.js';
 import { readTx } from '../../ledger/db/db.js';
 import { readLostFrom } from '../../ledger/chain/halts.js';
 import { readSettledOrder, type SettledOrderRow } from '../../ledger/chain/settled-orders.js';
@@ -13,8 +16,10 @@ import {
   type SwapOutcome,
   type SwapQuote,
 } from '../../ledger/swaps/swap-log.js';
+import { readOrdersOf, type OrderPlace } from '../../ledger/swaps/owner-orders.js';
 import type { Db, Queryable } from '../../ledger/types.js';
 import { notFound } from '../errors.js';
+import { parseAs } from './body.js';
 import type { SwapDeps } from './deps.js';
 
 /** Printable characters without a space. */
@@ -56,6 +61,45 @@ export function orderHandler({ db }: SwapDeps): RouterMiddleware {
       const order = await readOrder(tx, id);
       if (order === null) throw notFound(`Unknown order: ${id.slice(0, 64)}`);
       return answerOf(tx, order);
+    });
+  };
+}
+
+const LIST_LIMIT = 20;
+const MAX_LIST_LIMIT = 50;
+const listQuerySchema = z.object({
+  owner: z
+    .string()
+    .regex(/^0x[0-9a-fA-F]{40}$/, 'must be an address: 0x and 40 hex digits')
+    .transform((value) => value.toLowerCase() as Address),
+  limit: z
+    .string()
+    .regex(/^\d{1,2}$/, `must be 1 to ${MAX_LIST_LIMIT}`)
+    .transform((text) => toSafeInt(BigInt(text)))
+    .pipe(z.int().min(1).max(MAX_LIST_LIMIT))
+    .default(LIST_LIMIT),
+  cursor: z
+    .string()
+    .regex(/^\d{1,15}_[0-9a-f-]{36}$/, 'must be the next of an earlier answer')
+    .transform((text): OrderPlace => {
+      const [createdMs = '', id = ''] = text.split('_');
+      return { createdMs: toSafeInt(BigInt(createdMs)), id };
+    })
+    .optional(),
+});
+
+/** GET /api/v1/orders?owner=: an owner's orders, newest first. Whoever asks sees them, as fills on the chain. */
+export function ordersHandler({ db }: SwapDeps): RouterMiddleware {
+  return async (ctx) => {
+    const { owner, limit, cursor = null } = parseAs(listQuerySchema, ctx.query);
+    ctx.body = await readTx(db, async (tx) => {
+      // One more than asked for tells whether there is more.
+      const found = await readOrdersOf(tx, owner, cursor, limit + 1);
+      const shown = found.slice(0, limit);
+      const last = found.length > limit ? shown.at(-1) : undefined;
+      const orders = [];
+      for (const order of shown) orders.push(await answerOf(tx, order));
+      return { orders, next: last === undefined ? null : `${last.createdMs}_${last.id}` };
     });
   };
 }

@@ -14,9 +14,10 @@ import { WITNESS_TYPE_STRING, type OrderTypedData } from '../../core/swap/typed-
 import type { Address, Hex } from '../../core/types.js';
 import { readExecutors } from '../../ledger/swaps/swap-executors.js';
 import type { SwapQuote, SwapQuoteDraft } from '../../ledger/swaps/swap-log.js';
+import type { Head } from '../../liquidity/eth.js';
 import { encodeRoute, planRoute } from '../../liquidity/planner.js';
 import { ApiError, badRequest } from '../errors.js';
-import { readBody } from './body.js';
+import { parseAs, readBody } from './body.js';
 import type { SwapDeps } from './deps.js';
 import type { QuoteStore } from './quote-store.js';
 import { DEFAULT_CHECK_GAS, signatureGas } from './signature.js';
@@ -60,20 +61,28 @@ export const quoteRequestSchema = z
     if (request[other] !== undefined) issue(other, `must be left out when kind is '${request.kind}'`);
   });
 
-type QuoteRequest = z.output<typeof quoteRequestSchema>;
+export type QuoteRequest = z.output<typeof quoteRequestSchema>;
 
 /** POST /api/v1/quote: prices a swap at the newest block and answers with what to sign. The quote is durable before the answer. */
 export function quoteHandler(deps: SwapDeps, store: QuoteStore): RouterMiddleware {
   return async (ctx) => {
     const request = await readBody(ctx.req, quoteRequestSchema);
     checkRequest(deps, request);
-    const { ready, reason } = deps.readiness();
-    if (!ready) throw new ApiError(503, 'NOT_READY', `No quotes at the moment: ${reason ?? 'the ledger is not ready'}`);
-    refuseQuarantined(deps, request);
-    await refuseUnfunded(deps);
+    await refuseWhileUnable(deps, request);
     const priced = await priceRequest(deps, request);
     ctx.body = answerOf(deps, await store.save(draftOf(deps, request, priced)));
   };
+}
+
+/** A quote's request in its own shape. Throws 400 with every problem at once. */
+export const parseRequest = (value: unknown): QuoteRequest => parseAs(quoteRequestSchema, value);
+
+/** Throws 503 while no order could be executed. */
+export async function refuseWhileUnable(deps: SwapDeps, request: QuoteRequest): Promise<void> {
+  const { ready, reason } = deps.readiness();
+  if (!ready) throw new ApiError(503, 'NOT_READY', `No quotes at the moment: ${reason ?? 'the ledger is not ready'}`);
+  refuseQuarantined(deps, request);
+  await refuseUnfunded(deps);
 }
 
 /** An order for a token that can't be trusted at the moment would only wait until it expires. Throws ApiError `TOKEN_QUARANTINED`. */
@@ -93,12 +102,17 @@ async function refuseUnfunded({ db, nowMs }: SwapDeps): Promise<void> {
   );
 }
 
-function checkRequest(deps: SwapDeps, request: QuoteRequest): void {
-  const { chainId, from, receiver = from, sellToken, buyToken } = request;
+/** Throws 400 for another chain, and for tokens that are not traded. */
+export function checkTokens(deps: SwapDeps, { chainId, sellToken, buyToken }: QuoteRequest): void {
   if (chainId !== deps.chainId) throw badRequest(`chainId: must be ${deps.chainId}`);
   requireToken(deps, 'sellToken', sellToken);
   requireToken(deps, 'buyToken', buyToken);
   if (sellToken === buyToken) throw badRequest('buyToken: must differ from sellToken');
+}
+
+function checkRequest(deps: SwapDeps, request: QuoteRequest): void {
+  const { from, receiver = from } = request;
+  checkTokens(deps, request);
   if (/^0x0+$/.test(from)) throw badRequest('from: must be the owner who signs');
   const isToken = deps.tokens.some(({ address }) => address === receiver);
   if (/^0x0+$/.test(receiver) || isToken || deps.forbiddenReceivers.includes(receiver)) {
@@ -110,13 +124,23 @@ function checkRequest(deps: SwapDeps, request: QuoteRequest): void {
 type PricedRoute = RoutePlan & { checkGas: bigint };
 
 async function priceRequest(deps: SwapDeps, request: QuoteRequest): Promise<PricedRoute> {
+  const checkGas = await checkGasOf(deps, request.from);
+  const { plan } = await planRequest(deps, request, checkGas);
+  return { ...plan, checkGas };
+}
+
+/** The best route at the newest block, with `checkGas` in its fee. Throws 400 without one. */
+export async function planRequest(
+  deps: SwapDeps,
+  request: QuoteRequest,
+  checkGas: bigint,
+): Promise<{ plan: RoutePlan; head: Head; atSec: number }> {
   const { marketData } = deps;
   const { kind, sellToken, buyToken, routingPreference } = request;
   const atSec = Math.floor(deps.nowMs() / 1_000);
   const head = await marketData.head();
   const gasPrice = await marketData.gasPrice(sellToken, head, atSec);
   if (gasPrice === null) throw noLiquidity(`Nothing prices gas in ${sellToken}, so the fee can't be told`);
-  const checkGas = await checkGasOf(deps, request.from);
   const price = withVolatility(gasPrice, deps.gasVolatilityBps ?? 0);
   const question = {
     kind,
@@ -131,7 +155,7 @@ async function priceRequest(deps: SwapDeps, request: QuoteRequest): Promise<Pric
     },
   };
   const plan = await planRoute(marketData, question, head, atSec);
-  if (!isNoRoute(plan)) return { ...plan, checkGas };
+  if (!isNoRoute(plan)) return { plan, head, atSec };
   if (plan.problem === 'fee') {
     throw badRequest(`sellAmountBeforeFee: too little, the fee alone is ${plan.feeUnits}`);
   }

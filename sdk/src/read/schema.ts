@@ -355,6 +355,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/price": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A price, for whoever has no wallet yet
+         * @description What a quote would say. Nothing is stored or reserved; an answer may be kept for a second.
+         */
+        get: operations["getApiV1Price"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/orders": {
         parameters: {
             query?: never;
@@ -362,7 +382,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /**
+         * An owner's orders, newest first
+         * @description Orders are public by owner, as fills are. `next` is the `cursor` of the answer that follows, null at the end.
+         */
+        get: operations["getApiV1Orders"];
         put?: never;
         /**
          * Submits the signature of a quote
@@ -1324,11 +1348,33 @@ export interface components {
                 };
             };
         };
-        SwapSubmission: {
-            orderId: string;
-            quoteId: string;
+        SwapPrice: {
+            blockNumber: number;
+            sellToken: string;
+            buyToken: string;
             /** @enum {string} */
-            status: "pending" | "filled" | "failed" | "expired";
+            kind: "sell" | "buy";
+            /** @description base units */
+            sellAmount: string;
+            /** @description base units */
+            buyAmount: string;
+            /** @description base units */
+            minBuyAmount: string;
+            /** @description base units */
+            feeAmount: string;
+            /** @description against the mid price, the fee not counted */
+            priceImpactBps: number | null;
+            route: {
+                source: string;
+                /** @description base units */
+                sellAmount: string;
+                /** @description base units */
+                buyAmount: string;
+            }[];
+        };
+        SwapOrders: {
+            orders: components["schemas"]["SwapOrder"][];
+            next: string | null;
         };
         SwapOrder: {
             orderId: string;
@@ -1357,6 +1403,12 @@ export interface components {
                 code: string | null;
                 txHashes: string[];
             }[];
+        };
+        SwapSubmission: {
+            orderId: string;
+            quoteId: string;
+            /** @enum {string} */
+            status: "pending" | "filled" | "failed" | "expired";
         };
     };
     responses: never;
@@ -3113,6 +3165,205 @@ export interface operations {
                     "x-ratelimit-remaining"?: number;
                     /** @description end of the window, Unix milliseconds */
                     "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1Price: {
+        parameters: {
+            query: {
+                /**
+                 * @description the chain that is served
+                 * @example 8453
+                 */
+                chainId?: string;
+                /** @description on the token list */
+                sellToken: string;
+                /** @description on the token list */
+                buyToken: string;
+                /** @description exact input or exact output */
+                kind: "sell" | "buy";
+                /** @description when kind is sell, base units */
+                sellAmountBeforeFee?: string;
+                /** @description when kind is buy, base units */
+                buyAmountAfterFee?: string;
+                /** @description 0 to 2000, default 50 */
+                slippageBps?: string;
+                /** @description default auto */
+                routingPreference?: "auto" | "preferService" | "onlyService";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A price, for whoever has no wallet yet */
+            200: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SwapPrice"];
+                };
+            };
+            /** @description BAD_REQUEST or INSUFFICIENT_LIQUIDITY, with every problem named */
+            400: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description RATE_LIMITED: come back after retry-after seconds */
+            429: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description INTERNAL_ERROR: unexpected; the operator finds the cause in the log */
+            500: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description NOT_READY or EXECUTOR_UNFUNDED: no prices at the moment; TOKEN_QUARANTINED: none in one of these tokens */
+            503: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1Orders: {
+        parameters: {
+            query: {
+                /** @description who signed them */
+                owner: string;
+                /** @description 1 to 50, default 20 */
+                limit?: string;
+                /** @description `next` of an earlier answer */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description An owner's orders, newest first */
+            200: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SwapOrders"];
+                };
+            };
+            /** @description BAD_REQUEST: no owner, or a limit or cursor that is none */
+            400: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description RATE_LIMITED: come back after retry-after seconds */
+            429: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description INTERNAL_ERROR: unexpected; the operator finds the cause in the log */
+            500: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            503: {
+                headers: {
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
                     [name: string]: unknown;
                 };
                 content: {
