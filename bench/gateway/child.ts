@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Router from '@koa/router';
 import Koa from 'koa';
+import { settingsSchema } from '../../cli/config.js';
 import { createMarket } from '../../core/market.js';
 import { signatureBackend } from '../../core/wire/recover.js';
 import { migrate, openDb } from '../../ledger/db/db.js';
@@ -17,6 +18,7 @@ import { fixedRoutes } from '../../server/fixed-routes.js';
 import { answer } from '../../server/orders/answer.js';
 import { createGateway } from '../../server/orders/engine.js';
 import { ordersRoutes } from '../../server/orders/endpoints.js';
+import { createQueryBudget } from '../../server/orders/query-budget.js';
 import { makers } from './requests.js';
 
 const mode = process.argv[2] ?? 'durable';
@@ -104,7 +106,9 @@ async function startGateway() {
     logger: silent,
   });
   const app = new Koa();
-  app.use(fixedRoutes([ordersRoutes({ gateway, db, config, clock: Date.now })]));
+  const { QUERIES_PER_MINUTE } = settingsSchema.parse({});
+  const queries = mode === 'budgeted' ? { queries: createQueryBudget(QUERIES_PER_MINUTE, Date.now) } : {};
+  app.use(fixedRoutes([ordersRoutes({ gateway, db, config, clock: Date.now, ...queries })]));
   const rows = async (): Promise<number> =>
     ((await db.knex('order_log').count({ count: '*' }).first()) as { count: number }).count;
   return { handler: app.callback(), rows };

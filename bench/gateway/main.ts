@@ -11,6 +11,7 @@ import { measureFlood } from './flood.js';
 import { measureHttp } from './http.js';
 import { holds } from './measure.js';
 import type { Row } from './measure.js';
+import { measureQueries } from './queries.js';
 import { measureVerify } from './verify.js';
 import { measureWorkers } from './workers.js';
 
@@ -24,6 +25,7 @@ const rows: Row[] = [
   ...(await measureWorkers()),
   ...(await measureHttp(baselines)),
   ...(await measureFlood()),
+  ...(await measureQueries()),
 ];
 
 const boundText = ({ bound }: Row): string =>

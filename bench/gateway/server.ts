@@ -12,6 +12,8 @@ export interface Server {
   port: number;
   /** Sends all bodies over 64 connections, or fewer; every one must be accepted. CPU time of the server, in microseconds. */
   load(bodies: readonly string[], count?: number): Promise<number>;
+  /** CPU time that it has used, in microseconds. */
+  cpuUs(): Promise<number>;
   /** Sends one body, which must be accepted, and returns the answer. */
   call(body: string): Promise<string>;
   state(): Promise<{ rows: number; heapBytes: number }>;
@@ -20,7 +22,7 @@ export interface Server {
 }
 
 /**
- * Starts a server: `durable`, the gateway; `unstored`, the same without a store; `raw` and `koa`, echoes. `requires` names modules
+ * Starts a server: `durable`, the gateway; `budgeted`, the same with the budget of queries that is the default; `unstored`, the same without a store; `raw` and `koa`, echoes. `requires` names modules
  * that it loads before anything else.
  */
 export async function startServer(mode: string, requires: readonly string[] = []): Promise<Server> {
@@ -53,6 +55,7 @@ export async function startServer(mode: string, requires: readonly string[] = []
     backend,
     port,
     state: () => ask('state'),
+    cpuUs: async () => (await ask<{ cpuUs: number }>('cpu')).cpuUs,
     call: (body) => post(connections[0]!, body),
     acknowledged: () => acknowledged,
     async load(bodies, count = CONNECTIONS) {

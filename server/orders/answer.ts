@@ -31,11 +31,8 @@ export async function answer(
     sendJson(ctx, await serve(await parse(text), text.length));
   } catch (error) {
     if (error instanceof RateLimitedError) {
-      ctx.status = 429;
-      ctx.set('Retry-After', String(error.retryAfterSec));
-      ctx.type = 'application/json';
-      ctx.body = 'null';
-      return;
+      // As fast as an answer: whoever is refused may be flooding.
+      return sendJson(ctx, 'null', 429, { 'Retry-After': String(error.retryAfterSec) });
     }
     const { status, message } = refusalOf(error);
     ctx.status = status;
@@ -48,10 +45,10 @@ export async function answer(
  * Sends the whole answer at once, past Koa, which takes longer to set and read again what an answer has than to send it. Headers that
  * other middleware has set by now go with it; none may set any later.
  */
-function sendJson(ctx: RouterContext, text: string): void {
+function sendJson(ctx: RouterContext, text: string, status = 200, headers: Record<string, string> = {}): void {
   const { res } = ctx;
   ctx.respond = false;
-  res.writeHead(200, { 'Content-Type': JSON_TYPE, 'Content-Length': Buffer.byteLength(text) });
+  res.writeHead(status, { 'Content-Type': JSON_TYPE, 'Content-Length': Buffer.byteLength(text), ...headers });
   res.end(text);
 }
 
