@@ -1,4 +1,5 @@
 /** Fields that several settings and manifests consist of. */
+import { isAddress } from 'ethers';
 import { z } from 'zod';
 import { parseUnits, toSafeInt } from '../core/amounts.js';
 import type { Address, Hex } from '../core/types.js';
@@ -6,6 +7,11 @@ import type { Address, Hex } from '../core/types.js';
 export const address = z
   .string()
   .regex(/^0x[0-9a-fA-F]{40}$/, 'must be a 20-byte address')
+  // What is no address at all is complained of already.
+  .refine(
+    (value) => isAddress(value) || !/^0x[0-9a-fA-F]{40}$/.test(value),
+    'has a wrong checksum: a digit or its case is mistyped',
+  )
   .transform((value) => value.toLowerCase() as Address);
 export const privateKey = z
   .string()

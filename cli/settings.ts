@@ -11,6 +11,9 @@ export type Role = (typeof ROLES)[number];
 /** A token as settings name it: its symbol, or its address, which is the same in any case. */
 const tokenName = (name: string): string => (/^0x[0-9a-fA-F]{40}$/.test(name) ? name.toLowerCase() : name);
 
+/** An endpoint by what it is asked at, however it is written; what is no URL is complained of already. */
+const sameUrl = (url: string): string => (URL.canParse(url) ? new URL(url).href : url);
+
 const flag = (byDefault: 'true' | 'false') =>
   z
     .enum(['true', 'false'])
@@ -31,6 +34,8 @@ export const settingsSchema = z.object({
     .string()
     .transform((list) => list.split(',').map((url) => url.trim()))
     .pipe(z.array(httpUrl).min(1))
+    // One that is named twice would be a majority by itself.
+    .refine((urls) => new Set(urls.map(sameUrl)).size === urls.length, 'names one twice')
     .optional()
     .describe('JSON-RPC endpoints, comma-separated, the preferred one first; default: rpcUrl of the manifest'),
   ROLES: z
@@ -38,6 +43,7 @@ export const settingsSchema = z.object({
     .default(ROLES.join(','))
     .transform((list) => list.split(',').map((role) => role.trim()))
     .pipe(z.array(z.enum(ROLES)).min(1))
+    .refine((roles) => new Set(roles).size === roles.length, 'names one twice')
     .describe('comma-separated roles of this process'),
   OPERATOR_ADDRESS: address.optional().describe("ledger row of the operator's residual; default: the manifest's owner"),
   OPERATOR_FLOORS: z
@@ -166,6 +172,7 @@ export const settingsSchema = z.object({
     .pipe(z.array(z.string().regex(/^[^=]+-[^=]+=\d+(\.\d{1,8})?$/, 'must be <BASE>-<QUOTE>=<price>')))
     .transform((items) => items.map((item) => item.split('=') as [string, string]))
     .refine((prices) => new Set(prices.map(([pair]) => pair)).size === prices.length, 'names one twice')
+    .refine((prices) => prices.every(([, price]) => /[1-9]/.test(price)), 'a price must be above zero')
     .transform((prices) => Object.fromEntries(prices))
     .describe('mark prices of markets without a book and without a trade, as <BASE>-<QUOTE>=<price>,…'),
   MIN_ORDER_VALUES: z

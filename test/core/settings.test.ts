@@ -58,7 +58,17 @@ describe('settings', () => {
       ['POSTER_PRIVATE_KEY', KEY('0'), KEY('f'), `0x${ORDER}`, '0x12'],
       ['SETTLER_PRIVATE_KEY', KEY('0')],
       ['EXECUTOR_PRIVATE_KEY', KEY('f')],
-      ['RPC_URL', 'ftp://example.org', 'localhost:8545', 'ws://example.org', 'http://a,ftp://b'],
+      [
+        'RPC_URL',
+        'ftp://example.org',
+        'localhost:8545',
+        'ws://example.org',
+        'http://a,ftp://b',
+        'http://a,http://a',
+        'http://a,http://A:80/',
+      ],
+      ['ROLES', 'watcher,watcher', 'gatway', ','],
+      ['OPERATOR_ADDRESS', '0x976EA74026E726554dB657fA54763abd0C3a0aA9', '0x12'],
       ['PUBLIC_URL', 'ftp://example.org', 'javascript:alert(1)'],
       ['PUBLIC_RPC_URL', 'ws://example.org', 'javascript:alert(1)'],
       ['EXPLORER_URL', 'example.org', 'javascript:alert(1)'],
@@ -67,7 +77,7 @@ describe('settings', () => {
       ['MAX_KNOTS', '8', '7.0'],
       ['CURVE_TTL_SEC', '1', '61', '٣'],
       ['OPERATOR_FLOORS', 'USDC=1,USDC=2'],
-      ['REFERENCE_PRICES', 'WETH-USDC=1,WETH-USDC=2'],
+      ['REFERENCE_PRICES', 'WETH-USDC=1,WETH-USDC=2', 'WETH-USDC=0', 'WETH-USDC=0.0'],
     ];
     for (const [name, ...values] of wrong) {
       for (const value of values) {
