@@ -2,7 +2,7 @@
 import type { Book } from './book.js';
 import { crossingOf, type Crossing } from './book/crossing.js';
 import { remainingLots } from './book/side-book.js';
-import { keccak256 } from './hash.js';
+import { keccakText } from './hash.js';
 import type { Address, Hex, Market, MarketSnapshot, Side, SnapshotOrder, Trim } from './types.js';
 
 /** The last fill removed from the book, and the base units taken per side since genesis after that fill. */
@@ -94,7 +94,7 @@ export function canonicalSnapshot(snapshot: MarketSnapshot): string {
 
 /** keccak256 of the canonical text in UTF-8. */
 export function snapshotHash(snapshot: MarketSnapshot): Hex {
-  return keccak256(Buffer.from(canonicalSnapshot(snapshot)));
+  return keccakText(canonicalSnapshot(snapshot));
 }
 
 /**

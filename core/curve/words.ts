@@ -1,6 +1,6 @@
 /** The packed words of docs/architecture.md: sides of a curve, and the two words of a market that swaps and posts write. */
 import { toSafeInt } from '../amounts.js';
-import { keccak256 } from '../hash.js';
+import { hexToBytes, keccak256 } from '../hash.js';
 import type { Hex, Market, Segment, Side } from '../types.js';
 import { CurveError } from './errors.js';
 
@@ -189,7 +189,7 @@ export function wordsUsed(firstWord: bigint): number {
 
 /** keccak256 over ask words, then bid words, as CurvePosted reports it. */
 export function wordsHash(askWords: readonly bigint[], bidWords: readonly bigint[]): Hex {
-  return keccak256(Buffer.from([...askWords, ...bidWords].map((word) => bigHex(word, 32)).join(''), 'hex'));
+  return keccak256(hexToBytes(`0x${[...askWords, ...bidWords].map((word) => bigHex(word, 32)).join('')}`));
 }
 
 /** Big-endian hex of `bytes` bytes, without 0x. Throws CurveError `field_overflow`. */

@@ -18,7 +18,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const textOf = (path: string): string => readFileSync(join(root, path), 'utf8');
 
 /** In the order in which they are run: the first starts what the others talk to. */
-const GUIDES = ['makers', 'takers', 'orders', 'swap', 'operators', 'curve'];
+const GUIDES = ['makers', 'takers', 'orders', 'swap', 'operators', 'curve', 'sdk'];
 const FILES = ['README.md', ...GUIDES.map((name) => `docs/${name}.md`)];
 /** Its samples are contracts and calls of them, which a test of its own runs. */
 const CONTRACTS = { file: 'docs/contracts.md', test: 'test/chain/contract-samples.test.ts' };

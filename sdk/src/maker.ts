@@ -1,0 +1,193 @@
+import { parseUnits } from '../../core/amounts.js';
+import { priceToTicks, sizeToLots } from '../../core/market.js';
+import { canonicalDecimal } from '../../core/wire/decimal.js';
+import type { WireAction, WireOrder } from '../../core/wire/types.js';
+import { marketOf, tokenOf, trusted } from './deployment.js';
+import type { Deployment, TrustedContracts } from './deployment.js';
+import { CurvebookError } from './errors.js';
+import { createHttp } from './http.js';
+import type { HttpOptions } from './http.js';
+import { actionTypedData, agentTypedData } from './maker-signing.js';
+import { createReadClient } from './read/client.js';
+import { verifyProof } from './verify/proof.js';
+import type { ProvenBalance } from './verify/proof.js';
+import { allow, asAddress, callData, senderOf, splitSignature } from './wallet.js';
+import type { Reader, Signer, TypedData } from './wallet.js';
+
+/** An order. Price and size are exact decimals on the market's grid; nothing is rounded. */
+export interface NewOrder {
+  pair: string;
+  side: 'buy' | 'sell';
+  price: string;
+  size: string;
+  /** `Alo` by default; both only rest. */
+  tif?: 'Gtc' | 'Alo';
+  /** 0x and 32 hex digits, by which the order is found again when no answer came. */
+  cloid?: string;
+}
+
+/** What became of one entry of a batch. */
+export type EntryResult = { oid: number | null; error: null } | { oid: null; error: CurvebookError };
+
+export interface MakerOptions extends HttpOptions {
+  url: string;
+  /** The maker, or an agent of it for all but custody and approving agents. */
+  signer: Signer;
+  /** For custody: it asks allowances. */
+  reader?: Reader;
+  /** For custody: addresses that you know, or `'server'` to take the server's word. */
+  contracts?: TrustedContracts | 'server';
+  /** Unix milliseconds. */
+  clock?: () => number;
+}
+
+export interface MakerClient {
+  order(orders: readonly NewOrder[]): Promise<EntryResult[]>;
+  modify(oid: number, order: NewOrder): Promise<EntryResult[]>;
+  cancel(orders: readonly { pair: string; oid: number }[]): Promise<EntryResult[]>;
+  cancelByCloid(orders: readonly { pair: string; cloid: string }[]): Promise<EntryResult[]>;
+  /** Closes all orders at a time, at least 5 s ahead, unless it is moved before; null clears it. */
+  scheduleCancel(timeMs: number | null): Promise<void>;
+  /** Lets another key act for this maker, in everything but custody and agents. Signed for the chain of the deployment. */
+  approveAgent(agent: string, name?: string): Promise<void>;
+  /** Hash of the transaction. `amount` is an exact decimal in tokens; exactly so much is allowed to the custodian. */
+  deposit(token: string, amount: string): Promise<string>;
+  requestWithdraw(token: string, amount: string): Promise<string>;
+  executeWithdraw(token: string): Promise<string>;
+  /** Balances of an account in the newest checkpoint, each proven against its root. Throws CurvebookError `BAD_PROOF`. */
+  proof(account?: string): Promise<ProvenBalance[]>;
+}
+
+/** Orders and custody of one maker. Each action is signed here, over the bytes that the server rebuilds. */
+export function createMakerClient(options: MakerOptions): MakerClient {
+  const { url, signer, clock = Date.now } = options;
+  const http = createHttp(url, options);
+  const read = createReadClient(url, options);
+  let deployment: Promise<Deployment> | null = null;
+  let lastNonce = 0;
+
+  function known(): Promise<Deployment> {
+    deployment ??= read.deployment().catch((error: unknown) => {
+      deployment = null;
+      throw error;
+    });
+    return deployment;
+  }
+
+  function nextNonce(): number {
+    lastNonce = Math.max(clock(), lastNonce + 1);
+    return lastNonce;
+  }
+
+  async function send(action: object, nonce: number, data: TypedData): Promise<unknown> {
+    const signature = splitSignature(await signer.signTypedData(data));
+    const { body } = await http('/exchange', { method: 'POST', body: { action, nonce, signature } });
+    const { status, response } = (body ?? {}) as { status?: unknown; response?: unknown };
+    if (status === 'ok') return response;
+    throw refusal(typeof response === 'string' ? response : 'the action was refused');
+  }
+
+  async function act(action: WireAction): Promise<unknown> {
+    const nonce = nextNonce();
+    const { order_sources } = await known();
+    return send(action, nonce, actionTypedData(action, nonce, order_sources.includes('a') ? 'a' : 'b'));
+  }
+
+  async function entries(action: WireAction, count: number): Promise<EntryResult[]> {
+    const response = await act(action);
+    const { data } = (response ?? {}) as { data?: { statuses?: unknown } };
+    const statuses = data?.statuses;
+    if (!Array.isArray(statuses)) return Array.from({ length: count }, () => ({ oid: null, error: null }));
+    return statuses.map(resultOf);
+  }
+
+  async function wireOrder({ pair, side, price, size, tif = 'Alo', cloid }: NewOrder): Promise<WireOrder> {
+    const market = marketOf(await known(), pair);
+    const [ticks, lots] = [priceToTicks(market, price), sizeToLots(market, size)];
+    if (ticks === null) throw new CurvebookError('off_tick', `${price} is no multiple of ${market.tickSize}`);
+    if (lots === null) throw new CurvebookError('off_lot', `${size} is no multiple of ${market.lotSize}`);
+    const [p, s] = [canonicalDecimal(price), canonicalDecimal(size)];
+    if (p === null || s === null) throw new CurvebookError('BAD_ARGUMENT', `${price} or ${size} is no plain decimal`);
+    const order: WireOrder = { a: market.asset, b: side === 'buy', p, s, r: false, t: { limit: { tif } } };
+    return cloid === undefined ? order : { ...order, c: cloid.toLowerCase() };
+  }
+
+  const assetOf = async (pair: string): Promise<number> => marketOf(await known(), pair).asset;
+
+  async function custody(token: string) {
+    const { contracts } = options;
+    if (contracts === undefined) {
+      throw new CurvebookError('NO_CONTRACTS', 'custody needs `contracts`: addresses that you know, or "server"');
+    }
+    const said = await known();
+    return { token: tokenOf(said, token), custodian: trusted(said, contracts).custodian };
+  }
+
+  return {
+    async order(orders) {
+      const list = await Promise.all(orders.map(wireOrder));
+      return entries({ type: 'order', orders: list, grouping: 'na' }, list.length);
+    },
+    async modify(oid, order) {
+      return entries({ type: 'batchModify', modifies: [{ oid, order: await wireOrder(order) }] }, 1);
+    },
+    async cancel(orders) {
+      const cancels = await Promise.all(orders.map(async ({ pair, oid }) => ({ a: await assetOf(pair), o: oid })));
+      return entries({ type: 'cancel', cancels }, cancels.length);
+    },
+    async cancelByCloid(orders) {
+      const cancels = await Promise.all(
+        orders.map(async ({ pair, cloid }) => ({ asset: await assetOf(pair), cloid: cloid.toLowerCase() })),
+      );
+      return entries({ type: 'cancelByCloid', cancels }, cancels.length);
+    },
+    async scheduleCancel(timeMs) {
+      await act(timeMs === null ? { type: 'scheduleCancel' } : { type: 'scheduleCancel', time: timeMs });
+    },
+    async approveAgent(agent, name = '') {
+      const nonce = nextNonce();
+      const { chain_id } = await known();
+      const { action, data } = agentTypedData({ agent: asAddress(agent, 'agent'), name, nonce, chainId: chain_id });
+      await send(action, nonce, data);
+    },
+    async deposit(name, amount) {
+      const { reader } = options;
+      if (reader === undefined) throw new CurvebookError('CANNOT_READ', 'a deposit needs a reader of the chain');
+      const { token, custodian } = await custody(name);
+      const units = parseUnits(amount, token.decimals);
+      await allow({ signer, reader }, { token: token.address, spender: custodian, units });
+      return senderOf(signer)({ to: custodian, data: callData('deposit(address,uint256)', [token.address, units]) });
+    },
+    async requestWithdraw(name, amount) {
+      const { token, custodian } = await custody(name);
+      const units = parseUnits(amount, token.decimals);
+      const data = callData('requestWithdraw(address,uint256)', [token.address, units]);
+      return senderOf(signer)({ to: custodian, data });
+    },
+    async executeWithdraw(name) {
+      const { token, custodian } = await custody(name);
+      return senderOf(signer)({ to: custodian, data: callData('executeWithdraw(address)', [token.address]) });
+    },
+    async proof(account = signer.address) {
+      const [said, proof] = [await known(), await read.proof(account)];
+      return verifyProof(said, asAddress(account), proof);
+    },
+  };
+}
+
+/** `<code>: <text>`, as every refusal of the order interface is. */
+function refusal(text: string): CurvebookError {
+  const [, code = 'refused', message = text] = /^([a-z_]{1,40}): (.*)$/s.exec(text) ?? [];
+  return new CurvebookError(code, message);
+}
+
+function resultOf(status: unknown): EntryResult {
+  if (typeof status !== 'object' || status === null) return { oid: null, error: null };
+  const { error, resting } = status as { error?: unknown; resting?: { oid?: unknown } };
+  if (typeof error === 'string') return { oid: null, error: refusal(error) };
+  return { oid: typeof resting?.oid === 'number' ? resting.oid : null, error: null };
+}
+
+export type { Deployment, TrustedContracts } from './deployment.js';
+export type { ProvenBalance } from './verify/proof.js';
+export type { Reader, Signer, TypedData } from './wallet.js';

@@ -1,0 +1,186 @@
+import { floorDiv, parseUnits } from '../../core/amounts.js';
+import { orderTypedData } from '../../core/swap/typed-data.js';
+import type { Address } from '../../core/types.js';
+import { tokenOf, trusted } from './deployment.js';
+import type { Deployment, TrustedContracts } from './deployment.js';
+import { CurvebookError } from './errors.js';
+import { createHttp } from './http.js';
+import type { HttpOptions } from './http.js';
+import { createReadClient } from './read/client.js';
+import { allow, asAddress, callData, firstWord, senderOf } from './wallet.js';
+import type { Reader, Signer } from './wallet.js';
+
+export interface TakerOptions extends HttpOptions {
+  url: string;
+  signer: Signer;
+  reader: Reader;
+  /** Addresses that you know, or `'server'` to take the server's word. */
+  contracts: TrustedContracts | 'server';
+  /** Unix milliseconds. */
+  clock?: () => number;
+}
+
+/** Tokens by symbol or address; amounts are exact decimals in tokens. */
+export interface Swap {
+  sell: string;
+  buy: string;
+  amount: string;
+  /** How much less than quoted is still taken, in bps; 50 by default. */
+  slippageBps?: number;
+}
+
+/** A gasless order as the server tells of it. Amounts are base units. */
+export interface OrderStatus {
+  orderId: string;
+  status: 'pending' | 'filled' | 'failed' | 'expired';
+  executedSellAmount: string;
+  executedBuyAmount: string;
+  txHash: string | null;
+  reason: { code: string; message: string } | null;
+}
+
+export interface TakerClient {
+  /** What the contract would pay now, in base units of the bought token; 0 when nothing is quoted. */
+  price(swap: Swap): Promise<bigint>;
+  /** Allows exactly the amount, swaps it in a transaction of the signer, and returns its hash. Throws CurvebookError `NOTHING_QUOTED`. */
+  swap(swap: Swap): Promise<string>;
+  /** Swaps by one signature, without gas, and waits for the end. The tokens must be allowed to Permit2 once (`allowGasless`). */
+  swapGasless(swap: Swap, signal?: AbortSignal): Promise<OrderStatus>;
+  /** Allows exactly so much of a token to Permit2; null when that is so already. */
+  allowGasless(token: string, amount: string): Promise<string | null>;
+}
+
+interface QuoteAnswer {
+  id: string;
+  expiration: string;
+  quote: { sellAmount: string; buyAmount: string; minBuyAmount: string; validTo: number };
+  permit2: { typedData: { message: { nonce: string } } };
+}
+
+const DEADLINE_MS = 60_000;
+const POLL_MS = 1_000;
+/** No order lives longer than this, so that no quote may ask for a signature that does. */
+const MAX_VALID_SEC = 3_600;
+
+export function createTakerClient(options: TakerOptions): TakerClient {
+  const { url, signer, reader, clock = Date.now } = options;
+  const http = createHttp(url, options);
+  const read = createReadClient(url, options);
+  const owner = asAddress(signer.address);
+  let deployment: Promise<Deployment> | null = null;
+
+  function known(): Promise<Deployment> {
+    deployment ??= read.deployment().catch((error: unknown) => {
+      deployment = null;
+      throw error;
+    });
+    return deployment;
+  }
+
+  async function terms({ sell, buy, amount, slippageBps = 50 }: Swap) {
+    if (!Number.isInteger(slippageBps) || slippageBps < 0 || slippageBps > 10_000) {
+      throw new CurvebookError('BAD_ARGUMENT', 'slippageBps is a whole number from 0 to 10000');
+    }
+    const said = await known();
+    const [sellToken, buyToken] = [tokenOf(said, sell), tokenOf(said, buy)];
+    const units = parseUnits(amount, sellToken.decimals);
+    return { said, contracts: trusted(said, options.contracts), sellToken, buyToken, units, slippageBps };
+  }
+
+  async function quoted(entrypoint: Address, sell: Address, buy: Address, units: bigint): Promise<bigint> {
+    const data = callData('quoteFor(address,address,address,uint256)', [owner, sell, buy, units]);
+    return firstWord(await reader.call({ to: entrypoint, data, from: owner }));
+  }
+
+  const least = (units: bigint, bps: number): bigint => floorDiv(units * BigInt(10_000 - bps), 10_000n);
+
+  /** The typed data is made here of what was asked for: nothing of the server's is signed but a nonce and amounts that were judged. */
+  async function gasless(swap: Swap) {
+    const { said, contracts, sellToken, buyToken, units, slippageBps } = await terms(swap);
+    const { orderSettler, permit2 } = contracts;
+    if (orderSettler === undefined || permit2 === undefined) {
+      throw new CurvebookError('NO_GASLESS', 'no trusted settler and Permit2 for gasless swaps');
+    }
+    const onChain = await quoted(contracts.entrypoint, sellToken.address, buyToken.address, units);
+    const body = {
+      chainId: said.chain_id,
+      from: owner,
+      sellToken: sellToken.address,
+      buyToken: buyToken.address,
+      kind: 'sell',
+      sellAmountBeforeFee: units.toString(),
+      slippageBps,
+      signingScheme: 'eip712',
+    };
+    const answer = (await http('/api/v1/quote', { method: 'POST', body })).body as QuoteAnswer;
+    const { sellAmount, buyAmount, minBuyAmount, validTo } = answer.quote;
+    const minBuyUnits = BigInt(minBuyAmount);
+    if (BigInt(sellAmount) !== units) throw lied(`sells ${sellAmount} base units, not ${units}`);
+    if (minBuyUnits <= 0n || minBuyUnits < least(BigInt(buyAmount), slippageBps))
+      throw lied(`may buy ${minBuyAmount} of ${buyAmount} only`);
+    if (validTo > clock() / 1_000 + MAX_VALID_SEC) throw lied(`may be executed until ${validTo}`);
+    const typed = orderTypedData(
+      {
+        sellToken: sellToken.address,
+        sellUnits: units,
+        nonce: BigInt(answer.permit2.typedData.message.nonce),
+        validToSec: validTo,
+        receiver: owner,
+        buyToken: buyToken.address,
+        minBuyUnits,
+      },
+      { chainId: said.chain_id, permit2, spender: orderSettler },
+    );
+    return { id: answer.id, typed, onChain, minBuyUnits };
+  }
+
+  async function ended(orderId: string, signal?: AbortSignal): Promise<OrderStatus> {
+    for (;;) {
+      const order = (await http(`/api/v1/orders/${encodeURIComponent(orderId)}`, { signal })).body as OrderStatus;
+      if (order.status !== 'pending') return order;
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+      signal?.throwIfAborted();
+    }
+  }
+
+  return {
+    async price(swap) {
+      const { contracts, sellToken, buyToken, units } = await terms(swap);
+      return quoted(contracts.entrypoint, sellToken.address, buyToken.address, units);
+    },
+    async swap(swap) {
+      const { contracts, sellToken, buyToken, units, slippageBps } = await terms(swap);
+      const { entrypoint } = contracts;
+      const out = await quoted(entrypoint, sellToken.address, buyToken.address, units);
+      if (out === 0n) throw new CurvebookError('NOTHING_QUOTED', `nothing is quoted for ${swap.amount} ${swap.sell}`);
+      await allow({ signer, reader }, { token: sellToken.address, spender: entrypoint, units });
+      const deadlineSec = BigInt(Math.ceil((clock() + DEADLINE_MS) / 1_000));
+      const data = callData('swap(address,address,uint256,uint256,address,uint256)', [
+        ...[sellToken.address, buyToken.address, units, least(out, slippageBps), owner],
+        deadlineSec,
+      ]);
+      return senderOf(signer)({ to: entrypoint, data });
+    },
+    async swapGasless(swap, signal) {
+      const { id, typed } = await gasless(swap);
+      const { EIP712Domain: _domain, ...types } = typed.types;
+      const signature = await signer.signTypedData({ ...typed, types });
+      const body = { quoteId: id, signature, clientOrderId: crypto.randomUUID() };
+      const { orderId } = (await http('/api/v1/orders', { method: 'POST', body })).body as { orderId: string };
+      return ended(orderId, signal);
+    },
+    async allowGasless(name, amount) {
+      const said = await known();
+      const { permit2 } = trusted(said, options.contracts);
+      if (permit2 === undefined) throw new CurvebookError('NO_GASLESS', 'no trusted Permit2');
+      const token = tokenOf(said, name);
+      const units = parseUnits(amount, token.decimals);
+      return allow({ signer, reader }, { token: token.address, spender: permit2, units });
+    },
+  };
+}
+
+const lied = (what: string): CurvebookError => new CurvebookError('BAD_QUOTE', `the quote is not signed: it ${what}`);
+
+export type { Deployment, TrustedContracts } from './deployment.js';
+export type { Reader, Signer, TypedData } from './wallet.js';

@@ -1,0 +1,82 @@
+/** What the clients need of a wallet: `@curvebook/sdk/viem` and `/ethers` make it of theirs. */
+import { hexToBytes, keccakText } from '../../core/hash.js';
+import type { Address, Hex } from '../../core/types.js';
+import { CurvebookError } from './errors.js';
+
+export interface TypedData {
+  domain: Record<string, unknown>;
+  /** Without `EIP712Domain`. */
+  types: Record<string, { name: string; type: string }[]>;
+  primaryType: string;
+  message: Record<string, unknown>;
+}
+
+export interface Call {
+  to: Address;
+  data: Hex;
+}
+
+/** Signs and sends for one account. */
+export interface Signer {
+  address: string;
+  signTypedData(data: TypedData): Promise<string>;
+  /** Resolves with the transaction's hash once it is mined; rejects when it reverted. Absent where only messages are signed. */
+  sendTransaction?(call: Call): Promise<string>;
+}
+
+/** Asks the chain. */
+export interface Reader {
+  /** eth_call at the newest block. */
+  call(call: Call & { from?: Address }): Promise<string>;
+}
+
+/** An address in lower case. Throws CurvebookError `BAD_ARGUMENT`. */
+export function asAddress(text: string, what = 'address'): Address {
+  if (!/^0x[0-9a-fA-F]{40}$/.test(text)) throw new CurvebookError('BAD_ARGUMENT', `${what} is no address: ${text}`);
+  return text.toLowerCase() as Address;
+}
+
+/** Call data of a function whose arguments are addresses and unsigned integers: the selector and a word for each. */
+export function callData(signature: string, args: readonly (Address | bigint)[]): Hex {
+  const words = args.map((arg) => {
+    const value = BigInt(arg);
+    if (value < 0n || value >= 1n << 256n)
+      throw new CurvebookError('BAD_ARGUMENT', `${signature}: ${value} is no uint256`);
+    return value.toString(16).padStart(64, '0');
+  });
+  return `${keccakText(signature).slice(0, 10) as Hex}${words.join('')}`;
+}
+
+/** The first word of what a call returned. Throws CurvebookError `NO_CONTRACT` when there is none. */
+export function firstWord(answer: string): bigint {
+  if (!/^0x[0-9a-fA-F]{64}/.test(answer))
+    throw new CurvebookError('NO_CONTRACT', `no contract answers there: ${answer.slice(0, 40)}`);
+  return BigInt(answer.slice(0, 66));
+}
+
+/** r, s and v of a signature of 65 bytes, as requests carry them. */
+export function splitSignature(signature: string): { r: Hex; s: Hex; v: 27 | 28 } {
+  const bytes = hexToBytes(signature);
+  const last = bytes[64];
+  if (bytes.length !== 65 || last === undefined) throw new CurvebookError('BAD_SIGNATURE', 'a signature has 65 bytes');
+  const v = last < 27 ? last + 27 : last;
+  if (v !== 27 && v !== 28) throw new CurvebookError('BAD_SIGNATURE', `v is ${last}`);
+  return { r: signature.slice(0, 66) as Hex, s: `0x${signature.slice(66, 130)}`, v };
+}
+
+/** The one that sends. Throws CurvebookError `CANNOT_SEND`. */
+export function senderOf({ sendTransaction }: Signer): NonNullable<Signer['sendTransaction']> {
+  if (sendTransaction === undefined) throw new CurvebookError('CANNOT_SEND', 'this signer sends no transactions');
+  return sendTransaction;
+}
+
+/** Lets `spender` take at least `units` of a token from the signer, by one transaction when it may not yet. Exactly as much, never all. */
+export async function allow(
+  { signer, reader }: { signer: Signer; reader: Reader },
+  { token, spender, units }: { token: Address; spender: Address; units: bigint },
+): Promise<string | null> {
+  const owner = asAddress(signer.address);
+  const data = callData('allowance(address,address)', [owner, spender]);
+  if (firstWord(await reader.call({ to: token, data })) >= units) return null;
+  return senderOf(signer)({ to: token, data: callData('approve(address,uint256)', [spender, units]) });
+}
