@@ -43,11 +43,12 @@ const forbiddenImports = {
   deploy: ['ledger', 'liquidity', 'keepers', 'server', 'cli', 'test'],
   cli: ['test'],
   sdk: ['ledger', 'liquidity', 'keepers', 'server', 'cli', 'deploy', 'test', 'typechain-types'],
+  web: ['ledger', 'liquidity', 'keepers', 'server', 'cli', 'deploy', 'test', 'typechain-types'],
   examples: ['core', 'ledger', 'liquidity', 'keepers', 'server', 'cli', 'deploy', 'test'],
 };
 
 const importDirection = Object.entries(forbiddenImports).map(([folder, forbidden]) => ({
-  files: [`${folder}/**/*.ts`],
+  files: [`${folder}/**/*.{ts,tsx}`],
   rules: {
     'no-restricted-imports': [
       'error',
@@ -81,7 +82,7 @@ export default tseslint.config(
   },
   eslint.configs.recommended,
   {
-    files: ['**/*.ts'],
+    files: ['**/*.{ts,tsx}'],
     extends: [...tseslint.configs.recommendedTypeChecked],
     languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
     rules: {
@@ -101,7 +102,7 @@ export default tseslint.config(
     },
   },
   {
-    files: ['{core,ledger,liquidity,keepers,server,cli,sdk}/**/*.ts'],
+    files: ['{core,ledger,liquidity,keepers,server,cli,sdk,web}/**/*.{ts,tsx}'],
     rules: { 'no-restricted-syntax': ['error', ...noFloats, noEnvironment] },
   },
   {

@@ -4,6 +4,7 @@ import { ENDPOINTS } from '../server/endpoints.js';
 import { createApp } from '../server/app.js';
 import type { GatewayFacts, Metrics } from '../server/ops/metrics.js';
 import { probeRoutes } from '../server/ops/probes.js';
+import { consoleRoutes } from '../server/console.js';
 import { openApiRoutes } from '../server/openapi/routes.js';
 import { logActions } from '../server/ops/observed-actions.js';
 import { createGateway, type Gateway } from '../server/orders/engine.js';
@@ -103,6 +104,7 @@ export async function startHttp(
   });
   const limits = readLimits(config.READ_REQUESTS_PER_MINUTE);
   const reads = { ...readDeps(shared, gateway, sessions, startedMs), checkpoints, limits };
+  const pages = consoleRoutes(limits.read);
   const app = createApp({
     routers: [
       // What is asked for most comes first: each router in front of another one takes its time.
@@ -121,6 +123,7 @@ export async function startHttp(
         },
         limits.health,
       ),
+      ...(pages === null ? [] : [pages]),
       openApiRoutes(
         ENDPOINTS,
         { title: API_TITLE, version: VERSION, description: API_DESCRIPTION, url: config.PUBLIC_URL ?? null },

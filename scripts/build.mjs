@@ -8,6 +8,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, sep } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { bundleWeb } from './build-web.mjs';
 import { projectRoot, say } from './console.mjs';
 
 const OUTPUT = join(projectRoot, 'dist');
@@ -20,8 +21,9 @@ const PROGRAMS = {
   'deploy/chain': 'deploy/sandbox/chain-main.ts',
 };
 /** What decides what becomes of the sources. */
-const RECIPE = ['package.json', 'package-lock.json', 'scripts/build.mjs'];
-/** A process that started from an older build may still want one of its chunks. */
+const RECIPE = ['package.json', 'package-lock.json', 'scripts/build.mjs', 'scripts/build-web.mjs', 'web/index.html'];
+/** A process, or a page, that started from an older build may still want one of its chunks. */
+const OLD_ONES_STAY = ['chunks', join('web', 'assets')];
 const KEEP_CHUNKS_MS = 24 * 3_600_000;
 
 /**
@@ -32,13 +34,15 @@ const KEEP_CHUNKS_MS = 24 * 3_600_000;
 export async function ensureBuilt({ force = false } = {}) {
   if (!force && isCurrent()) return;
   const startedMs = Date.now();
-  const { outputFiles: files, metafile } = await bundle();
-  mkdirSync(join(OUTPUT, 'chunks'), { recursive: true });
+  const builds = await Promise.all([bundle(), bundleWeb(OUTPUT)]);
+  const files = builds.flatMap(({ outputFiles }) => outputFiles);
   // What is imported comes before what imports it, and the stamp last, so that nobody starts half a build.
-  const rank = ({ path }) => (path.includes(`${sep}chunks${sep}`) ? 0 : 1);
+  const rank = ({ path }) => (OLD_ONES_STAY.some((folder) => path.startsWith(join(OUTPUT, folder))) ? 0 : 1);
   for (const { path, contents } of files.sort((a, b) => rank(a) - rank(b))) replaceFile(path, contents);
   removeOldChunks(new Set(files.map(({ path }) => path)));
-  const inputs = [...RECIPE, ...Object.keys(metafile.inputs)];
+  const sources = builds.flatMap(({ metafile }) => Object.keys(metafile.inputs));
+  // Packages are what the lock file says.
+  const inputs = [...RECIPE, ...sources.filter((file) => !file.includes('node_modules/'))];
   replaceFile(STAMP, JSON.stringify(Object.fromEntries(inputs.map((file) => [file, contentHash(file)]))));
   say(`built dist/ in ${Date.now() - startedMs} ms`);
 }
@@ -124,9 +128,9 @@ function replaceFile(path, contents) {
 }
 
 function removeOldChunks(current) {
-  const folder = join(OUTPUT, 'chunks');
-  for (const name of readdirSync(folder)) {
-    const path = join(folder, name);
+  const kept = OLD_ONES_STAY.map((folder) => join(OUTPUT, folder));
+  const paths = kept.flatMap((folder) => readdirSync(folder).map((name) => join(folder, name)));
+  for (const path of paths) {
     if (!current.has(path) && Date.now() - statSync(path).mtimeMs > KEEP_CHUNKS_MS) rmSync(path, { force: true });
   }
 }

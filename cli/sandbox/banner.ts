@@ -26,6 +26,7 @@ export function bannerLines({ manifest, manifestPath, demo, program, databaseUrl
   ];
   return [
     'In another terminal:',
+    `  console   ${serverUrl}/`,
     `  API       ${serverUrl}/docs`,
     `  chain     ${rpcUrl}, chain id ${chainId}`,
     `  accounts  ${account('maker3')} has tokens and waits for \`maker approve\`; ${account('owner')} owns the contracts;`,

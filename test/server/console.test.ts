@@ -1,0 +1,60 @@
+/** How the console's files are served: only its own, under a policy that lets nothing else run. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import type { Middleware } from 'koa';
+import { createApp } from '../../server/app.js';
+import { consoleRoutes } from '../../server/console.js';
+import { listen, type Listening } from '../../server/listen.js';
+
+const silent = (): void => undefined;
+const unlimited: Middleware = (_ctx, next) => next();
+
+describe('files of the console', () => {
+  let folder: string;
+  let listening: Listening;
+
+  before(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'curvebook-console-'));
+    mkdirSync(join(folder, 'assets'));
+    writeFileSync(join(folder, 'index.html'), '<!doctype html><title>Curvebook</title>');
+    writeFileSync(join(folder, 'assets', 'main-AB12.js'), 'export {};');
+    writeFileSync(join(folder, 'assets', 'main-AB12.js.map'), '{}');
+    const routes = consoleRoutes(unlimited, folder);
+    if (routes === null) throw new Error('nothing was built');
+    listening = await listen(createApp({ routers: [routes], logger: { info: silent, error: silent } }), 0, '127.0.0.1');
+  });
+  after(async () => {
+    await listening?.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  it('serves the page at each of its paths, under its policy, and not again when nothing changed', async () => {
+    for (const path of ['/', '/market', '/market/WETH-USDC', '/fills/WETH-USDC/7']) {
+      const page = await fetch(listening.url + path);
+      expect(page.status, path).to.equal(200);
+      expect(page.headers.get('content-type')).to.include('text/html');
+      const policy = page.headers.get('content-security-policy') ?? '';
+      for (const rule of ["default-src 'none'", "script-src 'self'", "style-src 'self'", "frame-ancestors 'none'"]) {
+        expect(policy.split('; ')).to.include(rule);
+      }
+      expect(policy).not.to.include('unsafe');
+      const etag = page.headers.get('etag') ?? '';
+      expect((await fetch(listening.url + path, { headers: { 'if-none-match': etag } })).status).to.equal(304);
+    }
+  });
+
+  it('serves the files that it loads for good, and no others', async () => {
+    const script = await fetch(`${listening.url}/assets/main-AB12.js`);
+    expect(script.status).to.equal(200);
+    expect(script.headers.get('content-type')).to.include('text/javascript');
+    expect(script.headers.get('cache-control')).to.include('immutable');
+    const others = ['main-AB12.js.map', 'nothing.js', '..%2findex.html', '%2e%2e%2f%2e%2e%2fpackage.json'];
+    for (const name of others) expect((await fetch(`${listening.url}/assets/${name}`)).status, name).to.equal(404);
+  });
+
+  it('has no pages without a build', () => {
+    expect(consoleRoutes(unlimited, join(folder, 'nowhere'))).to.equal(null);
+  });
+});

@@ -1,0 +1,116 @@
+/** What the console computes of a fill by itself: sums without rounding, and where the legs and the pieces of the curve are drawn. */
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { fillGeometry } from '../../web/src/charts/fill-geometry.js';
+import { basisPoints, exact, isEqual, middle, share, shown, sum, text } from '../../web/src/numbers.js';
+import { sumsOf } from '../../web/src/sums.js';
+
+type Decomposition = Parameters<typeof sumsOf>[1];
+type Fill = Parameters<typeof sumsOf>[0];
+
+const leg = (price: string, base: string, quote: string, maker = '0xaa') => ({
+  maker,
+  price,
+  size: base,
+  base_amount: base,
+  quote_amount: quote,
+  orders: [],
+});
+
+const decomposition = (change: Partial<Decomposition> = {}): Decomposition => ({
+  pair: 'WETH-USDC',
+  fill_seq: 1,
+  status: 'final',
+  curve_seq: 1,
+  direction: 'sell',
+  consumed_before: '0.5',
+  legs: [leg('2504.01', '0.3991', '999.350391'), leg('2503.51', '0.4', '1001.404', '0xbb')],
+  rounding: '0.000001',
+  compression_residual: '-0.000392',
+  residual: '-0.000391',
+  operator_gain: '0.000391',
+  fee: { taker: null, token: null, amount: '0' },
+  ...change,
+});
+
+const fill = (change: Partial<Fill> = {}): Fill => ({
+  pair: 'WETH-USDC',
+  fill_seq: 1,
+  curve_seq: 1,
+  direction: 'sell',
+  token_in: 'WETH',
+  amount_in: '0.7991',
+  token_out: 'USDC',
+  amount_out: '2000.754',
+  fee: { taker: '0xcc', token: 'USDC', amount: '0' },
+  taker: '0xcc',
+  recipient: '0xcc',
+  block_number: 1,
+  block_hash: '0x00',
+  tx_hash: '0x00',
+  timestamp_ms: 0,
+  ...change,
+});
+
+describe('what the console computes of a fill', () => {
+  it('adds up legs and what is left, to the unit', () => {
+    expect(sumsOf(fill(), decomposition(), 'USDC').adds).to.equal(true);
+    expect(sumsOf(fill({ amount_out: '2000.754001' }), decomposition(), 'USDC').adds).to.equal(false);
+  });
+
+  it('counts a fee in the quote token as part of what a seller got, and no other', () => {
+    const taken = fill({ amount_out: '1999.754', fee: { taker: '0xcc', token: 'USDC', amount: '1' } });
+    expect(sumsOf(taken, decomposition(), 'USDC').adds).to.equal(true);
+    expect(sumsOf({ ...taken, fee: { ...taken.fee, token: 'WETH' } }, decomposition(), 'USDC').adds).to.equal(false);
+  });
+
+  it('holds a buyer to what it paid', () => {
+    const bought = fill({ direction: 'buy', amount_in: '2000.754', amount_out: '0.7991' });
+    expect(sumsOf(bought, decomposition({ direction: 'buy' }), 'USDC').adds).to.equal(true);
+  });
+
+  it('draws legs side by side from where the fill began, and pieces of the curve from the touch', () => {
+    const curve = {
+      prepared: {
+        asks: [],
+        bids: [
+          { size: '0.6', price: '2503.9' },
+          { size: '1', price: '2503' },
+        ],
+      },
+    };
+    const drawn = fillGeometry(decomposition(), curve as never);
+    if (drawn === null) throw new Error('nothing is drawn');
+    const one = 10n ** 18n;
+    expect([drawn.from, drawn.to]).to.deep.equal([one / 2n, (one * 12_991n) / 10_000n]);
+    expect(drawn.legs.map((bar) => [bar.from, bar.to, bar.index])).to.deep.equal([
+      [one / 2n, (one * 8_991n) / 10_000n, 0],
+      [(one * 8_991n) / 10_000n, (one * 12_991n) / 10_000n, 1],
+    ]);
+    expect(drawn.curve.map((bar) => [bar.from, bar.to])).to.deep.equal([
+      [0n, (one * 6n) / 10n],
+      [(one * 6n) / 10n, (one * 16n) / 10n],
+    ]);
+    const { low, high } = drawn.prices;
+    for (const bar of [...drawn.legs, ...drawn.curve]) expect(bar.price > low && bar.price < high).to.equal(true);
+    expect(fillGeometry(decomposition({ legs: [] }), null)).to.equal(null);
+  });
+
+  it('sums and shows decimals exactly', () => {
+    const decimal = fc.tuple(fc.bigInt(-(10n ** 30n), 10n ** 30n), fc.integer({ min: 0, max: 20 }));
+    fc.assert(
+      fc.property(decimal, decimal, ([a, scaleA], [b, scaleB]) => {
+        const [x, y] = [text({ digits: a, scale: scaleA }), text({ digits: b, scale: scaleB })];
+        const total = sum([exact(x), exact(y)]);
+        const wanted = { digits: a * 10n ** BigInt(scaleB) + b * 10n ** BigInt(scaleA), scale: scaleA + scaleB };
+        expect(isEqual(total, wanted)).to.equal(true);
+        expect(shown(x).replace('−', '-').replaceAll(',', '')).to.equal(x);
+      }),
+    );
+    expect(shown('1234567.891', 2)).to.equal('1,234,567.89');
+    expect(shown('-0.5')).to.equal('−0.5');
+    expect(middle('2500.17', '2502.2')).to.equal('2501.185');
+    expect(basisPoints('2500', '2501')).to.equal('4');
+    expect(share(1n, 3n)).to.be.closeTo(1 / 3, 1e-9);
+  });
+});

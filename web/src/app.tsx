@@ -1,0 +1,122 @@
+import { lazy, Suspense, useState } from 'react';
+import { Link, Redirect, Route, Switch, useLocation } from 'wouter';
+import { ShownContext, symbolOf } from './market-context.js';
+import type { Deployment, Status } from './market-context.js';
+import { useRead, useStream, useStreamState } from './platform.js';
+import { StateBanner, StatePill } from './states.js';
+import { applyTheme, nextTheme, storedTheme } from './theme.js';
+import { OverviewPage } from './pages/overview.js';
+
+const MarketPage = lazy(async () => ({ default: (await import('./pages/market.js')).MarketPage }));
+const FillPage = lazy(async () => ({ default: (await import('./pages/fill.js')).FillPage }));
+
+/** The console: the frame around each page, and what all pages need to know. */
+export function App() {
+  const deployment = useRead('deployment', (read) => read.deployment(), 30_000);
+  if (deployment.data === null) {
+    return (
+      <main className="page">
+        <StateBanner status={null} failed={deployment.error} />
+        {deployment.error === null && <p role="status">Asking the server …</p>}
+      </main>
+    );
+  }
+  return <Frame deployment={deployment.data} />;
+}
+
+const PAGES = [
+  ['/', 'What happens'],
+  ['/market', 'Market'],
+] as const;
+
+function Frame({ deployment }: { deployment: Deployment }) {
+  const [place, go] = useLocation();
+  const stream = useStreamState();
+  const status = useStream({ type: 'status' }, (_state: Status | null, data) => data);
+  const [, page = '', named = '', ...rest] = place.split('/');
+  const market = deployment.markets.find(({ pair }) => pair === decodeURIComponent(named)) ?? deployment.markets[0];
+  const at = (path: string, pair: string): string => `${path}/${encodeURIComponent(pair)}`;
+  return (
+    <>
+      <a className="skip" href="#content">
+        To the content
+      </a>
+      <header className="top">
+        <strong className="brand">Curvebook</strong>
+        <nav aria-label="Pages">
+          {PAGES.map(([path, name]) => (
+            <Link
+              key={path}
+              href={path === '/' ? '/' : at(path, market?.pair ?? '')}
+              aria-current={(path === '/' ? place === '/' : place.startsWith(path)) ? 'page' : undefined}
+            >
+              {name}
+            </Link>
+          ))}
+          <a href="/docs">API</a>
+        </nav>
+        {deployment.markets.length > 1 && market !== undefined && (
+          <label>
+            <span className="unseen">Market</span>
+            <select value={market.pair} onChange={(event) => go(`/market/${encodeURIComponent(event.target.value)}`)}>
+              {deployment.markets.map(({ pair }) => (
+                <option key={pair}>{pair}</option>
+              ))}
+            </select>
+          </label>
+        )}
+        <StatePill status={status} stream={stream} />
+        <ThemeButton />
+      </header>
+      <StateBanner status={status} failed={stream === 'open' || status.data === null ? null : 'connection lost'} />
+      <main id="content" className="page" key={`${page}/${market?.pair}/${rest.join('/')}`}>
+        {market === undefined ? (
+          <p role="status">
+            No market is listed yet. The owner lists one with <code>npm run deploy -- configure</code>.
+          </p>
+        ) : (
+          <ShownContext
+            value={{
+              deployment,
+              market,
+              base: symbolOf(deployment, market.base),
+              quote: symbolOf(deployment, market.quote),
+              status,
+            }}
+          >
+            <Suspense fallback={<p role="status">Loading …</p>}>
+              <Switch>
+                <Route path="/" component={OverviewPage} />
+                <Route path="/market/:pair?" component={MarketPage} />
+                <Route path="/fills/:pair/:seq">{({ seq }) => <FillPage fillSeq={seq} />}</Route>
+                <Route>
+                  <Redirect to="/" />
+                </Route>
+              </Switch>
+            </Suspense>
+          </ShownContext>
+        )}
+      </main>
+      <footer className="foot">
+        chain {deployment.chain_id} · deployment {deployment.deployment_id} · version {deployment.version}
+        {deployment.sandbox && ' · sandbox: money without value'}
+      </footer>
+    </>
+  );
+}
+
+function ThemeButton() {
+  const [theme, setTheme] = useState(storedTheme);
+  return (
+    <button
+      type="button"
+      onClick={() => {
+        const next = nextTheme(theme);
+        applyTheme(next);
+        setTheme(next);
+      }}
+    >
+      Theme: {theme}
+    </button>
+  );
+}

@@ -1,0 +1,73 @@
+import type { Decomposition, PostedCurve } from '../market-context.js';
+import { at, exact } from '../numbers.js';
+
+/** A piece of a line over cumulative size: flat at `price` from `from` to `to`, all at the scale of the drawing. */
+export interface Bar {
+  from: bigint;
+  to: bigint;
+  price: bigint;
+}
+
+/** A maker's part of a fill, under the price that it quoted. */
+export interface LegBar extends Bar {
+  maker: string;
+  base: string;
+  quote: string;
+  priceText: string;
+  /** Which maker it is, in the order of their addresses: colours and patterns go by it. */
+  index: number;
+}
+
+/** What the picture of a fill shows: marginal price over size, counted from the touch of the curve. */
+export interface FillGeometry {
+  /** Where the fill begins and ends on the curve. */
+  from: bigint;
+  to: bigint;
+  legs: LegBar[];
+  curve: Bar[];
+  prices: { low: bigint; high: bigint };
+}
+
+/** Digits after the point in which the picture counts; finer ones are cut off in the drawing, never in a sum. */
+export const SCALE = 18;
+
+const units = (text: string): bigint => at(exact(text), SCALE);
+
+/**
+ * The legs of a fill side by side in the order in which they were taken, under the pieces of the curve that they were sold through. Null without
+ * legs.
+ */
+export function fillGeometry(decomposition: Decomposition, curve: PostedCurve | null): FillGeometry | null {
+  const { legs, consumed_before: before, direction } = decomposition;
+  if (legs.length === 0 || direction === null) return null;
+  const makers = [...new Set(legs.map(({ maker }) => maker))].sort();
+  const from = units(before ?? '0');
+  let end = from;
+  const legBars = legs.map((leg) => {
+    const start = end;
+    end += units(leg.base_amount);
+    return {
+      from: start,
+      to: end,
+      price: units(leg.price),
+      maker: leg.maker,
+      base: leg.base_amount,
+      quote: leg.quote_amount,
+      priceText: leg.price,
+      index: makers.indexOf(leg.maker),
+    };
+  });
+  let knot = 0n;
+  const pieces = (direction === 'buy' ? curve?.prepared?.asks : curve?.prepared?.bids) ?? [];
+  const bars = pieces.map(({ size, price }) => {
+    const start = knot;
+    knot += units(size);
+    return { from: start, to: knot, price: units(price) };
+  });
+  const near = bars.filter((bar) => bar.to > from && bar.from < end);
+  const prices = [...legBars, ...near].map(({ price }) => price);
+  const low = prices.reduce((a, b) => (b < a ? b : a));
+  const high = prices.reduce((a, b) => (b > a ? b : a));
+  const margin = (high - low) / 6n + high / 50_000n + 1n;
+  return { from, to: end, legs: legBars, curve: bars, prices: { low: low - margin, high: high + margin } };
+}

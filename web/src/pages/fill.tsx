@@ -1,0 +1,115 @@
+import { FillPicture } from '../charts/fill-picture.js';
+import { fillGeometry } from '../charts/fill-geometry.js';
+import { amountsOf, newestFills, useShown } from '../market-context.js';
+import type { Decomposition, Fill } from '../market-context.js';
+import { shortHex, shown, text } from '../numbers.js';
+import { useRead, useStream } from '../platform.js';
+import { sumsOf } from '../sums.js';
+
+/** One fill: who was paid what, at which price, and that it adds up. */
+export function FillPage({ fillSeq }: { fillSeq: string }) {
+  const { market, base, quote } = useShown();
+  const seq = /^[1-9]\d{0,14}$/.test(fillSeq) ? fillSeq : null;
+  const decomposition = useRead(
+    seq === null ? null : `${market.pair}#${seq}`,
+    (read) =>
+      read.get('/v0/fills/{fill_seq}/decomposition', { path: { fill_seq: seq ?? '' }, query: { pair: market.pair } }),
+    2_000,
+  );
+  const fills = useStream({ type: 'fills', pair: market.pair }, newestFills);
+  const fill = fills.data?.find(({ fill_seq }) => `${fill_seq}` === seq) ?? null;
+  const curveSeq = decomposition.data?.curve_seq ?? null;
+  const curve = useRead(curveSeq === null ? null : `${market.pair}/${curveSeq}`, (read) =>
+    read.curve(market.pair, curveSeq ?? 0),
+  );
+  const found = decomposition.data;
+  if (seq === null) return <p role="alert">A fill has a number, such as 1.</p>;
+  if (found === null) {
+    return decomposition.error === null ? <p role="status">Loading …</p> : <p role="alert">{decomposition.error}</p>;
+  }
+  const geometry = fillGeometry(found, curve.data);
+  return (
+    <>
+      <h1>
+        Fill #{seq} of {market.pair}
+      </h1>
+      {found.status === 'pending' && <p role="status">The books behind this fill are being read: its legs follow.</p>}
+      {fill !== null && (
+        <p>
+          The taker {fill.direction === 'buy' ? 'bought' : 'sold'} {shown(amountsOf(fill).base)} {base} for{' '}
+          {shown(amountsOf(fill).quote)} {quote}, on curve #{fill.curve_seq}.
+        </p>
+      )}
+      {geometry !== null && (
+        <figure>
+          <FillPicture geometry={geometry} base={base} quote={quote} />
+          <figcaption className="caption">
+            Columns: who was paid, each at its own price. Line: the curve, through which the taker paid.
+            {(curve.data?.prepared ?? null) === null &&
+              ' The curve of this fill is not shown: it is not kept, or not there yet.'}
+          </figcaption>
+        </figure>
+      )}
+      {fill !== null && found.status === 'final' && <Proof fill={fill} decomposition={found} />}
+      <Legs decomposition={found} />
+    </>
+  );
+}
+
+/** The sum, computed here from the legs. */
+function Proof({ fill, decomposition }: { fill: Fill; decomposition: Decomposition }) {
+  const { quote } = useShown();
+  const sums = sumsOf(fill, decomposition, quote);
+  return (
+    <p className={`proof ${sums.adds ? 'good' : 'bad'}`}>
+      legs {shown(text(sums.legs))} + left for the operator {shown(text(sums.residual))} {sums.adds ? '=' : '≠'}{' '}
+      {shown(text(sums.total))} {quote} {sums.adds ? '✓ computed in this browser' : '✗'}
+    </p>
+  );
+}
+
+function Legs({ decomposition }: { decomposition: Decomposition }) {
+  const { base, quote } = useShown();
+  return (
+    <div className="scroll" tabIndex={0} role="region" aria-label="Legs">
+      <table>
+        <caption>Legs</caption>
+        <thead>
+          <tr>
+            <th scope="col">#</th>
+            <th scope="col">Maker</th>
+            <th scope="col" className="number">
+              Its price
+            </th>
+            <th scope="col" className="number">
+              {base}
+            </th>
+            <th scope="col" className="number">
+              {quote}
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {decomposition.legs.map((leg, i) => (
+            <tr key={i}>
+              <td>{i + 1}</td>
+              <td>
+                <code title={leg.maker}>{shortHex(leg.maker)}</code>
+              </td>
+              <td className="number">{shown(leg.price)}</td>
+              <td className="number">{shown(leg.base_amount)}</td>
+              <td className="number">{shown(leg.quote_amount)}</td>
+            </tr>
+          ))}
+          <tr>
+            <td></td>
+            <td className="wide">left for the operator: rounding and the curve's distance from the book</td>
+            <td></td>
+            <td></td>
+            <td className="number">{shown(decomposition.residual)}</td>
+          </tr>
+        </tbody>
+      </table>
+    </div>
+  );
+}

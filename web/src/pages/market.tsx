@@ -1,0 +1,99 @@
+import { useMemo } from 'react';
+import { DepthChart } from '../charts/depth-chart.js';
+import { coinOf, newestFills, useShown } from '../market-context.js';
+import type { Book, CurveState } from '../market-context.js';
+import { basisPoints, middle, shown } from '../numbers.js';
+import { useRead, useStream } from '../platform.js';
+import { Age, Countdown } from '../states.js';
+import { FillTable } from './overview.js';
+
+/** The market: its book as steps, the posted curve over it, and what was traded. */
+export function MarketPage() {
+  const { market, base, quote } = useShown();
+  const book = useStream({ type: 'l2Book', coin: coinOf(market) }, (_state: Book | null, data) => data);
+  const live = useStream({ type: 'curves', pair: market.pair }, (_state: CurveState | null, data) => data);
+  const fills = useStream({ type: 'fills', pair: market.pair }, newestFills);
+  const seq = live.data?.state === 'live' ? live.data.curve_seq : null;
+  const curve = useRead(seq === null ? null : `${market.pair}/${seq}`, (read) => read.curve(market.pair, seq ?? 0));
+  const [bids = [], asks = []] = book.data?.levels ?? [];
+  const best = { bid: bids[0]?.px ?? null, ask: asks[0]?.px ?? null };
+  const sides = useMemo(() => ({ bids, asks }), [book.data]);
+  return (
+    <>
+      <h1>{market.pair}</h1>
+      <dl className="facts">
+        <Fact name="Mid">{best.bid !== null && best.ask !== null ? shown(middle(best.bid, best.ask)) : '–'}</Fact>
+        <Fact name="Spread">
+          {best.bid !== null && best.ask !== null ? `${basisPoints(best.bid, best.ask)} bps` : '–'}
+        </Fact>
+        <Fact name="Tick">{market.tick_size}</Fact>
+        <Fact name="Lot">{market.lot_size}</Fact>
+        <Fact name="Curve">
+          {live.data === null || live.data.curve_seq === null ? 'none' : `#${live.data.curve_seq}, ${live.data.state}`}
+        </Fact>
+        <Fact name="Ends in">
+          {live.data?.state === 'live' && live.data.deadline_sec !== null ? (
+            <Countdown untilSec={live.data.deadline_sec} />
+          ) : (
+            '–'
+          )}
+        </Fact>
+      </dl>
+      {book.data !== null && bids.length + asks.length === 0 ? (
+        <p role="status">The book is empty: no maker quotes here now.</p>
+      ) : (
+        <DepthChart sides={sides} curve={curve.data?.prepared ?? null} base={base} quote={quote} />
+      )}
+      <p className="caption">
+        Steps: the book now (at most 20 prices a side). Lines: the curve that takers trade against, cut from the book of{' '}
+        {curve.data?.prepared ? <Age sinceMs={curve.data.prepared.cut.time_ms} /> : 'a moment'} ago.
+      </p>
+      <h2>Book</h2>
+      <div className="book">
+        <Levels name="Bids" levels={bids} />
+        <Levels name="Asks" levels={asks} />
+      </div>
+      <h2>Trades</h2>
+      <FillTable fills={fills.data} />
+    </>
+  );
+}
+
+function Fact({ name, children }: { name: string; children: React.ReactNode }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+function Levels({ name, levels }: { name: string; levels: readonly { px: string; sz: string; n: number }[] }) {
+  return (
+    <table>
+      <caption>{name}</caption>
+      <thead>
+        <tr>
+          <th scope="col" className="number">
+            Price
+          </th>
+          <th scope="col" className="number">
+            Size
+          </th>
+          <th scope="col" className="number">
+            Orders
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {levels.slice(0, 10).map(({ px, sz, n }) => (
+          <tr key={px}>
+            <td className={`number ${name === 'Bids' ? 'buy' : 'sell'}`}>{shown(px)}</td>
+            <td className="number">{shown(sz)}</td>
+            <td className="number">{n}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}

@@ -1,0 +1,133 @@
+import { createContext, use, useEffect, useState, useSyncExternalStore } from 'react';
+import { createReadClient } from '../../sdk/src/index.js';
+import type { ReadClient } from '../../sdk/src/index.js';
+import { createStream } from '../../sdk/src/stream.js';
+import type { DataOf, Stream, StreamState, Subscription } from '../../sdk/src/stream.js';
+import type { Loadable } from './loadable.js';
+
+/** One server, as the pages see it: what it answers, what it streams, and whether it is there. */
+export interface Platform {
+  read: ReadClient;
+  stream: Stream;
+  /** State of the stream, and a function that ends the listening. */
+  onStreamState(listener: () => void): () => void;
+}
+
+export function createPlatform(url: string): Platform {
+  const listeners = new Set<() => void>();
+  const stream = createStream(url, { onState: () => listeners.forEach((listener) => listener()) });
+  return {
+    read: createReadClient(url),
+    stream,
+    onStreamState(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+}
+
+export const PlatformContext = createContext<Platform | null>(null);
+
+export function usePlatform(): Platform {
+  const platform = use(PlatformContext);
+  if (platform === null) throw new Error('no platform around this component');
+  return platform;
+}
+
+export function useStreamState(): StreamState {
+  const { stream, onStreamState } = usePlatform();
+  return useSyncExternalStore(onStreamState, stream.state);
+}
+
+const NOTHING = { data: null, atMs: null, error: null };
+
+/** Asks once per key, and again after `everyMs`, if given. A null key asks for nothing. */
+export function useRead<T>(
+  key: string | null,
+  ask: (read: ReadClient, signal: AbortSignal) => Promise<T>,
+  everyMs: number | null = null,
+): Loadable<T> {
+  const { read } = usePlatform();
+  const [held, setHeld] = useState<{ key: string | null; value: Loadable<T> }>({ key, value: NOTHING });
+  useEffect(() => {
+    if (key === null) return undefined;
+    const leaving = new AbortController();
+    let timer: ReturnType<typeof setTimeout> | null = null;
+    const once = async (): Promise<void> => {
+      try {
+        const data = await ask(read, leaving.signal);
+        if (!leaving.signal.aborted) setHeld({ key, value: { data, atMs: Date.now(), error: null } });
+      } catch (failure) {
+        if (leaving.signal.aborted) return;
+        const error = failure instanceof Error ? failure.message : String(failure);
+        setHeld((old) => ({ key, value: old.key === key ? { ...old.value, error } : { ...NOTHING, error } }));
+      }
+      if (everyMs !== null && !leaving.signal.aborted) timer = setTimeout(() => void once(), everyMs);
+    };
+    void once();
+    return () => {
+      leaving.abort();
+      if (timer !== null) clearTimeout(timer);
+    };
+    // `ask` is a new function at each drawing; `key` says when it means something else.
+  }, [read, key, everyMs]);
+  return held.key === key ? held.value : NOTHING;
+}
+
+/** Frames are drawn at most this often, however often they come. */
+const FRAME_MS = 50;
+
+/**
+ * What a subscription has made of its frames: `reduce` takes the state so far (null at the start, and after a reconnect) and a frame. Drawn with the
+ * browser's frames, at most twenty times a second. A null subscription listens to nothing.
+ */
+export function useStream<S extends Subscription, T>(
+  subscription: S | null,
+  reduce: (state: T | null, data: DataOf<S>) => T,
+): Loadable<T> {
+  const { stream } = usePlatform();
+  const key = subscription === null ? null : JSON.stringify(subscription);
+  const [held, setHeld] = useState<{ key: string | null; value: Loadable<T> }>({ key, value: NOTHING });
+  useEffect(() => {
+    if (subscription === null) return undefined;
+    let state: T | null = null;
+    let isFresh = true;
+    let planned: number | null = null;
+    let drawnMs = 0;
+    const draw = (nowMs: number): void => {
+      if (nowMs - drawnMs < FRAME_MS) {
+        planned = requestAnimationFrame(draw);
+        return;
+      }
+      planned = null;
+      drawnMs = nowMs;
+      setHeld({ key, value: { data: state, atMs: Date.now(), error: null } });
+    };
+    const stop = stream.subscribe(
+      subscription,
+      (data) => {
+        state = reduce(isFresh ? null : state, data);
+        isFresh = false;
+        planned ??= requestAnimationFrame(draw);
+      },
+      () => {
+        isFresh = true;
+      },
+    );
+    return () => {
+      stop();
+      if (planned !== null) cancelAnimationFrame(planned);
+    };
+  }, [stream, key]);
+  return held.key === key ? held.value : NOTHING;
+}
+
+/** The time, for ages: a new one every second. */
+export function useNowMs(): number {
+  const [nowMs, setNowMs] = useState(() => Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => setNowMs(Date.now()), 1_000);
+    return () => clearInterval(timer);
+  }, []);
+  return nowMs;
+}

@@ -1,0 +1,31 @@
+/** Light, dark, or whatever the system says. */
+export type Theme = 'system' | 'light' | 'dark';
+
+const KEY = 'curvebook.theme';
+const ORDER: readonly Theme[] = ['system', 'light', 'dark'];
+
+/** What was chosen in this browser; `system` where nothing was, or where nothing may be stored. */
+export function storedTheme(): Theme {
+  try {
+    const stored = localStorage.getItem(KEY);
+    return ORDER.find((theme) => theme === stored) ?? 'system';
+  } catch {
+    return 'system';
+  }
+}
+
+/** Shows the theme and keeps the choice. */
+export function applyTheme(theme: Theme): void {
+  const { dataset } = document.documentElement;
+  if (theme === 'system') delete dataset.theme;
+  else dataset.theme = theme;
+  try {
+    localStorage.setItem(KEY, theme);
+  } catch {
+    // A browser that stores nothing shows the theme until the page is left.
+  }
+}
+
+export function nextTheme(theme: Theme): Theme {
+  return ORDER[(ORDER.indexOf(theme) + 1) % ORDER.length] ?? 'system';
+}
