@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import { Contract, MaxUint256, Wallet, type TransactionReceipt } from 'ethers';
 import { balanceOf, decompositionOf, fillsNow, limitsAt, micros, wei } from '../support/audit.js';
+import { fcOptions } from '../support/fc.js';
 import {
   accountOf,
   contractsOf,
@@ -26,9 +27,11 @@ const REST_WEI = wei('5');
 const SETTINGS = { SWAP_ORDERS_PER_MINUTE: '1000', MAX_KNOTS: '15', MAX_CURVE_ERROR_MILLI_BPS: '1000000' };
 /** Whoever attacks pays what it takes to be first. */
 const FIRST = { maxPriorityFeePerGas: 50_000_000_000n, maxFeePerGas: 200_000_000_000n, gasLimit: 600_000n };
-const CYCLES = 2;
-const MAX_CYCLES = 6;
-const DUST_BLOCKS = 8;
+/** A late fill, a few requests: `npm run test:deep` plays each for longer. */
+const IS_LONG = fcOptions(1).numRuns > 1;
+const CYCLES = IS_LONG ? 4 : 1;
+const MAX_CYCLES = IS_LONG ? 12 : 6;
+const DUST_BLOCKS = IS_LONG ? 16 : 5;
 
 /** Forty orders of geometric sizes over 30 % in price, which fifteen segments follow badly. */
 const LADDER: Quote[] = Array.from({ length: 40 }, (_, i) => ({
