@@ -88,6 +88,8 @@ export interface ClaimRow extends ClaimState {
 export interface PostSeen {
   market: number;
   seq: number;
+  /** How often the owner had given numbers of the market back before; with it the number names one curve. */
+  era: number;
   /** Of a touch the curve that it prolongs, which may be a touch itself; else equal to seq. */
   baseSeq: number;
   /** The full or partial post whose words and volumes these are; equal to seq but for a touch. */
@@ -99,6 +101,19 @@ export interface PostSeen {
   wordsHash: Hex;
   blockNumber: number;
   blockTimestampSec: number;
+  txHash: Hex;
+}
+
+/** The owner gave numbers of a market back: the live curve ended, and numbers go on above `seq`. */
+export interface SeqReset {
+  market: number;
+  /** The era that begins with it, from 1 on. */
+  era: number;
+  seq: number;
+  /** Last fill before it, 0 without any. */
+  fillSeq: number;
+  blockNumber: number;
+  logIndex: number;
   txHash: Hex;
 }
 
@@ -230,6 +245,8 @@ export interface GenerationWrite {
   listings?: ListingRead[];
   custody: CustodyEvent[];
   posts: PostSeen[];
+  /** Where numbers were given back; nowhere when left out. */
+  seqResets?: SeqReset[];
   fills: AttributedFill[];
   /** Signed orders filled in these blocks; none when left out. */
   settledOrders?: SettledOrder[];

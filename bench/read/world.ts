@@ -170,6 +170,7 @@ function publicationOf(seq: number): { post: PostSeen; publication: Publication 
   const post: PostSeen = {
     market: 0,
     seq,
+    era: 0,
     baseSeq: seq,
     postedSeq: seq,
     deadlineSec: 1_700_000_000,

@@ -54,6 +54,9 @@ export interface PartialPost extends PostHead, PostSnapshot {
 
 export type PostRecord = FullPost | TouchPost | PartialPost;
 
+/** Most that a sequence number may rise by at once, as the contract has it. */
+export const MAX_SEQ_STEP = 65_536;
+
 const KINDS = { full: 1n, touch: 2n, partial: 3n } as const;
 const HASH_BYTES = 12;
 

@@ -45,6 +45,7 @@ const TOPICS = {
   MarketListed: keccakText('MarketListed(bytes32,address,address,uint256,uint256,uint256,uint256)'),
   CurvePosted: keccakText('CurvePosted(bytes32,uint32,uint32,uint96,uint96,bytes32)'),
   CurveTouched: keccakText('CurveTouched(bytes32,uint32,uint32,uint32)'),
+  SeqSet: keccakText('SeqSet(bytes32,uint32)'),
   Swap: keccakText('Swap(bytes32,address,address,uint256,uint256,bool,uint256,uint256,uint256,uint256,uint256)'),
   OrderFilled: keccakText('OrderFilled(address,uint256,address,address,address,uint256,uint256,uint256,bool)'),
 };
@@ -83,6 +84,7 @@ export type ChainEvent =
       wordsHash: Hex;
     }
   | { type: 'touched'; marketId: Hex; seq: number; baseSeq: number; deadlineSec: number }
+  | { type: 'seqSet'; marketId: Hex; seq: number }
   | {
       type: 'swap';
       marketId: Hex;
@@ -171,6 +173,8 @@ export function decodeLog(log: RawLog): ChainEvent | null {
         baseSeq: int(0),
         deadlineSec: int(1),
       };
+    case TOPICS.SeqSet:
+      return { type: 'seqSet', marketId: topic(1), seq: int(0) };
     case TOPICS.Swap:
       return {
         type: 'swap',

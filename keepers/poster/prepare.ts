@@ -1,6 +1,6 @@
 import { buildCurve, chooseCurveKnots, type BuiltCurve } from '../../core/curve/build.js';
 import { COMPRESSION, type KnotPolicy } from '../../core/curve/compress.js';
-import type { BlockRef, FullPost, PostRecord } from '../../core/curve/post.js';
+import { MAX_SEQ_STEP, type BlockRef, type FullPost, type PostRecord } from '../../core/curve/post.js';
 import { cutDeadlineSec } from '../../core/cut.js';
 import { trimToInventory } from '../../core/exposure.js';
 import { candidateOf, snapshotHash, uncrossSnapshot } from '../../core/snapshot.js';
@@ -143,16 +143,16 @@ function prepareMarket(candidate: Candidate, options: PrepareOptions): Due | str
   return dueOf(before, step, deadlineOf(kept.snapshot), options);
 }
 
-/** Most that a sequence number may rise by at once, as the contract has it. */
-const MAX_SEQ_STEP = 65_536;
-
 /**
- * The number after the highest that was ever seen: one that somebody else's curve took, or that a lost database gave away, is never given
+ * The number after the highest that was ever seen, or after the one that the owner set: one that somebody else's curve took, or that a lost database gave away, is never given
  * away again. What would lie beyond the contract's step is not believed, so that no answer of an endpoint uses up numbers.
  */
-function nextSeq(market: number, knownSeq: number, { usedSeq }: Pick<PrepareOptions, 'usedSeq'>): number {
-  const used = usedSeq(market);
-  return (used - knownSeq < MAX_SEQ_STEP ? Math.max(knownSeq, used) : knownSeq) + 1;
+function nextSeq({ market, last, landedSeq, taken }: MarketView, { usedSeq }: Pick<PrepareOptions, 'usedSeq'>): number {
+  const knownSeq = Math.max(last?.seq ?? 0, landedSeq);
+  const used = usedSeq(market.index);
+  let next = (used - knownSeq < MAX_SEQ_STEP ? Math.max(knownSeq, used) : knownSeq) + 1;
+  while (taken.has(next)) next += 1;
+  return next;
 }
 
 interface Curve {
@@ -179,8 +179,8 @@ function dueOf(
   options: PrepareOptions,
 ): Due {
   const { view, marketView, snapshot, trims, excluded } = candidate;
-  const { market, last, landedSeq } = marketView;
-  const seq = nextSeq(market.index, Math.max(last?.seq ?? 0, landedSeq), options);
+  const { market, last } = marketView;
+  const seq = nextSeq(marketView, options);
   const head = { marketId: market.id, seq, deadlineSec };
   const block: BlockRef = { number: view.head.toBlock, hash: view.head.blockHash };
   const { record, words, leftOut } =

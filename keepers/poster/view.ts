@@ -1,4 +1,5 @@
 import { isArmedWithin, type ArmedMs } from '../../core/cut.js';
+import { MAX_SEQ_STEP } from '../../core/curve/post.js';
 import type { OperatorFloors } from '../../core/operator-row.js';
 import type { ExecutablePublication } from '../../core/exposure.js';
 import type { Address, Cut, Market, MarketSnapshot } from '../../core/types.js';
@@ -12,6 +13,7 @@ import { readOperatorStandings } from '../../ledger/chain/operator-capital.js';
 import { lastOrderSeq } from '../../ledger/orders/order-log.js';
 import { wasSigned } from '../../ledger/transactions/outbox.js';
 import { landedSeq, lastPublicationSeq, readPublication } from '../../ledger/publications/publication-log.js';
+import { takenSeqs } from '../../ledger/publications/seq-resets.js';
 import type { SnapshotStore } from '../../ledger/orders/snapshots.js';
 import { readQuarantined } from '../../ledger/chain/token-findings.js';
 import type { Db, GenerationRow, Publication, Queryable } from '../../ledger/types.js';
@@ -21,8 +23,10 @@ import type { LastPublication } from './plan.js';
 export interface MarketView {
   market: Market;
   last: (LastPublication & { publication: Publication }) | null;
-  /** Highest seq that was seen on-chain, 0 before the first. */
+  /** The number on the chain as of the last scanned block, 0 before the first curve. */
   landedSeq: number;
+  /** Numbers above it, within what a record may rise by, that were given away before numbers were given back. */
+  taken: ReadonlySet<number>;
   /** What takers may still execute of what was published before. */
   older: ExecutablePublication[];
 }
@@ -103,12 +107,14 @@ async function readMarketView(
 ): Promise<MarketView> {
   const last = await readPublication(q, market.index, await lastPublicationSeq(q, market.index));
   const landed = await landedSeq(q, market.index);
-  if (last === null) return { market, last: null, landedSeq: landed, older: [] };
+  const taken = await takenSeqs(q, { market: market.index, afterSeq: landed, span: MAX_SEQ_STEP });
   snapshots.forget(market.index, landed);
   const older = await readExecutable(q, snapshots, market, head);
+  if (last === null) return { market, last: null, landedSeq: landed, taken, older };
   return {
     market,
     landedSeq: landed,
+    taken,
     last: {
       seq: last.seq,
       snapshot: await lastSnapshot(q, snapshots, last, head),

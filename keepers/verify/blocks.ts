@@ -16,7 +16,7 @@ interface StoredBlock {
 }
 
 /** Tables whose rows name the block that they come from. */
-const PLACED = ['custody_events', 'posts_seen', 'fills', 'settled_orders'] as const;
+const PLACED = ['custody_events', 'posts_seen', 'seq_resets', 'fills', 'settled_orders'] as const;
 
 /**
  * Blocks follow each other without gaps from the first scan to the last, the live generations part them among themselves, and what was

@@ -5,7 +5,7 @@ import type { Address, Hex, Market } from '../../core/types.js';
 import { readBalances } from '../../ledger/chain/balances.js';
 import { fromColumn } from '../../ledger/db/columns.js';
 import { toChainFill, type FillRow } from '../../ledger/chain/fills.js';
-import { readPublication } from '../../ledger/publications/publication-log.js';
+import { landedSeq, readPostSeen, readPublication } from '../../ledger/publications/publication-log.js';
 import { readPosted } from '../../ledger/publications/raises.js';
 import { differencesFromChain } from '../../ledger/publications/rebuild.js';
 import { toSettledOrder, type SettledOrderColumns } from '../../ledger/chain/settled-orders.js';
@@ -83,6 +83,14 @@ interface StoredPost {
   tx_hash: Hex;
 }
 
+interface StoredReset {
+  market: number;
+  seq: number;
+  block_number: number;
+  log_index: number;
+  tx_hash: Hex;
+}
+
 interface StoredCustody {
   kind: CustodyEvent['kind'];
   maker: Address;
@@ -127,9 +135,11 @@ async function compareEvents(
   same(CHECK, `the fills of blocks ${from} to ${to}`, fills, draft.fills);
   const posts = (await q('posts_seen')
     .whereBetween('block_number', within)
-    .orderBy(['block_number', 'market', 'seq'])
+    .orderBy(['block_number', 'market', 'seq', 'tx_hash'])
     .select()) as StoredPost[];
-  const seen = [...draft.posts].sort((a, b) => a.blockNumber - b.blockNumber || a.market - b.market || a.seq - b.seq);
+  const seen = [...draft.posts].sort(
+    (a, b) => a.blockNumber - b.blockNumber || a.market - b.market || a.seq - b.seq || (a.txHash < b.txHash ? -1 : 1),
+  );
   same(
     CHECK,
     `the curves of blocks ${from} to ${to}`,
@@ -141,6 +151,16 @@ async function compareEvents(
       ...[one.market, one.seq, one.baseSeq, one.deadlineSec, one.wordsHash, one.snapAskUnits, one.snapBidUnits],
       ...[one.blockNumber, one.blockTimestampSec, one.txHash],
     ]),
+  );
+  const resets = (await q('seq_resets')
+    .whereBetween('block_number', within)
+    .orderBy(['block_number', 'log_index'])
+    .select()) as StoredReset[];
+  same(
+    CHECK,
+    `the numbers given back in blocks ${from} to ${to}`,
+    resets.map((row) => [row.market, row.seq, row.block_number, row.log_index, row.tx_hash]),
+    draft.resets.map((one) => [one.market, one.seq, one.blockNumber, one.logIndex, one.txHash]),
   );
   const orders = (
     (await q('settled_orders')
@@ -268,8 +288,13 @@ async function compareCurves({ q, head, contracts, markets }: Verification, rpc:
     const [live] = curveBook.decodeFunctionResult('marketState', state!);
     const [askWords, bidWords] = curveBook.decodeFunctionResult('curveWords', words!);
     const chain = live as Record<'seq' | 'deadline' | 'snapAsk' | 'snapBid' | 'fillSeq', bigint>;
-    if (chain.seq === 0n) continue;
     const seq = toSafeInt(chain.seq);
+    same(CHECK, `the number of ${market.pair}`, await landedSeq(q, market.index), seq);
+    // Before the first curve, and after numbers were given back, nothing is live.
+    if ((await readPostSeen(q, market.index)) === null) {
+      same(CHECK, `the deadline of ${market.pair}, where no curve is live`, 0n, chain.deadline);
+      continue;
+    }
     const publication = await readPublication(q, market.index, seq);
     if (publication === null) throw new VerifyError(CHECK, `curve ${seq} of ${market.pair} was never prepared`);
     const posted = await readPosted(q, market.index, seq);

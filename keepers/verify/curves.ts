@@ -8,7 +8,8 @@ import { readPublication } from '../../ledger/publications/publication-log.js';
 import { dueRaise, isDueVolume, namedVolume, raisedBy } from '../../ledger/publications/raises.js';
 import { checkCompactedPublication, RecordFaultError, rebuildPublication } from '../../ledger/publications/rebuild.js';
 import { createSnapshotStore } from '../../ledger/orders/snapshots.js';
-import type { Publication, Queryable } from '../../ledger/types.js';
+import { readSeqResets } from '../../ledger/publications/seq-resets.js';
+import type { Publication, Queryable, SeqReset } from '../../ledger/types.js';
 import { isSuspendedCurve } from '../../ledger/chain/suspense.js';
 import { unexplainedFill } from '../watcher/derive/attributor.js';
 import { VerifyError, same, type Verification } from './verification.js';
@@ -21,12 +22,15 @@ const LATE_PAGE = 20;
 interface SeenCurve {
   market: number;
   seq: number;
+  era: number;
+  block_number: number;
   base_seq: number;
   posted_seq: number;
   deadline_sec: number;
   snap_ask_units: string;
   snap_bid_units: string;
   words_hash: string;
+  tx_hash: string;
 }
 
 const SIDES: readonly Side[] = ['ask', 'bid'];
@@ -53,23 +57,29 @@ export async function verifyCurves(
   let foldedCurves = 0;
   const snapshots = createSnapshotStore(markets, { rebuildAlways: true });
   const seen = await seenCurves(verification);
-  const seenAt = new Map(seen.map((post) => [`${post.market}:${post.seq}`, post]));
+  const resets = await verifyResets(verification);
+  const seenAt = new Map(seen.map((post) => [nameOf(post, post.seq), post]));
   const postedAt = new Map<string, PostedCurve>();
   let fills = 0;
   for (const [i, post] of seen.entries()) {
     const { market: index, seq } = post;
     const market = markets[index];
     if (market === undefined) throw new VerifyError(CHECK, `curve ${seq} is of market ${index}, which is not listed`);
-    if (await isSuspendedCurve(q, index, seq)) {
-      fills += await verifyUnexplained(verification, market, seq);
+    const span = spanOf(post, seen);
+    checkEra(market, post, resets.get(index) ?? []);
+    if (await isSuspendedCurve(q, index, seq, post.tx_hash)) {
+      fills += await verifyUnexplained(verification, market, span);
       onProgress({ check: CHECK, done: i + 1, total: seen.length });
       continue;
     }
     const publication = await readPublication(q, index, seq);
     if (publication === null) throw new VerifyError(CHECK, `curve ${seq} of ${market.pair} was never prepared`);
-    compareSeen(market, post, publication, seenAt.get(`${index}:${post.base_seq}`));
-    const name = `${index}:${post.posted_seq}`;
-    const posted = postedAt.get(name) ?? (await postedCurve(q, market, publication, seenAt.get(name) ?? post));
+    compareSeen(market, post, publication, seenAt.get(nameOf(post, post.base_seq)));
+    const name = nameOf(post, post.posted_seq);
+    const oldFillSeq = resets.get(index)?.[post.era - 1]?.fillSeq ?? 0;
+    const posted =
+      postedAt.get(name) ??
+      (await postedCurve(q, market, publication, { posted: seenAt.get(name) ?? post, oldFillSeq }));
     postedAt.set(name, posted);
     const stored = await readSnapshot(q, index, seq);
     const { cut } = publication;
@@ -77,12 +87,12 @@ export async function verifyCurves(
     if (cut.orderSeq < compacted.orderSeq || cut.generation < compacted.generation) {
       foldedCurves += 1;
       await checked(() => checkCompactedPublication(q, market, publication, stored));
-      if (stored !== null) fills += await verifyFills(verification, market, { seq, posted }, stored);
+      if (stored !== null) fills += await verifyFills(verification, market, { span, posted }, stored);
     } else {
       const { snapshot } = await checked(() => rebuildPublication(q, { markets, snapshots }, publication));
       if (stored !== null) same(CHECK, `the book behind curve ${seq} of ${market.pair}`, stored, snapshot);
       same(CHECK, `the last fill before curve ${seq} of ${market.pair}`, publication.fillSeq, snapshot.fillSeq);
-      fills += await verifyFills(verification, market, { seq, posted }, snapshot);
+      fills += await verifyFills(verification, market, { span, posted }, snapshot);
     }
     if (fills > before && stored === null)
       throw new VerifyError(CHECK, `curve ${seq} of ${market.pair} has a fill, and its book was not kept`);
@@ -93,8 +103,9 @@ export async function verifyCurves(
 }
 
 /** The fills of a curve that was not prepared here. Returns their number. */
-async function verifyUnexplained({ q, suspended }: Verification, market: Market, seq: number): Promise<number> {
-  const rows = (await q('fills').where({ market: market.index, curve_seq: seq }).select()) as FillRow[];
+async function verifyUnexplained({ q, suspended }: Verification, market: Market, span: FillSpan): Promise<number> {
+  const { seq } = span;
+  const rows = await fillsOf(q, span);
   for (const row of rows) {
     const { fill, decomposition, orderFills } = await readAttributedFill(q, row);
     const name = `fill ${fill.fillSeq} of ${market.pair}`;
@@ -103,6 +114,63 @@ async function verifyUnexplained({ q, suspended }: Verification, market: Market,
     same(CHECK, `the decomposition of ${name}`, [decomposition, orderFills], [unexplainedFill(fill), []]);
   }
   return rows.length;
+}
+
+/** The fills of one curve. Its number alone names it unless another one had the same, before the owner gave numbers back. */
+interface FillSpan {
+  market: number;
+  seq: number;
+  fromBlock: number;
+  /** The block of the next curve with this number; null without any. */
+  beforeBlock: number | null;
+}
+
+function spanOf(post: SeenCurve, seen: readonly SeenCurve[]): FillSpan {
+  const { market, seq, era, block_number: fromBlock } = post;
+  const next = seen.filter((one) => one.market === market && one.seq === seq && one.era > era);
+  const beforeBlock = next.length === 0 ? null : Math.min(...next.map((one) => one.block_number));
+  return { market, seq, fromBlock, beforeBlock };
+}
+
+async function fillsOf(q: Queryable, { market, seq, fromBlock, beforeBlock }: FillSpan): Promise<FillRow[]> {
+  const query = q('fills').where({ market, curve_seq: seq }).where('block_number', '>=', fromBlock).orderBy('fill_seq');
+  if (beforeBlock !== null) void query.where('block_number', '<', beforeBlock);
+  return (await query.select()) as FillRow[];
+}
+
+const nameOf = ({ market, era }: Pick<SeenCurve, 'market' | 'era'>, seq: number): string => `${market}:${era}:${seq}`;
+
+/** By market: they are counted without gaps, and each names the last fill before it. */
+async function verifyResets({ q, markets }: Verification): Promise<ReadonlyMap<number, SeqReset[]>> {
+  const resets = new Map<number, SeqReset[]>();
+  for (const { index, pair } of markets) {
+    const rows = await readSeqResets(q, index);
+    for (const [i, one] of rows.entries()) {
+      same(CHECK, `the era of reset ${i + 1} of ${pair}`, one.era, i + 1);
+      const before = await q<{ market: number; fill_seq: number; block_number: number; log_index: number }>('fills')
+        .where({ market: index })
+        .where((any) => {
+          void any
+            .where('block_number', '<', one.blockNumber)
+            .orWhere(
+              (within) => void within.where('block_number', one.blockNumber).where('log_index', '<', one.logIndex),
+            );
+        })
+        .max({ last: 'fill_seq' })
+        .first<{ last: number | null }>();
+      same(CHECK, `the last fill before reset ${i + 1} of ${pair}`, one.fillSeq, before.last ?? 0);
+    }
+    resets.set(index, rows);
+  }
+  return resets;
+}
+
+/** A curve is of the era that its block is in; in the block of a reset it may be of either. */
+function checkEra({ pair }: Market, { seq, era, block_number: block }: SeenCurve, resets: readonly SeqReset[]): void {
+  const least = resets.filter(({ blockNumber }) => blockNumber < block).length;
+  const most = resets.filter(({ blockNumber }) => blockNumber <= block).length;
+  if (era < least || era > most)
+    throw new VerifyError(CHECK, `curve ${seq} of ${pair} is of era ${era}, and its block of ${least} to ${most}`);
 }
 
 async function seenCurves({ q }: Verification): Promise<SeenCurve[]> {
@@ -138,11 +206,11 @@ async function postedCurve(
   q: Queryable,
   market: Market,
   publication: Publication,
-  posted: SeenCurve,
+  { posted, oldFillSeq }: { posted: SeenCurve; oldFillSeq: number },
 ): Promise<PostedCurve> {
   const stored = { snapAskUnits: BigInt(posted.snap_ask_units), snapBidUnits: BigInt(posted.snap_bid_units) };
   const raised = raisedBy(publication, stored);
-  const carry = await carriedUnits(q, publication, posted.seq);
+  const carry = await carriedUnits(q, publication, { seq: posted.seq, oldFillSeq });
   const isBounded = { ask: true, bid: true };
   for (const side of SIDES) {
     const takenUnits = namedVolume(publication, side) + carry[side];
@@ -162,7 +230,7 @@ async function postedCurve(
 async function carriedUnits(
   q: Queryable,
   { market, fillSeq }: Pick<Publication, 'market' | 'fillSeq'>,
-  seq: number,
+  { seq, oldFillSeq }: { seq: number; oldFillSeq: number },
 ): Promise<Record<Side, bigint>> {
   const carry = { ask: 0n, bid: 0n };
   for (let after = fillSeq; ;) {
@@ -173,7 +241,8 @@ async function carriedUnits(
       .limit(LATE_PAGE)
       .select<{ fill_seq: number; curve_seq: number; side: Side; base_units: string }[]>();
     for (const row of rows) {
-      if (row.curve_seq >= seq) return carry;
+      // Of a curve from before numbers were given back, whatever its number.
+      if (row.fill_seq > oldFillSeq && row.curve_seq >= seq) return carry;
       carry[row.side] += BigInt(row.base_units);
       after = row.fill_seq;
     }
@@ -194,13 +263,11 @@ async function checked<T>(check: () => Promise<T>): Promise<T> {
 async function verifyFills(
   { q, deploymentId, suspended }: Verification,
   market: Market,
-  { seq: curveSeq, posted }: { seq: number; posted: PostedCurve },
+  { span, posted }: { span: FillSpan; posted: PostedCurve },
   snapshot: MarketSnapshot,
 ): Promise<number> {
-  const rows = (await q('fills')
-    .where({ market: market.index, curve_seq: curveSeq })
-    .orderBy('fill_seq')
-    .select()) as FillRow[];
+  const { seq: curveSeq } = span;
+  const rows = await fillsOf(q, span);
   const [first] = rows;
   if (first === undefined) return 0;
   const stored = [];

@@ -23,6 +23,9 @@ export function narrate(logger: Logger, markets: readonly Market[], write: Gener
   for (const { market, seq, deadlineSec, blockNumber, txHash } of write.posts) {
     logger.debug({ generation, pair: pairOf(market), seq, deadlineSec, block: blockNumber, txHash }, 'curve landed');
   }
+  for (const { market, seq, blockNumber, txHash } of write.seqResets ?? []) {
+    logger.info({ generation, pair: pairOf(market), seq, block: blockNumber, txHash }, 'sequence numbers given back');
+  }
   for (const { fill, decomposition } of write.fills) {
     const { fillSeq, curveSeq, side, taker, blockNumber, txHash, logIndex } = fill;
     logger.info(

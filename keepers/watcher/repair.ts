@@ -21,7 +21,7 @@ import { StateMissingError, readBalancesAt } from './tokens/tokens.js';
 
 /** One event as it is booked, or should be. */
 export interface Booking {
-  kind: 'deposited' | 'requested' | 'settled' | 'executed' | 'fill' | 'curve' | 'order' | 'listing';
+  kind: 'deposited' | 'requested' | 'settled' | 'executed' | 'fill' | 'curve' | 'numbers' | 'order' | 'listing';
   blockNumber: number;
   txHash: Hex;
   /** Whose row it moves first: the maker's, taker's or owner's; null of a curve or a listing. */
@@ -139,6 +139,15 @@ function ofEvent({ log, event }: SeenEvent, ids: ReadonlyMap<Hex, number>): Book
     case 'posted':
     case 'touched':
       return [{ ...at, kind: 'curve', account: null, what: `curve ${event.seq} of ${market(event.marketId)}` }];
+    case 'seqSet':
+      return [
+        {
+          ...at,
+          kind: 'numbers',
+          account: null,
+          what: `numbers of ${market(event.marketId)} go on above ${event.seq}`,
+        },
+      ];
     case 'orderFilled': {
       const { owner, nonce, amountInUnits, tokenIn, amountOutUnits, tokenOut } = event;
       const what = `order ${nonce} of ${owner}: ${amountInUnits} units of ${tokenIn} for ${amountOutUnits} of ${tokenOut}`;
@@ -194,13 +203,17 @@ async function readBooked(q: Queryable, from: number, to: number): Promise<Booki
     ...{ kind: 'curve', blockNumber: row.block_number, txHash: row.tx_hash, account: null },
     what: `curve ${row.seq} of market ${row.market}`,
   }));
+  const resets = (await rows<StoredPost>('seq_resets')).map((row): Booking => ({
+    ...{ kind: 'numbers', blockNumber: row.block_number, txHash: row.tx_hash, account: null },
+    what: `numbers of market ${row.market} go on above ${row.seq}`,
+  }));
   const orders = (await rows<StoredOrder>('settled_orders')).map((row): Booking => ({
     ...{ kind: 'order', blockNumber: row.block_number, txHash: row.tx_hash, account: row.owner },
     what:
       `order ${row.nonce} of ${row.owner}: ${row.amount_in_units} units of ${row.token_in} for ` +
       `${row.amount_out_units} of ${row.token_out}`,
   }));
-  return [...custody, ...fills, ...posts, ...orders];
+  return [...custody, ...fills, ...posts, ...resets, ...orders];
 }
 
 /** The same, or null where the endpoints have no state of that block any more. */

@@ -306,10 +306,11 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
     const fills = [];
     const posts = [];
     for (const one of drafted.curveEvents) {
-      const market = known['post' in one ? one.post.market : one.fill.market];
+      const market = known['post' in one ? one.post.market : 'fill' in one ? one.fill.market : one.reset.market];
       if (market === undefined) continue;
       if ('post' in one) posts.push(await run.land(market, one.post));
-      else fills.push(await run.attribute(market, one.fill));
+      else if ('fill' in one) fills.push(await run.attribute(market, one.fill));
+      else await run.reset(one.reset);
     }
     const settled = draftSettledOrders(scan.events, markets, deps.operator);
     const suspended = suspend({
@@ -343,6 +344,7 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
       listings,
       custody: drafted.custody,
       posts,
+      seqResets: run.resets(),
       fills,
       settledOrders: settled.orders,
       entries: [...entries, ...compared.entries],

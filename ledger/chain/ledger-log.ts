@@ -20,6 +20,7 @@ import { checkContinues, readOrphanedRows, readReversals } from './reversals.js'
 import { insertSettledOrders } from './settled-orders.js';
 import { insertTokenFindings } from './token-findings.js';
 import { insertSuspense } from './suspense.js';
+import { insertSeqResets } from '../publications/seq-resets.js';
 import type { Db, GenerationEffects, GenerationRow, GenerationWrite, MarketProgress, Queryable } from '../types.js';
 
 export { readBalances, readBalancesAfter, readBalancesOf, sumBalances } from './balances.js';
@@ -76,6 +77,7 @@ export async function commitGeneration(
       storeClaims(tx, write.claims, write.generation),
       insertPairGains(tx, write.generation, write, markets),
       insertSuspense(tx, write),
+      insertSeqResets(tx, write),
     ]);
   } catch (error) {
     if (!isUniqueViolation(error)) throw error;
@@ -155,6 +157,7 @@ async function insertEvents(tx: Knex.Transaction, { generation, custody, posts }
   const seen = posts.map((post) => ({
     market: post.market,
     seq: post.seq,
+    era: post.era,
     base_seq: post.baseSeq,
     posted_seq: post.postedSeq,
     deadline_sec: post.deadlineSec,

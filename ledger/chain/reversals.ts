@@ -84,6 +84,7 @@ const PROJECTIONS = [
   'markets',
   'custody_events',
   'posts_seen',
+  'seq_resets',
   'fills',
   'order_fills',
   'market_progress',

@@ -112,10 +112,12 @@ export async function readAssigned(q: Queryable, span: { from: number; to: numbe
   return (await sendForRows<StoredItem>(q, sql, [span.from, span.to])).map(toRow);
 }
 
-/** Whether a curve was seen that was not prepared here, so that nothing stored is its book. */
-export async function isSuspendedCurve(q: Queryable, market: number, seq: number): Promise<boolean> {
-  const sql = `select item from suspense where kind = 'curve' and market = ? and seq = ? limit 1`;
-  return (await sendForRows(q, sql, [market, seq])).length > 0;
+/** Whether a curve was seen that was not prepared here, so that nothing stored is its book; of one transaction, where that is named. */
+export async function isSuspendedCurve(q: Queryable, market: number, seq: number, txHash?: string): Promise<boolean> {
+  const sql = `select item from suspense where kind = 'curve' and market = ? and seq = ?`;
+  const one = txHash === undefined ? '' : ' and tx_hash = ?';
+  const values = txHash === undefined ? [market, seq] : [market, seq, txHash];
+  return (await sendForRows(q, `${sql}${one} limit 1`, values)).length > 0;
 }
 
 /** Open items that the operator has decided on, with the newest act on each. */

@@ -34,7 +34,7 @@ export const SHARES: readonly {
   { name: 'order rows', tables: ['order_log'], counted: 'order_log', timeMs: 'time_ms' },
   {
     name: 'publications',
-    tables: ['publications', 'outbox', 'post_costs', 'posts_seen'],
+    tables: ['publications', 'outbox', 'post_costs', 'posts_seen', 'seq_resets'],
     counted: 'publications',
     timeMs: 'prepared_ms',
   },

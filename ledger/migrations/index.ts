@@ -20,6 +20,7 @@ import { suspense } from './0020-suspense.js';
 import { tokens } from './0022-tokens.js';
 import { owners } from './0024-owners.js';
 import { swapExecutors } from './0025-swap-executors.js';
+import { seqResets } from './0026-seq-resets.js';
 
 /** All steps, oldest first. */
 export const migrations: readonly Migration[] = [
@@ -44,4 +45,5 @@ export const migrations: readonly Migration[] = [
   tokens,
   owners,
   swapExecutors,
+  seqResets,
 ];

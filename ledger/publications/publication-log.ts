@@ -10,6 +10,7 @@ import {
 import type { Hex } from '../../core/types.js';
 import { MAX_PAGE, checkLimit, fromColumn, insertAll, toColumn } from '../db/columns.js';
 import type { PostSeen, Publication, PublicationKind, Queryable } from '../types.js';
+import { lastSeqReset } from './seq-resets.js';
 
 interface StoredRow {
   market: number;
@@ -66,15 +67,20 @@ export async function readPublications(
   return ((await query.select()) as StoredRow[]).map(fromRow);
 }
 
-/** Highest seq ever prepared for the market, 0 before the first. */
+/** Highest seq ever prepared for the market, or since its numbers were given back; 0 before the first. */
 export async function lastPublicationSeq(q: Queryable, market: number): Promise<number> {
-  const row = (await q('publications').where({ market }).max({ last: 'seq' }).first()) as { last: number | null };
+  const reset = await lastSeqReset(q, market);
+  const query = q('publications').where({ market });
+  // What was prepared in the knowledge of it names its block, or a later one.
+  if (reset !== null) void query.where('seq', '>', reset.seq).where('block_number', '>=', reset.blockNumber);
+  const row = (await query.max({ last: 'seq' }).first()) as { last: number | null };
   return row.last ?? 0;
 }
 
 interface SeenRow {
   market: number;
   seq: number;
+  era: number;
   base_seq: number;
   posted_seq: number;
   deadline_sec: number;
@@ -86,15 +92,20 @@ interface SeenRow {
   tx_hash: string;
 }
 
-/** A curve or a touch that a scanned block has: that of `seq`, or the newest one of the market. Null when there is none. */
+/**
+ * A curve or a touch that a scanned block has: the newest one with this number, or the newest one of the market, which is none after its numbers
+ * were given back. Null when there is none.
+ */
 export async function readPostSeen(q: Queryable, market: number, seq?: number): Promise<PostSeen | null> {
-  const query = q('posts_seen').where({ market }).orderBy('seq', 'desc');
-  if (seq !== undefined) void query.where({ seq });
+  const query = q('posts_seen').where({ market });
+  if (seq !== undefined) void query.where({ seq }).orderBy('era', 'desc');
+  else void query.where({ era: (await lastSeqReset(q, market))?.era ?? 0 }).orderBy('seq', 'desc');
   const row = (await query.first()) as SeenRow | undefined;
   if (row === undefined) return null;
   return {
     market: row.market,
     seq: row.seq,
+    era: row.era,
     baseSeq: row.base_seq,
     postedSeq: row.posted_seq,
     deadlineSec: row.deadline_sec,
@@ -107,15 +118,18 @@ export async function readPostSeen(q: Queryable, market: number, seq?: number): 
   };
 }
 
-/** Highest seq of the market that landed in a scanned block, 0 before the first. */
+/** The market's number on the chain as of the last scanned block: that of the newest curve, or the one that the owner set; 0 before the first. */
 export async function landedSeq(q: Queryable, market: number): Promise<number> {
-  const row = (await q('posts_seen').where({ market }).max({ last: 'seq' }).first()) as { last: number | null };
-  return row.last ?? 0;
+  const reset = await lastSeqReset(q, market);
+  const seen = q('posts_seen').where({ market, era: reset?.era ?? 0 });
+  const row = (await seen.max({ last: 'seq' }).first()) as { last: number | null };
+  return row.last ?? reset?.seq ?? 0;
 }
 
 /**
  * Publications that a taker can still hit, or that can still land: their deadline is after `atSec`, the time of the last scanned
- * block, and no publication of a higher seq has landed in a scanned block. Lowest seq first. Both facts come from the ledger log,
+ * block, and no publication of a higher seq has landed in a scanned block, or since numbers were given back, after which older ones may land
+ * after all. Lowest seq first. Both facts come from the ledger log,
  * so call it within `readTx` or the same transaction as other reads of that log. Throws RangeError beyond 10000 rows.
  */
 export async function executablePublications(

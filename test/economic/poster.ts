@@ -87,12 +87,13 @@ export function createWorldPoster({
       markets: markets.map((market) => {
         const last = ledger.last(market.index);
         const landedSeq = ledger.landedSeq(market.index);
-        if (last === undefined) return { market, last: null, landedSeq, older: [] };
+        if (last === undefined) return { market, last: null, landedSeq, taken: new Set(), older: [] };
         const { publication, snapshot } = last;
         const { seq, deadlineSec, blockNumber } = publication;
         return {
           market,
           landedSeq,
+          taken: new Set(),
           older: ledger.executable(market.index, head.blockTimestampMs / 1_000),
           last: { seq, snapshot, deadlineSec, blockNumber, signed: true, landed: landedSeq === seq, publication },
         };

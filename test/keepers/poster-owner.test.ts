@@ -1,12 +1,22 @@
 /** Posts of many markets, and what becomes of them when the owner changes what the poster may do. */
 import { expect } from 'chai';
-import { parseUnits, type TransactionResponse } from 'ethers';
-import type { PostRecord } from '../../core/curve/post.js';
+import { MaxUint256, parseUnits, type TransactionResponse } from 'ethers';
+import { encodePost, type PostRecord } from '../../core/curve/post.js';
 import { createRpc, type Rpc } from '../../keepers/chain/rpc.js';
 import { MAX_BATCH, MAX_TX_GAS, gasLimitOf, splitByGas } from '../../keepers/poster/gas.js';
+import { verifyLedger } from '../../keepers/verify/verify.js';
+import { NO_HIGHS } from '../../keepers/archive/format.js';
 import { readHalt } from '../../ledger/chain/halts.js';
+import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
+import {
+  executablePublications,
+  landedSeq,
+  readPostSeen,
+  readPublication,
+} from '../../ledger/publications/publication-log.js';
 import type { Db } from '../../ledger/types.js';
 import { CurveBook__factory } from '../../typechain-types/factories/CurveBook__factory.js';
+import { Entrypoint__factory } from '../../typechain-types/factories/Entrypoint__factory.js';
 import { forOneDatabase } from '../support/db.js';
 import {
   startKeepers,
@@ -15,6 +25,7 @@ import {
   type KeeperStack,
   type ManualChain,
 } from '../support/keeper-stack.js';
+import { verifyDeps, verifyRpc } from '../support/verify.js';
 
 describe('split of posts', () => {
   const market = (words: number): PostRecord => ({
@@ -242,6 +253,87 @@ forOneDatabase((name, open) => {
       await land();
       const raised = await book().marketState(lowered!.id);
       expect(raised.deadline > deadline + 20n).to.equal(true);
+    });
+
+    it('goes on above the number that the owner sets, past those that were used, and the books stay right', async () => {
+      await stack.stop();
+      // What others' records do to the numbers of a market, and what a poster that follows them then has: far more than one step.
+      const highs: Record<string, number> = {};
+      const archive = {
+        highs: () => ({ ...NO_HIGHS, seqs: highs }),
+        write: () => Promise.resolve(),
+        status: () => ({ files: 0, failures: 0, failing: false }),
+      };
+      stack = await start({ poster: { archive: { archive, required: false } } });
+      const { id } = stack.markets[0]!;
+      const postOne = async (levels = 1): Promise<number> => {
+        await requote(levels);
+        const round = await stack.poster.round();
+        await land();
+        const seq = round!.publications.find(({ pair }) => pair === stack.markets[0]!.pair)!.seq;
+        expect((await book().marketState(id)).seq, 'it landed').to.equal(BigInt(seq));
+        return seq;
+      };
+      const buy = async (): Promise<void> => {
+        const { entrypoint } = chain.manifest.contracts;
+        const [{ base, quote }] = [stack.markets[0]!];
+        await Entrypoint__factory.connect(entrypoint, chain.wallet('taker1')).swapExactOutput(
+          ...([quote.address, base.address, 10n ** 14n, MaxUint256, chain.address('taker1'), MaxUint256] as const),
+          { gasLimit: 1_000_000n },
+        );
+        await land();
+      };
+      await postOne();
+      await buy();
+      for (const high of [3, 60_000, 120_000]) {
+        highs[0] = high;
+        await postOne();
+      }
+      await buy();
+      delete highs[0];
+      // A post under way lands in front of it or behind it, and is explained in both cases.
+      await requote();
+      await stack.poster.round();
+      await book().setSeq(id, 3, { gasPrice: parseUnits('40', 'gwei'), gasLimit: 100_000n });
+      await land();
+      const under = (await book().marketState(id)).seq;
+      expect(under).to.equal(3n);
+      expect(await readPostSeen(db.knex, 0)).to.equal(null);
+      expect(await landedSeq(db.knex, 0)).to.equal(3);
+      expect(await postOne(), 'four is taken').to.equal(5);
+      await buy();
+      expect(await postOne()).to.equal(6);
+      await buy();
+      expect((await executablePublications(db.knex, { market: 0, atSec: 0 })).map(({ seq }) => seq)).to.include(6);
+
+      expect((await readHalt(db.knex)) ?? 'none').to.equal('none');
+      // A key in other hands posts under a number that a curve of ours had before.
+      const { askWords, bidWords } = (await readPublication(db.knex, 0, await postOne(5)))!;
+      await allow('taker2', true);
+      await book().setSeq(id, 3, FIRST);
+      await land();
+      const { id: market } = stack.markets[0]!;
+      const head = (await chain.provider.getBlock('latest'))!;
+      const words = { askWords, bidWords };
+      const record = {
+        ...{ kind: 'full' as const, marketId: market, seq: 4, deadlineSec: head.timestamp + 30, exactAskKnots: 0 },
+        ...{ exactBidKnots: 0, snapAskUnits: 0n, snapBidUnits: 0n, ...words },
+      };
+      const data = encodePost({ number: head.number, hash: head.hash as `0x${string}` }, [record]);
+      await book('taker2').post(data, { gasLimit: 500_000n });
+      await land();
+      expect((await book().marketState(id)).seq).to.equal(4n);
+      const seen = await db.knex('posts_seen').where({ market: 0, seq: 4 }).orderBy('era').select('era');
+      expect(seen.map(({ era }: { era: number }) => era)).to.deep.equal([0, 2]);
+      expect((await readHalt(db.knex))?.code).to.equal('unexplained_curve');
+      // Nobody here prepared what is live.
+      const verify = () => verifyLedger({ ...verifyDeps(db, chain), rpc: verifyRpc(chain) });
+      expect(await verify().catch((error: Error) => error.message)).to.match(/^curve 4 of WETH-USDC: deadline/);
+      await appendOperatorRow(db, { timeMs: 1, kind: 'resume', maker: null, note: '' });
+      await land();
+      expect(await postOne(2), 'up to seven they are taken').to.equal(8);
+      await buy();
+      await verify();
     });
 
     it('leaves a record that would revert out of the next batch, whatever its reason', async () => {

@@ -153,7 +153,7 @@ const CHANGES: readonly Change[] = [
   ...changesOf('markets', ['market'], [['generation', () => 2, 'postings']]),
   ...changesOf(
     'posts_seen',
-    ['market', 'seq'],
+    ['market', 'era', 'seq'],
     [
       ['words_hash', other, 'curves'],
       ['snap_ask_units', plusOne, 'curves'],
@@ -179,7 +179,7 @@ const SAID_ONCE: Readonly<Record<string, readonly string[]>> = {
     ...['max_error_milli_bps', 'compression', 'prepared_ms', 'tx_key'],
   ],
 };
-/** Tables of the ledger, the settlement and the publication log, but for what only a reorganisation or a halt writes. */
+/** Tables of the ledger, the settlement and the publication log, but for what only a reorganisation, a halt or the contracts' owner writes. */
 const DERIVED = [
   ...['generations', 'blocks', 'markets', 'custody_events', 'posts_seen', 'fills', 'fill_legs', 'order_fills'],
   ...['market_progress', 'settled_orders', 'snapshots', 'entries', 'balances', 'balance_changes', 'claims'],

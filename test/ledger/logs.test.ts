@@ -376,6 +376,7 @@ describe('publication log', () => {
       const seen: PostSeen = {
         market: 0,
         seq: 3,
+        era: 0,
         baseSeq: 3,
         postedSeq: 3,
         deadlineSec: 1_003,

@@ -18,8 +18,9 @@ import { isPrepared, readPostSeen, readPublication } from '../../../ledger/publi
 import { dueRaise, isDueVolume, raisedBy } from '../../../ledger/publications/raises.js';
 import { LogCompactedError } from '../../../ledger/errors.js';
 import { SnapshotMismatchError, type SnapshotStore } from '../../../ledger/orders/snapshots.js';
-import type { AttributedFill, PostSeen, Publication, Queryable } from '../../../ledger/types.js';
-import type { DraftedPost } from './derive.js';
+import { lastSeqReset } from '../../../ledger/publications/seq-resets.js';
+import type { AttributedFill, PostSeen, Publication, Queryable, SeqReset } from '../../../ledger/types.js';
+import type { DraftedPost, DraftedReset } from './derive.js';
 
 /** Why a curve or a fill can't be explained as it should; it is booked all the same, what no book explains to nobody, and the ledger halts. */
 export interface AttributionFault {
@@ -32,6 +33,10 @@ export interface AttributionRun {
   /** Takes note of a post, and holds what the chain made of it against what was prepared. */
   land(market: Market, post: DraftedPost): Promise<PostSeen>;
   attribute(market: Market, fill: ChainFill): Promise<AttributedFill>;
+  /** Takes note that numbers were given back: the live curve ended, and later ones may have lower numbers than earlier ones. */
+  reset(reset: DraftedReset): Promise<void>;
+  /** Those of this scan. */
+  resets(): SeqReset[];
   /** Snapshots of curves that were hit for the first time. */
   snapshots(): { seq: number; snapshot: MarketSnapshot }[];
   faults(): AttributionFault[];
@@ -84,6 +89,11 @@ export function createAttributor(deploymentId: string, snapshots: SnapshotStore)
       const landed = new Map<string, PostSeen>();
       const unexplained: { post: PostSeen; fault: AttributionFault }[] = [];
 
+      const resets: SeqReset[] = [];
+
+      const lastReset = async (market: number): Promise<SeqReset | null> =>
+        resets.findLast((one) => one.market === market) ?? (await lastSeqReset(q, market));
+
       const seenPost = async (market: number, seq: number): Promise<PostSeen | null> =>
         landed.get(`${market}:${seq}`) ?? (await readPostSeen(q, market, seq));
 
@@ -126,7 +136,8 @@ export function createAttributor(deploymentId: string, snapshots: SnapshotStore)
       async function land(market: Market, post: DraftedPost): Promise<PostSeen> {
         const isTouch = post.baseSeq !== post.seq;
         const base = isTouch ? await seenPost(post.market, post.baseSeq) : null;
-        const seen = { ...post, postedSeq: base?.postedSeq ?? post.seq };
+        const era = (await lastReset(post.market))?.era ?? 0;
+        const seen = { ...post, era, postedSeq: base?.postedSeq ?? post.seq };
         landed.set(`${post.market}:${post.seq}`, seen);
         await judge(market, seen, await readPublication(q, post.market, post.seq));
         return seen;
@@ -161,7 +172,10 @@ export function createAttributor(deploymentId: string, snapshots: SnapshotStore)
         const since = (one: PastFill): boolean => one.market === market.index && one.fillSeq > snapshot.fillSeq;
         const past = [...stored, ...current.filter(since)];
         if (!past.some((one) => one.curveSeq === fill.curveSeq)) firstHits.push({ seq: fill.curveSeq, snapshot });
-        const late = past.filter((one) => one.curveSeq < postedSeq).flatMap((one) => one.orderFills);
+        // A curve with a higher number may be older, where numbers were given back since.
+        const oldFillSeq = (await lastReset(market.index))?.fillSeq ?? 0;
+        const isLate = (one: PastFill): boolean => one.fillSeq <= oldFillSeq || one.curveSeq < postedSeq;
+        const late = past.filter(isLate).flatMap((one) => one.orderFills);
         const raisedUnits = (posted === null ? NOTHING_RAISED : raisedBy(publication, posted))[fill.side];
         const opened = openSide(market, snapshot, fill.side, late, raisedUnits);
         const carryUnits = opened.consumedUnits - raisedUnits;
@@ -170,7 +184,7 @@ export function createAttributor(deploymentId: string, snapshots: SnapshotStore)
           gains: NO_GAINS,
           isBounded: raisedUnits === dueRaise(market, publication, fill.side, carryUnits),
         };
-        const own = past.filter((one) => one.curveSeq >= postedSeq && one.side === fill.side);
+        const own = past.filter((one) => !isLate(one) && one.side === fill.side);
         const side = own.reduce((before, one) => sold(before, attributeFill(market, before.state, one)), start);
         return { side, cloids: snapshotCloids(snapshot) };
       }
@@ -248,9 +262,21 @@ export function createAttributor(deploymentId: string, snapshots: SnapshotStore)
         };
       }
 
+      async function reset(drafted: DraftedReset): Promise<void> {
+        const { market } = drafted;
+        const before = await lastReset(market);
+        const newest = current.findLast((one) => one.market === market)?.fillSeq;
+        const fillSeq = newest ?? (await readMarketProgress(q, market))?.fillSeq ?? 0;
+        resets.push({ ...drafted, era: (before?.era ?? 0) + 1, fillSeq });
+        // No fill hits it any more, though one may hit another with its number.
+        draft.set(market, { seq: -1, sides: {}, cloids: new Map() });
+      }
+
       return {
         land,
         attribute,
+        reset,
+        resets: () => resets,
         snapshots: () => firstHits,
         faults: () => faults,
         unexplained: () => unexplained,

@@ -7,6 +7,7 @@ import type {
   LedgerEntry,
   PostSeen,
   ScannedBlock,
+  SeqReset,
 } from '../../../ledger/types.js';
 import type { ChainEvent, RawLog } from '../../chain/logs.js';
 import {
@@ -20,16 +21,20 @@ import { depositEntries, executionEntries, fillEntries } from './postings.js';
 import type { SeenEvent } from '../scan/scan.js';
 
 /** A curve or a touch as the chain tells of it: which post a touch goes back to is known to the ledger. */
-export type DraftedPost = Omit<PostSeen, 'postedSeq'>;
+export type DraftedPost = Omit<PostSeen, 'postedSeq' | 'era'>;
 
-export type CurveEvent = { post: DraftedPost } | { fill: ChainFill };
+/** Numbers that were given back, as the chain tells of it. */
+export type DraftedReset = Omit<SeqReset, 'era' | 'fillSeq'>;
+
+export type CurveEvent = { post: DraftedPost } | { fill: ChainFill } | { reset: DraftedReset };
 
 /** What a scan means for the ledger, before fills are attributed and holdings compared. */
 export interface GenerationDraft {
   custody: CustodyEvent[];
   posts: DraftedPost[];
+  resets: DraftedReset[];
   fills: ChainFill[];
-  /** The posts and the fills once more, in chain order: a post raises consumption by what was taken before it. */
+  /** Posts, fills and resets once more, in chain order: a post raises consumption by what was taken before it. */
   curveEvents: CurveEvent[];
   entries: LedgerEntry[];
   reservations: GenerationWrite['reservations'];
@@ -51,6 +56,7 @@ export function draftGeneration(events: readonly SeenEvent[], context: DraftCont
   const draft: GenerationDraft = {
     custody: [],
     posts: [],
+    resets: [],
     fills: [],
     curveEvents: [],
     entries: [],
@@ -78,6 +84,9 @@ export function draftGeneration(events: readonly SeenEvent[], context: DraftCont
       case 'touched':
         draft.curveEvents.push({ post: postSeen(requireMarket(byId, event.marketId), log, event, timestampSec) });
         break;
+      case 'seqSet':
+        draft.curveEvents.push({ reset: seqReset(requireMarket(byId, event.marketId), log, event.seq) });
+        break;
       case 'swap':
         draft.curveEvents.push({ fill: chainFill(requireMarket(byId, event.marketId), log, event, timestampSec) });
         break;
@@ -91,7 +100,8 @@ export function draftGeneration(events: readonly SeenEvent[], context: DraftCont
   }
   for (const one of draft.curveEvents) {
     if ('post' in one) draft.posts.push(one.post);
-    else draft.fills.push(one.fill);
+    else if ('fill' in one) draft.fills.push(one.fill);
+    else draft.resets.push(one.reset);
   }
   return { ...draft, claims: replay.changed(), reservations: replay.reservations() };
 }
@@ -141,6 +151,10 @@ function postSeen(
     blockTimestampSec,
     txHash: log.txHash,
   };
+}
+
+function seqReset(market: Market, { blockNumber, logIndex, txHash }: RawLog, seq: number): DraftedReset {
+  return { market: market.index, seq, blockNumber, logIndex, txHash };
 }
 
 function chainFill(
