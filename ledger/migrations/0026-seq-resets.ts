@@ -1,4 +1,4 @@
-import type { Migration } from './index.js';
+import type { Migration } from './tables.js';
 import { ints, texts } from './tables.js';
 
 /** A market's numbers can be given back by its owner, so that two curves may have the same one: each belongs to the era between two resets. */
