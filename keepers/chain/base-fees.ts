@@ -4,8 +4,11 @@ import type { Rpc } from './rpc.js';
 
 /** The base fee of the newest block, in wei per gas. */
 export interface BaseFees {
-  /** All endpoints are asked at least every half minute, and for one that differs by more than a factor of two from what they said then. */
-  read(): Promise<bigint>;
+  /**
+   * All endpoints are asked at least every half minute, for one that differs by more than a factor of two from what they said then, and for one
+   * above `mostWei`, at which something would stop.
+   */
+  read(mostWei?: bigint): Promise<bigint>;
 }
 
 const SURVEY_INTERVAL_MS = 30_000;
@@ -21,10 +24,11 @@ export function createBaseFees(rpc: Rpc, monotonicMs: () => number): BaseFees {
   }
 
   return {
-    async read() {
+    async read(mostWei) {
       const saidWei = await ask(rpc);
       const isLikely =
         agreed !== null &&
+        (mostWei === undefined || saidWei <= mostWei) &&
         monotonicMs() - agreed.atMs < SURVEY_INTERVAL_MS &&
         saidWei <= 2n * agreed.wei &&
         agreed.wei <= 2n * saidWei;

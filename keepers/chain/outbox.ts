@@ -62,8 +62,11 @@ export interface OutboxStatus {
  */
 export interface Outbox {
   readonly signer: Address;
-  /** False when a fresh transaction would have to bid more than the ceiling at this base fee; `send` would throw then. */
-  affords(baseFeeWei: bigint): boolean;
+  /**
+   * False when a fresh transaction would have to bid more than the ceiling; `send` would throw then. At this base fee, of one endpoint, or, where that
+   * is too high, at the one that most of them call for.
+   */
+  affords(baseFeeWei: bigint): Promise<boolean>;
   /**
    * Signs, stores, broadcasts. With `order: 'replace'` at the first unused nonce, in the place of what is unmined there; with
    * `'queue'` behind everything that is unmined. A broadcast that the node refused is repeated by `resume`. Throws FeeCeilingError.
@@ -189,7 +192,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
 
   async function signAndStore(request: TxRequest, nonce: number, replaced: OutboxRow | undefined): Promise<OutboxRow> {
     const { maxFeeWei, priorityWei } = chooseFees(
-      await baseFees.read(),
+      await baseFees.read(ceilingWei),
       ceilingWei,
       replaced === undefined ? null : feesOf(replaced.raw),
     );
@@ -323,7 +326,8 @@ export function createOutbox(deps: OutboxDeps): Outbox {
 
   return {
     signer,
-    affords: (baseFeeWei) => isAffordable(baseFeeWei, ceilingWei),
+    affords: async (baseFeeWei) =>
+      isAffordable(baseFeeWei, ceilingWei) || isAffordable(await baseFees.read(ceilingWei), ceilingWei),
     send: (request) => inTurn(async () => (await sendAll([request]))[0]!),
     sendAll: (requests) => inTurn(() => sendAll(requests)),
     resume: (headTimestampSec, withdrawn = new Set()) => inTurn(() => resume(headTimestampSec, withdrawn)),

@@ -303,7 +303,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
       const hasCode = await isCode(wallet.owner);
       const mostGas = hasCode ? minBig(deps.maxGas, economics.paidGas(one.quote, simulated.parts)) : deps.maxGas;
       if (simulated.gas > mostGas) return noteRefusal(one, attempts, TOO_MUCH_GAS);
-      if (!outbox.affords(head.baseFeeWei) || (await economics.loses(one.quote, simulated, head))) {
+      if (!(await outbox.affords(head.baseFeeWei)) || (await economics.loses(one.quote, simulated, head))) {
         return noteRefusal(one, attempts, GAS_TOO_DEAR);
       }
       if (!economics.isFunded()) return noteRefusal(one, attempts, EXECUTOR_UNFUNDED);

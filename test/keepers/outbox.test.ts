@@ -390,6 +390,22 @@ forEachDatabase((_name, open) => {
         expect(node.received).to.have.length(sent);
       });
 
+      it('stops for no base fee above the ceiling that only one endpoint calls for', async () => {
+        const lies: (Lie | null)[] = [null, null, null];
+        const outbox = await start({ rpc: poolOf(lies), feeCeilingWei: 1_500_000_000n, order: 'queue' });
+        await outbox.send(request('a'));
+        // Less than twice what was said before, and more than may be bid.
+        const dear: Lie = (method, truth) =>
+          method === 'eth_getBlockByNumber' ? { baseFeePerGas: toQuantity(1_900_000_000n) } : truth;
+        lies[0] = dear;
+        expect(await outbox.affords(1_900_000_000n)).to.equal(true);
+        expect((await outbox.send(request('b'))).nonce).to.equal(1);
+        [lies[1], lies[2]] = [dear, dear];
+        nowMs += 30_000;
+        expect(await outbox.affords(1_900_000_000n)).to.equal(false);
+        expect(await outbox.send(request('c')).catch((error: unknown) => error)).to.be.instanceOf(FeeCeilingError);
+      });
+
       it('bids what most endpoints call for, however dear or cheap one of them calls it', async () => {
         for (const wei of [10n ** 13n, 1n]) {
           const lie: Lie = (method, truth) =>

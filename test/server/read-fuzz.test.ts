@@ -272,7 +272,16 @@ forOneDatabase((name, open) =>
 
     /** A deposit, a posted curve, a fill and a checkpoint. */
     async function fill(db: Db): Promise<void> {
-      const post = { market: 0, seq: 1, era: 0, baseSeq: 1, postedSeq: 1, deadlineSec: 1, snapAskUnits: 0n, snapBidUnits: 0n };
+      const post = {
+        market: 0,
+        seq: 1,
+        era: 0,
+        baseSeq: 1,
+        postedSeq: 1,
+        deadlineSec: 1,
+        snapAskUnits: 0n,
+        snapBidUnits: 0n,
+      };
       const seen = {
         blockNumber: 101,
         blockTimestampSec: 1,

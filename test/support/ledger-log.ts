@@ -73,7 +73,17 @@ export async function codeOf(work: Promise<unknown>): Promise<unknown> {
 /** Every row of every table, to see that nothing changed. */
 export async function dump(db: Db): Promise<string> {
   const tables = [
-    ...['generations', 'blocks', 'markets', 'custody_events', 'posts_seen', 'seq_resets', 'halts', 'fills', 'fill_legs'],
+    ...[
+      'generations',
+      'blocks',
+      'markets',
+      'custody_events',
+      'posts_seen',
+      'seq_resets',
+      'halts',
+      'fills',
+      'fill_legs',
+    ],
     ...['order_fills', 'market_progress', 'snapshots', 'entries', 'balances'],
   ];
   const rows: string[] = [];
