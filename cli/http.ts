@@ -9,6 +9,7 @@ import { openApiRoutes } from '../server/openapi/routes.js';
 import { logActions } from '../server/ops/observed-actions.js';
 import { createGateway, type Gateway } from '../server/orders/engine.js';
 import { explainRoutes } from '../server/orders/explain.js';
+import { createMarketDataView } from '../server/market-data/view.js';
 import { createQueryBudget } from '../server/orders/query-budget.js';
 import { ordersRoutes } from '../server/orders/endpoints.js';
 import { createCheckpointView } from '../server/read/checkpoint-view.js';
@@ -90,7 +91,8 @@ export async function startHttp(
   });
   const sessions = createSessions();
   const queries = createQueryBudget(config.QUERIES_PER_MINUTE, shared.nowMs);
-  const info = { db, gateway, clock: shared.nowMs, config: orderConfig, queries };
+  const marketData = createMarketDataView({ db, generation: gateway.generation, clock: shared.nowMs });
+  const info = { db, gateway, clock: shared.nowMs, config: orderConfig, queries, marketData };
   const checkpoints = createCheckpointView({
     db,
     deploymentId: config.manifest.deploymentId,
@@ -144,8 +146,8 @@ export async function startHttp(
       status: statusReader(reads),
       async fills(index, limit) {
         const market = gateway.markets()[index];
-        const fills = market === undefined ? [] : await reads.store.recentFills(index, limit);
-        return market === undefined ? [] : fills.map((fill) => fillJson(market, fill));
+        const fills = market === undefined ? [] : await reads.store.fillsPage({ market: index, limit });
+        return market === undefined ? [] : fills.toReversed().map((fill) => fillJson(market, fill));
       },
     },
     sessions,

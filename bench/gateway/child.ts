@@ -17,6 +17,7 @@ import { acquireWriter } from '../../ledger/db/writers.js';
 import { fixedRoutes } from '../../server/fixed-routes.js';
 import { answer } from '../../server/orders/answer.js';
 import { createGateway } from '../../server/orders/engine.js';
+import { createMarketDataView } from '../../server/market-data/view.js';
 import { ordersRoutes } from '../../server/orders/endpoints.js';
 import { createQueryBudget } from '../../server/orders/query-budget.js';
 import { makers } from './requests.js';
@@ -105,10 +106,11 @@ async function startGateway() {
     clock: Date.now,
     logger: silent,
   });
+  const marketData = createMarketDataView({ db, generation: gateway.generation, clock: Date.now });
   const app = new Koa();
   const { QUERIES_PER_MINUTE } = settingsSchema.parse({});
   const queries = mode === 'budgeted' ? { queries: createQueryBudget(QUERIES_PER_MINUTE, Date.now) } : {};
-  app.use(fixedRoutes([ordersRoutes({ gateway, db, config, clock: Date.now, ...queries })]));
+  app.use(fixedRoutes([ordersRoutes({ gateway, db, config, clock: Date.now, marketData, ...queries })]));
   const rows = async (): Promise<number> =>
     ((await db.knex('order_log').count({ count: '*' }).first()) as { count: number }).count;
   return { handler: app.callback(), rows };

@@ -13,6 +13,7 @@ import { listen } from '../../server/listen.js';
 import { openApiRoutes } from '../../server/openapi/routes.js';
 import { createMetrics } from '../../server/ops/metrics.js';
 import { createGateway } from '../../server/orders/engine.js';
+import { createMarketDataView } from '../../server/market-data/view.js';
 import { ordersRoutes } from '../../server/orders/endpoints.js';
 import { createCheckpointView } from '../../server/read/checkpoint-view.js';
 import { createFeed } from '../../server/read/feed.js';
@@ -114,7 +115,13 @@ async function curvebookApp(): Promise<Koa> {
   return createApp({
     routers: [
       read,
-      ordersRoutes({ gateway, db, config, clock }),
+      ordersRoutes({
+        gateway,
+        db,
+        config,
+        clock,
+        marketData: createMarketDataView({ db, generation: gateway.generation, clock }),
+      }),
       openApiRoutes(ENDPOINTS, { title: 'Curvebook', version: '0', description: '', url: null }, limits.read),
     ],
     unmatched: limits.read,

@@ -29,7 +29,7 @@ export async function runVerify(line: CommandLine, io: Io): Promise<number> {
         ...report.warnings.map((warning) => `warning: ${warning}`),
         `verified up to generation ${report.generation}, block ${report.blockNumber}: ${report.blocks} blocks, ` +
           `${report.curves} curves, ${report.foldedCurves} of them compacted, ${report.fills} fills, ${report.postings} postings, ${report.balances} balances, ` +
-          `${report.claims} withdrawals, ${report.checkpoints} checkpoints, ${report.reversals} reversals, ` +
+          `${report.candles} candles, ${report.claims} withdrawals, ${report.checkpoints} checkpoints, ${report.reversals} reversals, ` +
           `${report.suspense} items in suspense, ${report.openSuspense} of them open` +
           (report.chainEvents === null ? '; the chain was not asked' : `, ${report.chainEvents} events of the chain`),
       ]);

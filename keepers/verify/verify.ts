@@ -15,6 +15,7 @@ import { verifyCurves } from './curves.js';
 import { verifyEntries } from './entries.js';
 import { verifyCompaction } from './compaction.js';
 import { verifyGains } from './gains.js';
+import { verifyMarketData } from './market-data.js';
 import { verifySuspense } from './suspense.js';
 import { VerifyError, type Verification, type VerifyDeps } from './verification.js';
 import { readSuspense } from '../../ledger/chain/suspense.js';
@@ -36,6 +37,8 @@ export interface VerifyReport {
   balances: number;
   /** Pairs of maker and taker whose gains add up. */
   pairs: number;
+  /** Candles that follow from the fills, beside the positions of makers. */
+  candles: number;
   claims: number;
   checkpoints: number;
   /** What no stored book or settlement explains, curves that were not prepared here included, and how much of it waits for the operator. */
@@ -73,6 +76,7 @@ export async function verifyLedger(deps: VerifyDeps): Promise<VerifyReport> {
     const foldedOrders = await readable('folded orders', () => verifyCompaction(verification));
     const { postings, balances } = await readable('postings', () => verifyEntries(verification));
     const pairs = await readable('gains', () => verifyGains(verification));
+    const candles = await readable('market data', () => verifyMarketData(verification));
     const claims = await readable('withdrawals', () => verifyClaims(verification));
     const checkpoints = await readable('checkpoints', () => verifyCheckpoints(verification));
     const suspense = await readable('suspense', () => verifySuspense(verification));
@@ -90,6 +94,7 @@ export async function verifyLedger(deps: VerifyDeps): Promise<VerifyReport> {
       postings,
       balances,
       pairs,
+      candles,
       claims,
       checkpoints,
       suspense: suspense.items,

@@ -3,9 +3,11 @@ import type { Knex } from 'knex';
 import type { Address, ChainFill, Decomposition, Hex, Leg, Market, Side } from '../../core/types.js';
 import type { StartBalances } from './balances.js';
 import { fromColumn, insertAll, toColumn } from '../db/columns.js';
-import { allOrFirstError } from '../db/dialects.js';
+import { allOrFirstError, sendForRows } from '../db/dialects.js';
+import { groupBy } from '../db/lists.js';
 import { fillRef } from './invariants.js';
-import type { AttributedFill, Queryable } from '../types.js';
+import type { PartDetails } from '../market-data/projection.js';
+import type { AttributedFill, AttributedPart, Queryable } from '../types.js';
 
 export interface FillRow {
   market: number;
@@ -33,6 +35,7 @@ export interface FillRow {
 }
 
 interface LegRow {
+  fill_seq: number;
   leg_no: number;
   maker: string;
   price_ticks: string;
@@ -41,11 +44,19 @@ interface LegRow {
 }
 
 interface PartRow {
+  fill_seq: number;
   oid: number;
   leg_no: number;
   tid: number;
   cloid: string | null;
   base_units: string;
+}
+
+/** What is known of the parts of fills beside the fills themselves. */
+export interface KnownOfParts {
+  /** Base balances before each part. */
+  starts: StartBalances;
+  details: ReadonlyMap<AttributedPart, PartDetails>;
 }
 
 /** Stores the fills of a generation with their legs and parts. */
@@ -54,11 +65,11 @@ export async function insertFills(
   generation: number,
   fills: readonly AttributedFill[],
   markets: readonly Market[],
-  starts: StartBalances,
+  known: KnownOfParts,
 ): Promise<void> {
   const rows = fills.map((one) => toFillRow(one, generation));
   const parts = fills.flatMap((one) =>
-    toPartRows(one, generation, fillRef(markets[one.fill.market]!, one.fill.fillSeq), starts),
+    toPartRows(one, generation, fillRef(markets[one.fill.market]!, one.fill.fillSeq), known),
   );
   await allOrFirstError([
     insertAll(tx, 'fills', rows),
@@ -110,7 +121,7 @@ function toPartRows(
   { fill, decomposition, orderFills }: AttributedFill,
   generation: number,
   ref: string,
-  starts: StartBalances,
+  { starts, details }: KnownOfParts,
 ): object[] {
   const legNoOf = new Map(
     decomposition.legs.flatMap((leg, legNo) => leg.orders.map(({ oid }) => [oid, legNo] as const)),
@@ -129,6 +140,9 @@ function toPartRows(
     price_ticks: toColumn(part.priceTicks),
     base_units: toColumn(part.baseUnits),
     start_base_units: toColumn(starts.get(`${ref}:${part.oid}`)!),
+    quote_units: toColumn(details.get(part)!.quoteUnits),
+    closed_units: toColumn(details.get(part)!.closedUnits),
+    timestamp_ms: fill.timestampMs,
   }));
 }
 
@@ -156,9 +170,28 @@ export function toChainFill(row: FillRow): ChainFill {
 
 /** A stored fill with its explanation, exactly as it was committed. */
 export async function readAttributedFill(q: Queryable, row: FillRow): Promise<AttributedFill> {
-  const key = { market: row.market, fill_seq: row.fill_seq };
-  const legs = (await q('fill_legs').where(key).orderBy('leg_no').select()) as LegRow[];
-  const parts = (await q('order_fills').where(key).orderBy('part_no').select()) as PartRow[];
+  const [fill] = await readAttributedFills(q, row.market, [row]);
+  return fill!;
+}
+
+/** Stored fills of one market that follow each other, with their explanations, exactly as they were committed. */
+export async function readAttributedFills(
+  q: Queryable,
+  market: number,
+  rows: readonly FillRow[],
+): Promise<AttributedFill[]> {
+  const [first, last] = [rows[0], rows.at(-1)];
+  if (first === undefined || last === undefined) return [];
+  const where = 'where market = ? and fill_seq >= ? and fill_seq <= ? order by fill_seq';
+  const span = [market, first.fill_seq, last.fill_seq];
+  const legs = await sendForRows<LegRow>(q, `select * from fill_legs ${where}, leg_no`, span);
+  const parts = await sendForRows<PartRow>(q, `select * from order_fills ${where}, part_no`, span);
+  const legsOf = groupBy(legs, (leg) => leg.fill_seq);
+  const partsOf = groupBy(parts, (part) => part.fill_seq);
+  return rows.map((row) => explained(row, legsOf.get(row.fill_seq) ?? [], partsOf.get(row.fill_seq) ?? []));
+}
+
+function explained(row: FillRow, legs: readonly LegRow[], parts: readonly PartRow[]): AttributedFill {
   return {
     fill: toChainFill(row),
     decomposition: toDecomposition(row, legs, parts),

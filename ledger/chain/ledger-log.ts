@@ -14,6 +14,7 @@ import { groupBy } from '../db/lists.js';
 import { insertHalt } from './halts.js';
 import { checkBlocks, checkClaims, checkEntries, checkFills, checkHoldings, checkListed } from './invariants.js';
 import { insertMarkets, readMarkets } from './markets.js';
+import { marketDataAfter, storeMarketData } from '../market-data/projection.js';
 import { insertPairGains } from './pair-gains.js';
 import { nameRefs } from './refs.js';
 import { checkContinues, readOrphanedRows, readReversals } from './reversals.js';
@@ -58,7 +59,11 @@ export async function commitGeneration(
   const progress = checkFills(write.fills, markets, before);
   checkEntries(write, markets, operator);
   const names = write.entries.map((entry) => entry.ref);
-  const [refs, touched] = await allOrFirstError([nameRefs(tx, names), loadTouched(tx, write)]);
+  const [refs, touched, marketData] = await allOrFirstError([
+    nameRefs(tx, names),
+    loadTouched(tx, write),
+    marketDataAfter(tx, write.fills),
+  ]);
   const starts = applyToBalances(touched, write, markets, operator);
   checkClaims(write, touched);
   checkHoldings(write, touched);
@@ -68,7 +73,8 @@ export async function commitGeneration(
       insertScan(tx, write),
       insertMarkets(tx, write.listed, write.generation, write.listings),
       insertTokenFindings(tx, write.generation, write.findings ?? []),
-      insertFills(tx, write.generation, write.fills, markets, starts),
+      insertFills(tx, write.generation, write.fills, markets, { starts, details: marketData.details }),
+      storeMarketData(tx, write.generation, marketData),
       insertSettledOrders(tx, write.generation, write.settledOrders ?? []),
       insertProgress(tx, write.generation, progress),
       insertEntries(tx, write, refs),
@@ -225,16 +231,11 @@ interface StoredProgress {
   bid_volume_units: string;
 }
 
-/** Counters of every market that ever had a fill, by index. */
+/** Counters of every market that ever had a fill, by index: one look per market, because a market has a row for every generation with a fill. */
 async function readProgress(q: Queryable): Promise<MarketProgress[]> {
-  const newest = q('market_progress').select('market').max({ generation: 'generation' }).groupBy('market').as('newest');
-  const rows = await q('market_progress')
-    .join(newest, (on) => {
-      on.on('newest.market', 'market_progress.market').on('newest.generation', 'market_progress.generation');
-    })
-    .orderBy('market_progress.market')
-    .select<StoredProgress[]>('market_progress.*');
-  return rows.map(toProgress);
+  const markets = await sendForRows<{ market: number }>(q, 'select market from markets order by market');
+  const found = await allOrFirstError(markets.map(({ market }) => readMarketProgress(q, market)));
+  return found.filter((one) => one !== null);
 }
 
 /** Counters of the markets that have a fill in a generation, as they are before it; a market without an earlier fill is missing. */

@@ -9,6 +9,7 @@ import { fromColumn, insertAll, toColumn } from '../db/columns.js';
 import { LedgerInvariantError, LedgerReversedError } from '../errors.js';
 import { lastHaltNo } from './halts.js';
 import { lastGeneration, readGeneration } from './generations.js';
+import { reverseMarketData } from '../market-data/projection.js';
 import { reversePairGains } from './pair-gains.js';
 import { reversedRef } from './refs.js';
 import { reopenOrders } from '../swaps/swap-log.js';
@@ -136,6 +137,7 @@ export async function reverseGenerations(
   await reverseEntries(tx, generation, reversed);
   const claims = await claimsChangedAfter(tx, keptGeneration);
   await reversePairGains(tx, generation, keptGeneration);
+  await reverseMarketData(tx, { generation, keptGeneration, keptMs: block.timestampMs });
   await setAside(tx, generation, keptGeneration);
   await restoreClaims(tx, claims);
   await tx('reversals').insert(row);

@@ -8,6 +8,7 @@ import pg from 'pg';
 import { toSafeInt } from '../../core/amounts.js';
 import { PgClient, SQLITE_BUSY_TIMEOUT_MS, SqliteClient, keepStatements, watchNotices } from './dialects.js';
 import { DatabaseError, DatabaseUnreachableError, databaseErrorCode } from '../errors.js';
+import { rebuildMarketData } from '../market-data/rebuild.js';
 import { migrations } from '../migrations/index.js';
 import type { Db, Queryable } from '../types.js';
 
@@ -76,6 +77,8 @@ export async function migrate(db: Db): Promise<void> {
         getMigration: async (name: string) => migrations.find((migration) => migration.name === name)!,
       },
     });
+    // A migration that adds a projection leaves it to the code that keeps it to derive what is there already.
+    if ((await tx('meta').where({ key: 'stale_market_data' }).delete()) > 0) await rebuildMarketData(tx);
   });
 }
 

@@ -50,6 +50,8 @@ export const SHARES: readonly {
       'entries',
       'balance_changes',
       'folded_orders',
+      'candles',
+      'maker_positions',
     ],
     counted: 'fills',
     timeMs: 'timestamp_ms',

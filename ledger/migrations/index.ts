@@ -21,6 +21,7 @@ import { tokens } from './0022-tokens.js';
 import { owners } from './0024-owners.js';
 import { swapExecutors } from './0025-swap-executors.js';
 import { seqResets } from './0026-seq-resets.js';
+import { marketData } from './0027-market-data.js';
 
 /** All steps, oldest first. */
 export const migrations: readonly Migration[] = [
@@ -46,4 +47,5 @@ export const migrations: readonly Migration[] = [
   owners,
   swapExecutors,
   seqResets,
+  marketData,
 ];

@@ -69,13 +69,16 @@ export interface UserFill {
   baseUnits: bigint;
   /** The maker's base balance before this part. */
   startBaseUnits: bigint;
+  /** What the part was paid or paid, and what of it the maker earned by closing what it had opened, in quote units. */
+  quoteUnits: bigint;
+  closedUnits: bigint;
   txHash: Hex;
   blockNumber: number;
   timestampMs: number;
   generation: number;
 }
 
-interface UserFillRow {
+export interface UserFillRow {
   market: number;
   fill_seq: number;
   oid: number;
@@ -85,6 +88,8 @@ interface UserFillRow {
   price_ticks: string;
   base_units: string;
   start_base_units: string;
+  quote_units: string;
+  closed_units: string;
   tx_hash: string;
   block_number: number;
   timestamp_ms: number;
@@ -130,9 +135,9 @@ export async function userOrderFillsByTime(
 ): Promise<UserFill[]> {
   const order = range.reversed ? 'desc' : 'asc';
   const rows = await userFillQuery(q, maker)
-    .whereBetween('fill.timestamp_ms', [range.fromMs, range.toMs])
+    .whereBetween('part.timestamp_ms', [range.fromMs, range.toMs])
     .orderBy([
-      { column: 'fill.timestamp_ms', order },
+      { column: 'part.timestamp_ms', order },
       { column: 'fill.block_number', order },
       { column: 'fill.log_index', order },
       { column: 'part.part_no', order },
@@ -147,10 +152,11 @@ function userFillQuery(q: Queryable, maker: Address) {
       on.on('fill.market', 'part.market').on('fill.fill_seq', 'part.fill_seq');
     })
     .where('part.maker', maker)
-    .select<UserFillRow[]>('part.*', 'fill.tx_hash', 'fill.block_number', 'fill.timestamp_ms');
+    .select<UserFillRow[]>('part.*', 'fill.tx_hash', 'fill.block_number');
 }
 
-function toUserFill(row: UserFillRow): UserFill {
+/** An order fill as it was read with what its fill says. */
+export function toUserFill(row: UserFillRow): UserFill {
   return {
     market: row.market,
     fillSeq: row.fill_seq,
@@ -161,6 +167,8 @@ function toUserFill(row: UserFillRow): UserFill {
     priceTicks: fromColumn(row.price_ticks),
     baseUnits: fromColumn(row.base_units),
     startBaseUnits: fromColumn(row.start_base_units),
+    quoteUnits: fromColumn(row.quote_units),
+    closedUnits: fromColumn(row.closed_units),
     txHash: row.tx_hash as Hex,
     blockNumber: row.block_number,
     timestampMs: row.timestamp_ms,

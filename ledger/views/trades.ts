@@ -1,5 +1,6 @@
 import type { Address, Hex, Side } from '../../core/types.js';
 import { checkLimit, fromColumn } from '../db/columns.js';
+import { sendForRows } from '../db/dialects.js';
 import type { Queryable } from '../types.js';
 
 /** One order's part of a fill as the public sees it. */
@@ -16,6 +17,8 @@ export interface Trade {
 }
 
 interface TradeRow {
+  market: number;
+  generation: number;
   tid: number;
   side: Side;
   maker: string;
@@ -26,29 +29,33 @@ interface TradeRow {
   timestamp_ms: number;
 }
 
-/** The `limit` (1..10000) newest trades of a market, newest first. */
-export async function marketTrades(q: Queryable, market: number, limit: number): Promise<Trade[]> {
-  const rows = await q('order_fills as part')
-    .join('fills as fill', (on) => {
-      on.on('fill.market', 'part.market').on('fill.fill_seq', 'part.fill_seq');
-    })
-    .where('part.market', market)
-    .orderBy([
-      { column: 'part.fill_seq', order: 'desc' },
-      { column: 'part.part_no', order: 'desc' },
-    ])
-    .limit(checkLimit(limit))
-    .select<TradeRow[]>(
-      'part.tid',
-      'part.side',
-      'part.maker',
-      'part.price_ticks',
-      'part.base_units',
-      'fill.taker',
-      'fill.tx_hash',
-      'fill.timestamp_ms',
-    );
-  return rows.map((row) => ({
+const COLUMNS =
+  'part.market, part.generation, part.tid, part.side, part.maker, part.price_ticks, part.base_units, part.timestamp_ms, fill.taker, fill.tx_hash ' +
+  'from order_fills as part join fills as fill on fill.market = part.market and fill.fill_seq = part.fill_seq';
+
+/** The `limit` (1..10000) newest trades of a market, newest first; of generations up to one when it is given. */
+export async function marketTrades(
+  q: Queryable,
+  market: number,
+  limit: number,
+  upTo = Number.MAX_SAFE_INTEGER,
+): Promise<Trade[]> {
+  const sql = `select ${COLUMNS} where part.market = ? and part.generation <= ? order by part.fill_seq desc, part.part_no desc limit ?`;
+  return (await sendForRows<TradeRow>(q, sql, [market, upTo, checkLimit(limit)])).map(toTrade);
+}
+
+/** Trades of the generations from one to another, both included, in their order within each market. */
+export async function tradesBetween(
+  q: Queryable,
+  { from, to, limit, skip }: { from: number; to: number; limit: number; skip: number },
+): Promise<(Trade & { market: number; generation: number })[]> {
+  const sql = `select ${COLUMNS} where part.generation >= ? and part.generation <= ? order by part.generation, part.market, part.fill_seq, part.part_no limit ? offset ?`;
+  const rows = await sendForRows<TradeRow>(q, sql, [from, to, checkLimit(limit), skip]);
+  return rows.map((row) => ({ ...toTrade(row), market: row.market, generation: row.generation }));
+}
+
+function toTrade(row: TradeRow): Trade {
+  return {
     tid: row.tid,
     side: row.side,
     maker: row.maker as Address,
@@ -57,5 +64,5 @@ export async function marketTrades(q: Queryable, market: number, limit: number):
     baseUnits: fromColumn(row.base_units),
     txHash: row.tx_hash as Hex,
     timestampMs: row.timestamp_ms,
-  }));
+  };
 }

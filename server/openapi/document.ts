@@ -32,6 +32,9 @@ const STARTING =
 
 const RETRY_HEADER: Json = { 'retry-after': header('seconds until the next window') };
 
+/** Said in words: as further types of content they would make clients ask which one every typed answer is. */
+const DOWNLOADS = 'with a format all rows as application/x-ndjson or text/csv, without an ETag';
+
 const ETAG_HEADER: Json = { description: 'names this answer, for If-None-Match', schema: { type: 'string' } };
 
 /** The OpenAPI 3.1 document of the endpoints, in their order. Schemas with an id are shared under `components`. */
@@ -66,7 +69,7 @@ function operation(endpoint: Endpoint, schemaOf: SchemaOf): Json {
   ];
   const responses: Record<string, Json> = {
     200: {
-      description: endpoint.summary,
+      description: endpoint.downloads === true ? `${endpoint.summary}; ${DOWNLOADS}` : endpoint.summary,
       headers: endpoint.tagged === true ? { ...RATE_LIMIT_HEADERS, etag: ETAG_HEADER } : limits,
       content: { 'application/json': { schema: schemaOf(endpoint.answer, 'output') } },
     },

@@ -34,6 +34,8 @@ export interface Endpoint {
   isWire?: boolean;
   /** The answer has an ETag, and is 304 for a client that names it. */
   tagged?: boolean;
+  /** All rows may also be downloaded as NDJSON or CSV, without an ETag. */
+  downloads?: boolean;
 }
 
 /** An endpoint with what serves it: all that there is to say of it, in one place. */

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { INTERVALS } from '../../core/market-data/intervals.js';
 import type Router from '@koa/router';
 import { routesOf, type ServedEndpoint } from '../openapi/endpoint.js';
 import { exchangeEndpoint, exchangeHandler, infoEndpoint, type OrderEndpointDeps } from './handlers.js';
@@ -106,7 +107,7 @@ const OF_USER = [
   ...['openOrders', 'frontendOpenOrders', 'historicalOrders', 'userFills', 'spotClearinghouseState'],
   ...['clearinghouseState', 'extraAgents', 'userRole', 'userFees', 'userRateLimit', 'userAbstraction'],
 ];
-const DETAILED = ['orderStatus', 'userFillsByTime', 'l2Book', 'recentTrades', 'maxBuilderFee'];
+const DETAILED = ['candleSnapshot', 'orderStatus', 'userFillsByTime', 'l2Book', 'recentTrades', 'maxBuilderFee'];
 const BARE = INFO_TYPES.filter((type) => !OF_USER.includes(type) && !DETAILED.includes(type));
 const namesOf = (types: readonly string[]) => z.enum(types as [string, ...string[]]);
 
@@ -122,6 +123,15 @@ export const infoRequestSchema = z
     }),
     z.looseObject({ type: z.literal('l2Book'), coin: z.string().meta({ description: 'a name of spotMeta: @0' }) }),
     z.looseObject({ type: z.literal('recentTrades'), coin: z.string() }),
+    z.looseObject({
+      type: z.literal('candleSnapshot'),
+      req: z.looseObject({
+        coin: z.string(),
+        interval: z.enum(INTERVALS),
+        startTime: uint.nullish(),
+        endTime: uint.nullish(),
+      }),
+    }),
     z.looseObject({ type: z.literal('maxBuilderFee') }),
     z.looseObject({ type: namesOf(BARE) }),
   ])

@@ -4,7 +4,16 @@ import type { SettlePace } from '../../core/claim-state.js';
 import type { Book } from '../../core/book.js';
 import type { MinOrderUnits } from '../../core/min-order.js';
 import type { Address, ChainFill, Decomposition, Market, MarketSnapshot, Readiness } from '../../core/types.js';
+import type { Candle } from '../../core/market-data/candles.js';
 import type { TakerFee } from '../../ledger/chain/claims.js';
+import type {
+  FillPage,
+  MakerFill,
+  TakerSwap,
+  makerFillsPage,
+  takerSwapsPage,
+} from '../../ledger/market-data/history.js';
+import type { CandleRange } from '../../ledger/market-data/reads.js';
 import type {
   BalanceRow,
   ClaimRow,
@@ -39,8 +48,12 @@ export interface AccountState {
 /** The durable facts behind the read API. */
 export interface ReadStore {
   accountState(account: Address): Promise<AccountState>;
-  /** At most `limit` newest fills of the market, newest last. */
-  recentFills(market: number, limit: number): Promise<ChainFill[]>;
+  /** The newest fills of a market that match, newest first. */
+  fillsPage(page: FillPage): Promise<ChainFill[]>;
+  makerFills(page: Parameters<typeof makerFillsPage>[1]): Promise<MakerFill[]>;
+  takerSwaps(page: Parameters<typeof takerSwapsPage>[1]): Promise<TakerSwap[]>;
+  /** Without gaps, oldest first. */
+  candles(range: CandleRange): Promise<Candle[]>;
   /** What names the newest fill of the market: another name after every change of its fills; empty without any. */
   newestFill(market: number): Promise<string>;
   explainedFill(market: number, fillSeq: number): Promise<ExplainedFill | null>;

@@ -9,7 +9,12 @@ import { curveSchema, curveHandler } from './curve.js';
 import { decompositionSchema, decompositionHandler } from './decomposition.js';
 import { feesSchema, feesHandler } from './fees.js';
 import { deploymentSchema, deploymentHandler } from './deployment.js';
-import { FILLS_LIMIT, fillsSchema, fillsHandler } from './fills.js';
+import { CANDLES_LIMIT, candlesHandler, candlesSchema } from './candles.js';
+import { FILLS_DEFAULT, FILLS_LIMIT, fillsHandler, fillsSchema } from './fills.js';
+import { PAGE_LIMIT, makerFillsHandler, makerFillsSchema } from './maker-fills.js';
+import { FORMATS, rowStreamsOf } from './row-stream.js';
+import { takerSwapsHandler, takerSwapsSchema } from './taker-swaps.js';
+import { INTERVALS } from '../../core/market-data/intervals.js';
 import { healthSchema, healthHandler } from './health.js';
 import { limitsSchema, limitsHandler } from './limits.js';
 import { pairsSchema, pairsHandler } from './pairs.js';
@@ -26,6 +31,18 @@ const maker: Parameter = { schema: addressParameter, description: 'an address, i
 
 const UNKNOWN_PAIR = 'NOT_FOUND: no such pair';
 const limitParameter = z.int().min(1).max(FILLS_LIMIT);
+
+const timeParameter = z.int().nonnegative();
+const pageLimit: Parameter = {
+  schema: z.int().min(1).max(PAGE_LIMIT),
+  description: `how many, from 1 to ${PAGE_LIMIT}, and 100 when it is left out`,
+  example: 2,
+};
+const before: Parameter = { schema: z.string(), description: 'the `next` of an earlier page' };
+const format: Parameter = {
+  schema: z.enum(FORMATS),
+  description: 'ndjson or csv are downloads of all rows; the Accept header may say it, too',
+};
 
 const MALFORMED = 'BAD_REQUEST: a parameter is missing or malformed';
 const NO_CHECKPOINT = 'NOT_READY: no checkpoint has been published yet';
@@ -145,22 +162,80 @@ export const READ_ENDPOINTS: readonly ServedEndpoint<ReadDeps>[] = [
   },
   {
     method: 'get',
+    path: '/v0/candles/{pair}',
+    limit: readLimit,
+    handler: candlesHandler,
+    group: 'Markets',
+    summary: `Candles of a market, at most ${CANDLES_LIMIT}`,
+    description:
+      'Oldest first, from the one that contains `from` to the one that contains `to`. There is one for every interval since the first trade; one without a trade has the last price before it. Weeks begin on Mondays, and all intervals in UTC.',
+    params: { pair },
+    query: {
+      interval: { schema: z.enum(INTERVALS), description: 'length of a candle', required: true, example: '1h' },
+      from: {
+        schema: timeParameter,
+        description: 'Unix milliseconds; as many candles as there may be when it is left out',
+      },
+      to: { schema: timeParameter, description: 'Unix milliseconds; now when it is left out' },
+    },
+    answer: candlesSchema,
+    refusals: { 400: MALFORMED, 404: UNKNOWN_PAIR, 429: RATE_LIMITED },
+  },
+  {
+    method: 'get',
     path: '/v0/fills',
     limit: readLimit,
-    handler: fillsHandler,
+    handler: (deps) => fillsHandler(deps, rowStreamsOf(deps)),
     group: 'Fills',
-    summary: `The ${FILLS_LIMIT} newest fills of a market, newest last`,
+    summary: `Fills of a market, newest last, at most ${FILLS_LIMIT}`,
+    description:
+      'The newest ones, or those before one of them: the lowest fill_seq of an answer is the `before` of the next. As NDJSON or CSV, newest first, there are as many as there are.',
     query: {
       pair: optionalPair,
       limit: {
         schema: limitParameter,
-        description: `how many, from 1 to ${FILLS_LIMIT}, and all of them when it is left out`,
+        description: `how many, from 1 to ${FILLS_LIMIT}, and ${FILLS_DEFAULT} when it is left out; of a download all`,
         example: 2,
       },
+      before: { schema: sequenceParameter, description: 'only fills with a lower fill_seq' },
+      maker: { ...maker, description: 'only fills that an order of this address had a part in' },
+      taker: { ...maker, description: 'only fills whose swap this address sent' },
+      format,
     },
     answer: fillsSchema,
+    downloads: true,
     tagged: true,
     refusals: { 400: MALFORMED, 404: UNKNOWN_PAIR, 429: RATE_LIMITED },
+  },
+  {
+    method: 'get',
+    path: '/v0/makers/{maker}/fills',
+    limit: readLimit,
+    handler: (deps) => makerFillsHandler(deps, rowStreamsOf(deps)),
+    group: 'Makers',
+    summary: `What the orders of an address were filled with, at most ${PAGE_LIMIT}`,
+    description:
+      'Newest first; `next` is the `before` of the page after it. As NDJSON or CSV there are as many as there are.',
+    params: { maker },
+    query: { pair: { ...pair, description: 'of this pair only' }, limit: pageLimit, before, format },
+    answer: makerFillsSchema,
+    downloads: true,
+    refusals: { 400: MALFORMED, 404: UNKNOWN_PAIR, 429: RATE_LIMITED },
+  },
+  {
+    method: 'get',
+    path: '/v0/takers/{address}/swaps',
+    limit: readLimit,
+    handler: (deps) => takerSwapsHandler(deps, rowStreamsOf(deps)),
+    group: 'Fills',
+    summary: `Swaps that an address sent or signed, at most ${PAGE_LIMIT}`,
+    description:
+      'Newest first; `next` is the `before` of the page after it. As NDJSON or CSV there are as many as there are.',
+    params: { address: maker },
+    query: { limit: pageLimit, before, format },
+    answer: takerSwapsSchema,
+    downloads: true,
+    refusals: { 400: MALFORMED, 429: RATE_LIMITED },
   },
   {
     method: 'get',

@@ -1,7 +1,10 @@
 import type { RouterMiddleware } from '@koa/router';
 import { z } from 'zod';
+import type { FillPage } from '../../ledger/market-data/history.js';
+import { badRequest } from '../errors.js';
 import type { ReadDeps } from './deps.js';
-import { queryLimit, queryMarket } from './params.js';
+import { queryAddress, queryLimit, queryMarket, querySequence } from './params.js';
+import { formatOf, type RowStreams } from './row-stream.js';
 import { createRemembered, render, sendRendered, type Remembered, type Rendered } from '../rendered.js';
 import { formatUnits } from '../../core/amounts.js';
 import type { ChainFill, Market } from '../../core/types.js';
@@ -72,31 +75,58 @@ export function fillJson(market: Market, fill: ChainFill): FillJson {
   };
 }
 
+/** Fills of an answer that asks for no other number. */
+export const FILLS_DEFAULT = 256;
 /** Most fills that one answer holds. */
-export const FILLS_LIMIT = 256;
+export const FILLS_LIMIT = 1_000;
+/** Fills read at a time while they are downloaded. */
+const DOWNLOAD_PAGE = 500;
 
 export const fillsSchema = z.array(fillSchema).max(FILLS_LIMIT);
 
+const COLUMNS = [
+  ...['pair', 'fill_seq', 'curve_seq', 'direction', 'token_in', 'amount_in', 'token_out', 'amount_out'],
+  ...['fee.taker', 'fee.token', 'fee.amount', 'taker', 'recipient', 'block_number', 'block_hash', 'tx_hash'],
+  'timestamp_ms',
+];
+
 /**
- * GET /v0/fills?pair=&limit=: the newest fills of a market, newest last. One look at the newest fill tells whether the bytes that were written
- * last are still the answer: fills are only added, and a reversal takes them away from the newest on.
+ * GET /v0/fills?pair=&limit=&before=&maker=&taker=: the newest fills of a market, or those before one, newest last; as NDJSON or CSV newest
+ * first and without a limit. One look at the newest fill tells whether the bytes that were written last are still the answer: fills are only
+ * added, and a reversal takes them away from the newest on.
  */
-export function fillsHandler(deps: ReadDeps): RouterMiddleware {
+export function fillsHandler(deps: ReadDeps, streams: RowStreams): RouterMiddleware {
   const written = new Map<number, Remembered<Rendered>>();
   return async (ctx) => {
     const market = queryMarket(ctx, deps.markets());
-    const limit = queryLimit(ctx, FILLS_LIMIT);
-    if (limit < FILLS_LIMIT) {
-      const fills = await deps.store.recentFills(market.index, limit);
-      return sendRendered(ctx, render(fills.map((fill) => fillJson(market, fill))));
+    const before = querySequence(ctx, 'before');
+    const [maker, taker] = [queryAddress(ctx, 'maker'), queryAddress(ctx, 'taker')];
+    if (maker !== undefined && taker !== undefined) throw badRequest('Ask for the fills of a maker or of a taker');
+    const page = { market: market.index, maker, taker };
+    const format = formatOf(ctx);
+    if (format !== 'json') {
+      let left = ctx.query.limit === undefined ? Infinity : queryLimit(ctx, Number.MAX_SAFE_INTEGER);
+      return streams.send<number>(ctx, format, COLUMNS, async (after) => {
+        const limit = Math.min(left, DOWNLOAD_PAGE);
+        const fills = await deps.store.fillsPage({ ...page, before: after ?? before, limit });
+        left -= fills.length;
+        const last = fills.at(-1);
+        const isLast = fills.length < limit || left <= 0 || last === undefined;
+        return { rows: fills.map((fill) => fillJson(market, fill)), next: isLast ? null : last.fillSeq };
+      });
     }
+    const limit = queryLimit(ctx, FILLS_LIMIT, FILLS_DEFAULT);
+    const read = async (): Promise<Rendered> => render(await rowsOf({ ...page, before, limit }));
+    if (limit !== FILLS_DEFAULT || before !== undefined || maker !== undefined || taker !== undefined)
+      return sendRendered(ctx, await read());
     const remembered = written.get(market.index) ?? createRemembered<Rendered>();
     written.set(market.index, remembered);
-    const answer = await remembered.get(await deps.store.newestFill(market.index), async () => {
-      const fills = await deps.store.recentFills(market.index, FILLS_LIMIT);
-      const rows: z.infer<typeof fillsSchema> = fills.map((fill) => fillJson(market, fill));
-      return render(rows);
-    });
-    sendRendered(ctx, answer);
+    sendRendered(ctx, await remembered.get(await deps.store.newestFill(market.index), read));
   };
+
+  async function rowsOf(page: FillPage): Promise<z.infer<typeof fillsSchema>> {
+    const fills = await deps.store.fillsPage(page);
+    const market = deps.markets()[page.market]!;
+    return fills.toReversed().map((fill) => fillJson(market, fill));
+  }
 }

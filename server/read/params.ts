@@ -22,14 +22,50 @@ export function queryMarket(ctx: Context, markets: readonly Market[]): Market {
   return only;
 }
 
-/** The query's `limit`, from 1 to `most`; `most` when it is left out. Throws 400 BAD_REQUEST. */
-export function queryLimit(ctx: Context, most: number): number {
-  const { limit } = ctx.query;
-  if (limit === undefined || limit === '') return most;
-  if (Array.isArray(limit)) throw badRequest('limit is given more than once');
-  const value = sequenceOf(limit, 'limit');
+/** The query's `limit`, from 1 to `most`; another number when it is left out. Throws 400 BAD_REQUEST. */
+export function queryLimit(ctx: Context, most: number, otherwise = most): number {
+  const value = querySequence(ctx, 'limit');
+  if (value === undefined) return otherwise;
   if (value < 1 || value > most) throw badRequest(`limit must be from 1 to ${most}`);
   return value;
+}
+
+/** A parameter of the query; undefined when it is left out or empty. Throws 400 BAD_REQUEST when it is given more than once. */
+function queryText(ctx: Context, name: string): string | undefined {
+  const text = ctx.query[name];
+  if (Array.isArray(text)) throw badRequest(`${name} is given more than once`);
+  return text === '' ? undefined : text;
+}
+
+/** A number of the query; undefined when it is left out. Throws 400 BAD_REQUEST. */
+export function querySequence(ctx: Context, name: string): number | undefined {
+  const text = queryText(ctx, name);
+  return text === undefined ? undefined : sequenceOf(text, name);
+}
+
+/** Latest time that a query may name: the year 5000. */
+const MAX_TIME_MS = 95_617_584_000_000;
+
+/** Unix milliseconds of the query; undefined when they are left out. Throws 400 BAD_REQUEST. */
+export function queryTime(ctx: Context, name: string): number | undefined {
+  const timeMs = querySequence(ctx, name);
+  if (timeMs !== undefined && timeMs > MAX_TIME_MS) throw badRequest(`${name} must be Unix milliseconds`);
+  return timeMs;
+}
+
+/** An address of the query, in lower case; undefined when it is left out. Throws 400 BAD_REQUEST. */
+export function queryAddress(ctx: Context, name: string): Address | undefined {
+  const text = queryText(ctx, name);
+  return text === undefined ? undefined : addressOf(text);
+}
+
+/** The query's `before`: what the `next` of a page said, so many numbers joined by hyphens; null when it is left out. Throws 400 BAD_REQUEST. */
+export function queryCursor(ctx: Context, numbers: number): number[] | null {
+  const text = queryText(ctx, 'before');
+  if (text === undefined) return null;
+  const parts = text.split('-');
+  if (parts.length !== numbers) throw badRequest('before must be the next of an earlier page');
+  return parts.map((part) => sequenceOf(part, 'before'));
 }
 
 /** An address in any letter case, answered in lower case. Throws 400 BAD_REQUEST. */

@@ -2,14 +2,9 @@ import { NOTHING_RAISED } from '../../core/attribution.js';
 import { readCapitalOrigin } from '../../ledger/chain/operator-capital.js';
 import { custodyEventsOf, readClaimsOf, readTakerFees } from '../../ledger/chain/claims.js';
 import { readTx } from '../../ledger/db/db.js';
-import {
-  fillSeqs,
-  fillWithLegs,
-  lastGeneration,
-  makerBalances,
-  newestFill,
-  recentFills,
-} from '../../ledger/views/reads.js';
+import { fillSeqs, fillWithLegs, lastGeneration, makerBalances, newestFill } from '../../ledger/views/reads.js';
+import { fillsPage, makerFillsPage, takerSwapsPage } from '../../ledger/market-data/history.js';
+import { candlesBetween } from '../../ledger/market-data/reads.js';
 import { readSnapshot } from '../../ledger/chain/ledger-log.js';
 import { readLogHolders } from '../../ledger/db/writers.js';
 import { readPlatform } from '../../ledger/views/platform.js';
@@ -32,7 +27,10 @@ export function createReadStore(db: Db): ReadStore {
         fillSeqs: await fillSeqs(tx),
         capitalOrigin: await readCapitalOrigin(tx),
       })),
-    recentFills: (market, limit) => recentFills(db.reads, market, limit),
+    fillsPage: (page) => fillsPage(db.reads, page),
+    makerFills: (page) => makerFillsPage(db.reads, page),
+    takerSwaps: (page) => readTx(db, (tx) => takerSwapsPage(tx, page)),
+    candles: (range) => readTx(db, (tx) => candlesBetween(tx, range)),
     newestFill: (market) => newestFill(db.reads, market),
     ledgerVersion: async () => {
       const newest = await lastGeneration(db.reads);

@@ -1,5 +1,7 @@
+import type { Aggregation } from '../../core/market-data/aggregate.js';
 import type { Market } from '../../core/types.js';
-import { bookOf, midsOf } from '../orders/info/markets.js';
+import { bookOf } from '../orders/info/books.js';
+import { midsOf } from '../orders/info/markets.js';
 import type { Gateway } from '../orders/engine.js';
 import { channelFrame, type SendQueue } from './send-queue.js';
 import type { StreamLimits } from './limits.js';
@@ -17,7 +19,7 @@ export interface BookFeed {
 }
 
 /** A market's book, or the mids of all, with the `dex` that was asked for. */
-export type BookSource = { market: number } | { dex: string | null };
+export type BookSource = { market: number; by: Aggregation | null } | { dex: string | null };
 
 interface Topic {
   source: BookSource;
@@ -36,7 +38,7 @@ export function createBookFeed(
 
   function frameOf(source: BookSource): Buffer {
     if ('market' in source) {
-      return channelFrame('l2Book', bookOf(gateway.markets()[source.market] as Market, gateway, clock()));
+      return channelFrame('l2Book', bookOf(gateway.markets()[source.market] as Market, gateway, clock(), source.by));
     }
     const mids = midsOf(gateway);
     return channelFrame('allMids', source.dex === null ? { mids } : { mids, dex: source.dex });

@@ -11,6 +11,7 @@ import type { BookFeed } from './books.js';
 import { acknowledgement, errorFrame, PONG, postFrame, type SendQueue } from './send-queue.js';
 import type { StreamLimits } from './limits.js';
 import type { PlatformFeed } from './platform.js';
+import type { MarketFeed } from './market-feed.js';
 import { postIdSchema } from './schemas.js';
 import type { Sessions } from './sessions.js';
 import { readSubscription, type Subscription } from './subscription.js';
@@ -20,6 +21,7 @@ export interface ConnectionDeps {
   gateway: Gateway;
   info: InfoDeps;
   books: BookFeed;
+  market: MarketFeed;
   updates: UpdateFeed;
   platform: PlatformFeed;
   sessions: Sessions;
@@ -66,7 +68,7 @@ export interface ConnectionSocket {
 }
 
 export function createConnection(deps: ConnectionDeps, queue: SendQueue, socket: ConnectionSocket): Connection {
-  const { gateway, books, updates, platform, sessions, limits, logger } = deps;
+  const { gateway, books, market, updates, platform, sessions, limits, logger } = deps;
   const subscriptions = new Map<string, Subscription>();
   const hint: ConnectionHint = { address: socket.address };
   const self: UpdateListener = { queue, lost: () => socket.lost() };
@@ -189,9 +191,16 @@ export function createConnection(deps: ConnectionDeps, queue: SendQueue, socket:
     queue.reply(acknowledgement('subscribe', value));
     // The acknowledgement may have been one frame too many.
     if (closed) return;
-    if ('user' in subscription) updates.subscribe(subscription.type, subscription.user, self);
-    else if (isBook(subscription)) books.subscribe(subscription.key, subscription, queue);
-    else platform.subscribe(subscription, queue);
+    begin(subscription);
+  }
+
+  function begin(subscription: Subscription): void {
+    const { kind, key } = subscription;
+    if (kind === 'user') updates.subscribe(subscription, self);
+    else if (kind === 'trades') market.subscribeTrades(subscription.market, self);
+    else if (kind === 'state') market.subscribe(key, subscription.source, self);
+    else if (kind === 'platform') platform.subscribe(subscription.of, queue);
+    else books.subscribe(key, subscription, queue);
   }
 
   function unsubscribe(value: unknown): void {
@@ -203,9 +212,12 @@ export function createConnection(deps: ConnectionDeps, queue: SendQueue, socket:
   }
 
   function end(subscription: Subscription): void {
-    if ('user' in subscription) updates.unsubscribe(subscription.type, subscription.user, self);
-    else if (isBook(subscription)) books.unsubscribe(subscription.key, queue);
-    else platform.unsubscribe(subscription, queue);
+    const { kind, key } = subscription;
+    if (kind === 'user') updates.unsubscribe(subscription, self);
+    else if (kind === 'trades') market.unsubscribeTrades(subscription.market, self);
+    else if (kind === 'state') market.unsubscribe(key, self);
+    else if (kind === 'platform') platform.unsubscribe(subscription.of, queue);
+    else books.unsubscribe(key, queue);
   }
 
   function post(message: Readonly<Record<string, unknown>>, text: string): void {
@@ -270,9 +282,6 @@ export function createConnection(deps: ConnectionDeps, queue: SendQueue, socket:
     },
   };
 }
-
-const isBook = (subscription: Subscription): subscription is Extract<Subscription, { type: 'l2Book' | 'allMids' }> =>
-  subscription.type === 'l2Book' || subscription.type === 'allMids';
 
 /** Whether a parsed value has lists or objects inside each other on more levels than these. */
 function nestsDeeper(value: unknown, levels: number): boolean {

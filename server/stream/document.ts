@@ -25,6 +25,14 @@ const SERVER_SUMMARIES: Record<ServerFrame, string> = {
   post: 'Answers a post, by its id',
   orderUpdates: 'Orders of a user that changed, after the change is durable',
   userFills: 'The latest 2,000 fills of a user, newest first, then every new one, after it is durable',
+  user: 'New fills of a user, after they are durable; what userEvents subscribes to',
+  bbo: 'The best bid and ask, when they change',
+  trades: 'The newest 30 trades of a market, oldest first, then every new one, after it is durable',
+  candle: 'The present candle, when it changes and when one begins',
+  activeSpotAssetCtx:
+    'Prices and volumes of a market, when they change and every 5 seconds; what activeAssetCtx subscribes to',
+  spotAssetCtxs: 'The same of all markets',
+  webData2: 'The same, in the shape that an older client reads',
   l2Book: 'A whole book, at most 20 levels per side: after changes, and every 5 seconds',
   allMids: 'Middle prices by coin, without coins that have an empty side',
   fills:
@@ -41,7 +49,10 @@ const REPLIES: Record<ClientMessage, ServerFrame[]> = {
   post: ['post', 'error'],
 };
 
-const PUSHED: ServerFrame[] = ['orderUpdates', 'userFills', 'l2Book', 'allMids', 'fills', 'curves', 'status'];
+const PUSHED: ServerFrame[] = [
+  ...(['orderUpdates', 'userFills', 'user', 'l2Book', 'bbo', 'allMids'] as const),
+  ...(['trades', 'candle', 'activeSpotAssetCtx', 'spotAssetCtxs', 'webData2', 'fills', 'curves', 'status'] as const),
+];
 
 /** The AsyncAPI 3.0 document of /ws. `receive` is what the server receives. Schemas with an id are shared under `components`. */
 export function asyncApiDocument(info: DocumentInfo): AsyncApiDocument {

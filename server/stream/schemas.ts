@@ -1,48 +1,72 @@
 /** The shapes of messages on /ws. Those of clients validate what comes; those of the server hold, in tests, for every frame that it sends. */
 import { z } from 'zod';
+import { INTERVALS } from '../../core/market-data/intervals.js';
 import { fillSchema as chainFillSchema } from '../read/fills.js';
 import { curveRowSchema, statusSchema } from '../read/status.js';
 import {
   INFO_REPLIES,
   address,
+  bboSchema,
   bookSchema,
+  candleSchema,
   fillSchema,
   midsSchema,
   orderSchema,
+  spotContextSchema,
   time,
+  tradeSchema,
 } from '../orders/info/schemas.js';
 
 const userSchema = z
   .string()
   .regex(/^(0x)?[0-9a-fA-F]{40}$/)
   .meta({ description: "a master's address; its agents have no updates of their own" });
-const absent = (description: string) => z.null().optional().meta({ description });
-
 const pairName = z.string().max(64).meta({ description: 'as GET /v0/pairs names it, such as WETH-USDC' });
+const coinSchema = z.string().max(64).meta({ description: 'name of the coin in spotMeta, such as @0' });
+
+/** One frame serves everybody who gets tickers in this way, so it names nobody. */
+const NOBODY = `0x${'0'.repeat(40)}` as const;
+
+const plainSubscriptionSchema = z.discriminatedUnion('type', [
+  z.looseObject({ type: z.literal('orderUpdates'), user: userSchema }),
+  z.looseObject({
+    type: z.literal('userFills'),
+    user: userSchema,
+    aggregateByTime: z.boolean().nullish().meta({ description: 'parts of one order in one block as one' }),
+  }),
+  z.looseObject({
+    type: z.literal('l2Book'),
+    coin: coinSchema,
+    nSigFigs: z.literal([2, 3, 4, 5]).nullish().meta({ description: 'levels are gathered by so many figures' }),
+    mantissa: z.null().optional(),
+  }),
+  z.looseObject({ type: z.literal('bbo'), coin: coinSchema }),
+  z.looseObject({ type: z.literal('trades'), coin: coinSchema }),
+  z.looseObject({ type: z.literal('candle'), coin: coinSchema, interval: z.enum(INTERVALS) }),
+  z.looseObject({ type: z.literal('activeAssetCtx'), coin: coinSchema }),
+  z.looseObject({ type: z.literal('spotAssetCtxs') }),
+  z.looseObject({
+    type: z.literal('webData2'),
+    user: z.literal(NOBODY).meta({ description: 'what a client sends that has no user' }),
+  }),
+  z.looseObject({ type: z.literal('userEvents'), user: userSchema }),
+  z.looseObject({
+    type: z.literal('allMids'),
+    dex: z.literal('').nullish().meta({ description: 'there are no perpetual dexes' }),
+  }),
+  z.looseObject({ type: z.enum(['fills', 'curves']), pair: pairName }),
+  z.looseObject({ type: z.literal('status') }),
+]);
+
+const widenedBookSchema = z.looseObject({
+  type: z.literal('l2Book'),
+  coin: coinSchema,
+  nSigFigs: z.literal(5),
+  mantissa: z.literal([1, 2, 5]).meta({ description: 'steps of so many' }),
+});
 
 /** What may be subscribed to. Fields that are not known are ignored, and echoed in the acknowledgement. */
-export const subscriptionSchema = z
-  .discriminatedUnion('type', [
-    z.looseObject({ type: z.literal('orderUpdates'), user: userSchema }),
-    z.looseObject({
-      type: z.literal('userFills'),
-      user: userSchema,
-      aggregateByTime: z.literal(false).nullish().meta({ description: 'fills are never merged' }),
-    }),
-    z.looseObject({
-      type: z.literal('l2Book'),
-      coin: z.string().max(64).meta({ description: 'name of the coin in spotMeta, such as @0' }),
-      nSigFigs: absent('levels are never aggregated'),
-      mantissa: absent('levels are never aggregated'),
-    }),
-    z.looseObject({
-      type: z.literal('allMids'),
-      dex: z.literal('').nullish().meta({ description: 'there are no perpetual dexes' }),
-    }),
-    z.looseObject({ type: z.enum(['fills', 'curves']), pair: pairName }),
-    z.looseObject({ type: z.literal('status') }),
-  ])
-  .meta({ id: 'Subscription' });
+export const subscriptionSchema = z.union([plainSubscriptionSchema, widenedBookSchema]).meta({ id: 'Subscription' });
 
 /** Names the answer to a post. */
 export const postIdSchema = z.int().nonnegative();
@@ -107,6 +131,7 @@ export const serverFrames = {
     'userFills',
     z.strictObject({ isSnapshot: z.literal(true).optional(), user: address, fills: z.array(fillSchema) }),
   ),
+  user: frame('user', z.strictObject({ fills: z.array(fillSchema) })),
   l2Book: frame('l2Book', bookSchema),
   fills: frame(
     'fills',
@@ -114,6 +139,20 @@ export const serverFrames = {
   ),
   curves: frame('curves', curveRowSchema),
   status: frame('status', statusSchema),
+  bbo: frame('bbo', bboSchema),
+  trades: frame('trades', z.array(tradeSchema).min(1)),
+  candle: frame('candle', candleSchema),
+  activeSpotAssetCtx: frame('activeSpotAssetCtx', z.strictObject({ coin: z.string(), ctx: spotContextSchema })),
+  spotAssetCtxs: frame('spotAssetCtxs', z.array(spotContextSchema)),
+  webData2: frame(
+    'webData2',
+    z.strictObject({
+      user: address,
+      spotAssetCtxs: z.array(spotContextSchema),
+      meta: z.strictObject({ universe: z.array(z.never()) }),
+      assetCtxs: z.array(z.never()),
+    }),
+  ),
   allMids: frame('allMids', z.strictObject({ mids: midsSchema, dex: z.literal('').optional() })),
 };
 

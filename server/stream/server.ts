@@ -11,6 +11,7 @@ import { createConnection } from './connection.js';
 import { errorFrame, createSendQueue, type SendQueue } from './send-queue.js';
 import { CLOSE, STREAM_LIMITS, type CloseReason, type StreamLimits } from './limits.js';
 import { createPlatformFeed, type PlatformFacts } from './platform.js';
+import { createMarketFeed } from './market-feed.js';
 import type { Sessions } from './sessions.js';
 import { createUpdateFeed } from './updates.js';
 
@@ -61,11 +62,13 @@ export function serveStream(deps: StreamDeps): Stream {
   const books = createBookFeed(gateway, limits, clock);
   const updates = createUpdateFeed({ gateway, db: deps.info.db, clock, logger });
   const platform = createPlatformFeed(deps.platform, limits, clock, logger);
+  const market = createMarketFeed({ ...deps.info, limits, logger, nextSeq: updates.nextSeq });
   const clients = new Set<Client>();
   const unlisten = gateway.listen((event) => {
     books.changed(event.markets);
     updates.onEvent(event);
     if (event.type === 'generations') platform.changed();
+    market.onEvent(event);
   });
 
   function onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
@@ -92,7 +95,7 @@ export function serveStream(deps: StreamDeps): Stream {
     };
     const queue = createSendQueue(socket, limits, clock, end);
     const client: Client = { socket, queue, heardMs: clock() };
-    const connection = createConnection({ ...deps, books, updates, platform, limits }, queue, {
+    const connection = createConnection({ ...deps, books, market, updates, platform, limits }, queue, {
       address,
       pause: () => socket.pause(),
       resume: () => socket.resume(),
@@ -143,6 +146,7 @@ export function serveStream(deps: StreamDeps): Stream {
       unlisten();
       books.stop();
       platform.stop();
+      market.stop();
       const closed = [...clients].map(({ socket }) => goodbye(socket));
       await Promise.all(closed);
     },

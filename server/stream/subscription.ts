@@ -1,47 +1,85 @@
+import type { Aggregation } from '../../core/market-data/aggregate.js';
 import { asAddress } from '../../core/wire/shape.js';
 import { WireError } from '../../core/wire/errors.js';
 import type { Address, Market } from '../../core/types.js';
 import type { PlatformSubscription } from './platform.js';
+import { readAggregation } from '../orders/info/books.js';
 import { coinOf } from '../orders/info/markets.js';
+import type { MarketSource } from './market-source.js';
 import { subscriptionSchema } from './schemas.js';
+
+/** Updates of one user. */
+export type UserStream = 'orderUpdates' | 'userFills' | 'userEvents';
 
 /** What a connection may subscribe to. `key` is equal for subscriptions that mean the same. */
 export type Subscription =
-  | { type: 'orderUpdates' | 'userFills'; user: Address; key: string }
-  | { type: 'l2Book'; market: number; key: string }
-  | { type: 'allMids'; dex: string | null; key: string }
-  | PlatformSubscription;
+  | { kind: 'user'; type: UserStream; user: Address; aggregated: boolean; key: string }
+  | { kind: 'book'; market: number; by: Aggregation | null; key: string }
+  | { kind: 'mids'; dex: string | null; key: string }
+  | { kind: 'trades'; market: number; key: string }
+  | { kind: 'state'; source: MarketSource; key: string }
+  | { kind: 'platform'; of: PlatformSubscription; key: string };
 
 /** A subscription as sent, an unknown one refused. Throws WireError. */
 export function readSubscription(value: unknown, markets: readonly Market[]): Subscription {
   const { data: request } = subscriptionSchema.safeParse(value);
   if (request === undefined) throw new WireError('subscription', 'is not a known subscription');
+  const marketOf = (coin: string): number => {
+    const market = markets.find((one) => coinOf(one) === coin);
+    if (market === undefined) throw new WireError('coin', 'is not listed');
+    return market.index;
+  };
   switch (request.type) {
     case 'orderUpdates':
-    case 'userFills':
+    case 'userEvents':
       return userSubscription(request.type, request.user);
+    case 'userFills':
+      return userSubscription(request.type, request.user, request.aggregateByTime === true);
     case 'l2Book': {
-      const market = markets.find((one) => coinOf(one) === request.coin);
-      if (market === undefined) throw new WireError('coin', 'is not listed');
-      return { type: 'l2Book', market: market.index, key: `l2Book:${request.coin}` };
+      const by = readAggregation(request);
+      const market = marketOf(request.coin);
+      const figures = by === null ? '' : `:${by.nSigFigs}:${by.mantissa ?? 1}`;
+      return { kind: 'book', market, by, key: `l2Book:${market}${figures}` };
     }
     case 'fills':
     case 'curves': {
+      const { type } = request;
       const market = markets.find(({ pair }) => pair === request.pair);
       if (market === undefined) throw new WireError('pair', 'is not listed');
-      return { type: request.type, market: market.index, pair: market.pair, key: `${request.type}:${market.pair}` };
+      const key = `${type}:${market.pair}`;
+      return { kind: 'platform', of: { type, market: market.index, pair: market.pair, key }, key };
     }
     case 'status':
-      return { type: 'status', key: 'status' };
+      return { kind: 'platform', of: { type: 'status', key: 'status' }, key: 'status' };
     case 'allMids': {
       // There are no perpetual dexes here; the default one is written as an empty name, or not at all.
       const dex = request.dex ?? null;
-      return { type: 'allMids', dex, key: dex === null ? 'allMids' : 'allMids:' };
+      return { kind: 'mids', dex, key: dex === null ? 'allMids' : 'allMids:' };
+    }
+    case 'trades': {
+      const market = marketOf(request.coin);
+      return { kind: 'trades', market, key: `trades:${market}` };
+    }
+    case 'bbo':
+    case 'activeAssetCtx': {
+      const market = marketOf(request.coin);
+      return { kind: 'state', source: { type: request.type, market }, key: `${request.type}:${market}` };
+    }
+    case 'candle': {
+      const { type, interval } = request;
+      const market = marketOf(request.coin);
+      return { kind: 'state', source: { type, market, interval }, key: `${type}:${market}:${interval}` };
+    }
+    case 'spotAssetCtxs':
+      return { kind: 'state', source: { type: request.type }, key: request.type };
+    case 'webData2': {
+      const user = asAddress(request.user, 'user');
+      return { kind: 'state', source: { type: request.type, user }, key: `${request.type}:${user}` };
     }
   }
 }
 
-function userSubscription(type: 'orderUpdates' | 'userFills', value: string): Subscription {
+function userSubscription(type: UserStream, value: string, aggregated = false): Subscription {
   const user = asAddress(value, 'user');
-  return { type, user, key: `${type}:${user}` };
+  return { kind: 'user', type, user, aggregated, key: `${type}:${user}${aggregated ? ':aggregated' : ''}` };
 }

@@ -4,10 +4,11 @@ import type { Db } from '../../ledger/types.js';
 import type { Gateway } from '../orders/engine.js';
 import type { GatewayEvent, OrderChange } from '../orders/events.js';
 import { orderRow } from '../orders/info/orders.js';
-import { userFillJson } from '../orders/info/fills.js';
+import { mergedFills, userFillJson } from '../orders/info/fills.js';
 import { MAX_USER_FILLS } from '../orders/limits.js';
 import type { GatewayLogger } from '../orders/types.js';
 import { channelFrame, type EventFrame, type SendQueue } from './send-queue.js';
+import type { Subscription } from './subscription.js';
 
 /** A connection as the feed of a user's updates sees it. */
 export interface UpdateListener {
@@ -19,11 +20,13 @@ export interface UpdateListener {
 /** Order updates and fills by user, in the order in which they became durable, each event serialised once. */
 export interface UpdateFeed {
   /** Every later update. Of fills the latest ones are sent first, then every later one, none twice and none left out. */
-  subscribe(type: 'orderUpdates' | 'userFills', user: Address, listener: UpdateListener): void;
-  unsubscribe(type: 'orderUpdates' | 'userFills', user: Address, listener: UpdateListener): void;
+  subscribe(subscription: UserSubscription, listener: UpdateListener): void;
+  unsubscribe(subscription: UserSubscription, listener: UpdateListener): void;
   onEvent(event: GatewayEvent): void;
   /** Number of the newest event. */
   lastSeq(): number;
+  /** The number of another event, which some other feed tells. */
+  nextSeq(): number;
 }
 
 export interface UpdateDeps {
@@ -33,8 +36,13 @@ export interface UpdateDeps {
   logger: GatewayLogger;
 }
 
+/** What a user is told of. */
+export type UserSubscription = Extract<Subscription, { kind: 'user' }>;
+
 /** What a subscription to fills has been sent: all up to a generation; null while the snapshot is being read. */
 interface FillCursor {
+  subscription: UserSubscription;
+  listener: UpdateListener;
   upTo: number | null;
   /** Events that came meanwhile. */
   waiting: { generation: number; event: EventFrame }[];
@@ -46,7 +54,7 @@ const PAGE = 1_000;
 export function createUpdateFeed(deps: UpdateDeps): UpdateFeed {
   const { gateway, db, clock, logger } = deps;
   const orderListeners = new Map<Address, Set<UpdateListener>>();
-  const fillListeners = new Map<Address, Map<UpdateListener, FillCursor>>();
+  const fillListeners = new Map<Address, Set<FillCursor>>();
   const jobs: (() => void | Promise<void>)[] = [];
   let working = false;
   let seq = 0;
@@ -115,22 +123,32 @@ export function createUpdateFeed(deps: UpdateDeps): UpdateFeed {
     const cursors = fillListeners.get(user);
     if (cursors === undefined) return;
     for (const [generation, group] of Map.groupBy(fills, (fill) => fill.generation)) {
-      const data = { user, fills: group.map((fill) => userFillJson(fill, gateway)) };
-      const event = eventOf(channelFrame('userFills', data));
-      for (const [listener, cursor] of cursors) {
+      const events = new Map<string, EventFrame>();
+      for (const cursor of cursors) {
+        const { type, aggregated } = cursor.subscription;
+        const name = `${type}:${aggregated}`;
+        const event = events.get(name) ?? eventOf(fillsFrame(cursor.subscription, group));
+        events.set(name, event);
         if (cursor.upTo === null) cursor.waiting.push({ generation, event });
-        else if (generation > cursor.upTo) listener.queue.event(event);
+        else if (generation > cursor.upTo) cursor.listener.queue.event(event);
       }
     }
   }
 
+  function fillsFrame({ type, user, aggregated }: UserSubscription, group: readonly UserFill[]): Buffer {
+    const fills = (aggregated ? mergedFills(group) : group).map((fill) => userFillJson(fill, gateway));
+    return type === 'userEvents' ? channelFrame('user', { fills }) : channelFrame('userFills', { user, fills });
+  }
+
   /** Reads what is durable and applied by now; later generations come as events. */
-  async function sendSnapshot(user: Address, listener: UpdateListener, cursor: FillCursor): Promise<void> {
+  async function sendSnapshot(cursor: FillCursor): Promise<void> {
+    const { listener } = cursor;
+    const { user, aggregated } = cursor.subscription;
     const upTo = gateway.generation();
     try {
       const rows = await userOrderFills(db.reads, user, MAX_USER_FILLS, { after: 0, upTo, skip: 0 });
-      if (fillListeners.get(user)?.get(listener) !== cursor) return;
-      const fills = rows.map((fill) => userFillJson(fill, gateway));
+      if (fillListeners.get(user)?.has(cursor) !== true) return;
+      const fills = (aggregated ? mergedFills(rows) : rows).map((fill) => userFillJson(fill, gateway));
       listener.queue.reply(channelFrame('userFills', { isSnapshot: true, user, fills }));
     } catch (error) {
       logger.error({ err: error, user }, 'a snapshot of fills could not be read');
@@ -144,30 +162,43 @@ export function createUpdateFeed(deps: UpdateDeps): UpdateFeed {
   }
 
   function drop(user: Address): void {
-    const listeners = [...(orderListeners.get(user) ?? []), ...(fillListeners.get(user)?.keys() ?? [])];
+    const listeners = [
+      ...(orderListeners.get(user) ?? []),
+      ...[...(fillListeners.get(user) ?? [])].map(({ listener }) => listener),
+    ];
     new Set(listeners).forEach((listener) => listener.lost());
   }
 
   return {
-    subscribe(type, user, listener) {
+    subscribe(subscription, listener) {
+      const { type, user } = subscription;
       if (type === 'orderUpdates') {
         orderListeners.set(user, (orderListeners.get(user) ?? new Set<UpdateListener>()).add(listener));
         return;
       }
-      const cursor: FillCursor = { upTo: null, waiting: [] };
-      const cursors = fillListeners.get(user) ?? new Map<UpdateListener, FillCursor>();
-      fillListeners.set(user, cursors.set(listener, cursor));
-      void sendSnapshot(user, listener, cursor);
+      // Events begin with the next one; of fills the latest are sent first.
+      const upTo = type === 'userEvents' ? gateway.generation() : null;
+      const cursor: FillCursor = { subscription, listener, upTo, waiting: [] };
+      fillListeners.set(user, (fillListeners.get(user) ?? new Set<FillCursor>()).add(cursor));
+      if (upTo === null) void sendSnapshot(cursor);
     },
-    unsubscribe(type, user, listener) {
-      const listeners = type === 'orderUpdates' ? orderListeners : fillListeners;
-      listeners.get(user)?.delete(listener);
-      if (listeners.get(user)?.size === 0) listeners.delete(user);
+    unsubscribe(subscription, listener) {
+      const { type, user, key } = subscription;
+      if (type === 'orderUpdates') {
+        orderListeners.get(user)?.delete(listener);
+        if (orderListeners.get(user)?.size === 0) orderListeners.delete(user);
+        return;
+      }
+      const cursors = fillListeners.get(user);
+      for (const cursor of cursors ?? [])
+        if (cursor.listener === listener && cursor.subscription.key === key) cursors?.delete(cursor);
+      if (cursors?.size === 0) fillListeners.delete(user);
     },
     onEvent(event) {
       if (event.type === 'generations') enqueue(() => publishGenerations(event));
       else if (event.changes.length > 0) enqueue(() => publishOrders(event.changes, new Map()));
     },
     lastSeq: () => seq,
+    nextSeq: () => (seq += 1),
   };
 }

@@ -11,6 +11,7 @@ import type { VerifyReport } from '../../keepers/verify/verify.js';
 import { readBalances } from '../../ledger/chain/balances.js';
 import { lastGeneration } from '../../ledger/chain/generations.js';
 import { insertHalt, readHalt } from '../../ledger/chain/halts.js';
+import { rebuildMarketData } from '../../ledger/market-data/rebuild.js';
 import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
 import { readReversals } from '../../ledger/chain/reversals.js';
 import { reversedSettlementKeys } from '../../ledger/settlements/settlement-log.js';
@@ -367,6 +368,7 @@ async function lose(db: Db, generation: number): Promise<void> {
     if (before === 0) await db.knex('balances').where(row).delete();
     else await db.knex('balances').where(row).update({ generation: before });
   }
+  await db.knex.transaction((tx) => rebuildMarketData(tx));
   expect(lost, 'rows that were lost').to.be.greaterThan(0);
 }
 

@@ -99,6 +99,32 @@ const CHANGES: readonly Change[] = [
       ['loss_key', () => '1', 'gains'],
     ],
   ),
+  ...changesOf(
+    'candles',
+    ['market', 'interval_no', 'open_ms'],
+    [
+      ['close_ticks', plusOne, 'market data'],
+      ['trades', next, 'market data'],
+      ['open_ms', next, 'market data'],
+    ],
+  ),
+  ...changesOf(
+    'maker_positions',
+    ['maker', 'market'],
+    [
+      ['realised_units', plusOne, 'market data'],
+      ['parts', next, 'market data'],
+    ],
+  ),
+  ...changesOf(
+    'order_fills',
+    ['market', 'fill_seq', 'oid'],
+    [
+      ['quote_units', plusOne, 'market data'],
+      ['closed_units', plusOne, 'market data'],
+      ['timestamp_ms', next, 'market data'],
+    ],
+  ),
   ...changesOf('taker_fees', ['taker', 'token'], [['accrued_units', plusOne, 'postings']]),
   ...changesOf('balances', ['account', 'token'], [['balance_units', plusOne, 'postings']]),
   ...changesOf(

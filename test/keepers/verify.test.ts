@@ -93,6 +93,7 @@ describe('verification of the ledger', () => {
         'folded orders',
         'postings',
         'gains',
+        'market data',
         'withdrawals',
         'chain',
       ]);

@@ -14,6 +14,8 @@ import { conformFrame, conformMessage, STREAM_DOCUMENT } from '../support/asynca
 import { fcOptions } from '../support/fc.js';
 import { MAKERS, WETH_USDC } from '../support/markets.js';
 
+const OF_COINS = ['l2Book', 'trades', 'bbo', 'candle', 'activeAssetCtx'];
+
 describe('The AsyncAPI document', () => {
   it('is committed as it is', async () => {
     expect(readFileSync(STREAM_DOC, 'utf8'), 'run npm run docs:api').to.equal((await apiFiles()).stream);
@@ -73,14 +75,29 @@ describe('The AsyncAPI document', () => {
     const nothing = fc.constantFrom<unknown>(undefined, null, '', 0, false, true, 5, [], {}, 'x'.repeat(65));
     const some = <T>(...good: T[]): fc.Arbitrary<unknown> => fc.oneof(fc.constantFrom<unknown>(...good), nothing);
     const subscription = fc.record({
-      type: some('orderUpdates', 'userFills', 'l2Book', 'allMids', 'fills', 'curves', 'status'),
-      user: some(MAKERS[0], MAKERS[0]?.slice(2), '0xAB'),
+      type: some(
+        'orderUpdates',
+        'userFills',
+        'l2Book',
+        'allMids',
+        'trades',
+        'bbo',
+        'candle',
+        'activeAssetCtx',
+        'userEvents',
+        'webData2',
+        'fills',
+        'curves',
+        'status',
+      ),
+      user: some(MAKERS[0], MAKERS[0]?.slice(2), '0xAB', `0x${'0'.repeat(40)}`),
       coin: some('@0'),
       pair: some('WETH-USDC'),
       dex: some('', null),
-      aggregateByTime: some(false),
-      nSigFigs: some(null),
-      mantissa: some(null),
+      aggregateByTime: some(false, true),
+      nSigFigs: some(null, 2, 5),
+      mantissa: some(null, 1, 2),
+      interval: some('1m', '1M', '6h'),
       extra: nothing,
     });
     const isAllowed = (check: () => unknown): boolean => {
@@ -99,7 +116,7 @@ describe('The AsyncAPI document', () => {
         const byDocument = isAllowed(() => conformMessage('subscribeRequest', message));
         // Which coins and pairs there are is nothing that a document could say.
         const ofPair = sent.type === 'fills' || sent.type === 'curves';
-        if (sent.type === 'l2Book' && sent.coin !== '@0') expect(byServer).to.equal(false);
+        if (OF_COINS.includes(String(sent.type)) && sent.coin !== '@0') expect(byServer).to.equal(false);
         else if (ofPair && sent.pair !== 'WETH-USDC') expect(byServer).to.equal(false);
         else expect(byServer, JSON.stringify(sent)).to.equal(byDocument);
       }),
@@ -110,6 +127,6 @@ describe('The AsyncAPI document', () => {
   it('refuses frames that it does not describe', () => {
     conformFrame({ channel: 'pong' });
     expect(() => conformFrame({ channel: 'pong', data: 1 } as { channel: string })).to.throw(/differs/);
-    expect(() => conformFrame({ channel: 'candle' })).to.throw(/does not know/);
+    expect(() => conformFrame({ channel: 'funding' })).to.throw(/does not know/);
   });
 });

@@ -24,7 +24,7 @@ import { checkpointSchema } from '../../server/read/checkpoint.js';
 import { decompositionSchema } from '../../server/read/decomposition.js';
 import { READ_ENDPOINTS } from '../../server/read/endpoints.js';
 import { feesSchema } from '../../server/read/fees.js';
-import { FILLS_LIMIT } from '../../server/read/fills.js';
+import { FILLS_DEFAULT } from '../../server/read/fills.js';
 import { limitsSchema } from '../../server/read/limits.js';
 import { CUSTODY_EVENTS_LIMIT } from '../../server/read/withdrawals.js';
 import { CLOSE, STREAM_LIMITS } from '../../server/stream/limits.js';
@@ -180,7 +180,7 @@ describe('the guides', () => {
     says(wire, `at\nmost ${days(orders.AGENT_MAX_MS)} days ahead, ${days(orders.AGENT_DEFAULT_MS)} by default`);
     expect([days(orders.NONCE_PAST_MS), days(orders.NONCE_FUTURE_MS)]).to.deep.equal([2, 1]);
     says(wire, 'within two days back and one day ahead', `The ${REMEMBERED_NONCES}\nhighest are remembered`);
-    says(makers, `the ${orders.MAX_NONCES} highest per signer are kept`, `the newest ${FILLS_LIMIT} fills`);
+    says(makers, `the ${orders.MAX_NONCES} highest per signer are kept`, `the newest ${FILLS_DEFAULT} fills`);
     says(makers, `the newest ${CUSTODY_EVENTS_LIMIT} custody events`);
   });
 

@@ -125,11 +125,11 @@ forEachGateway('order gateway', (suite) => {
       ['/exchange', { ...good, action: orderAction(limit(true, '1e3', '1')) }, 'application/json', 422, 'orders[0].p'],
       ['/exchange', ' '.repeat(1024 * 1024 + 1), 'application/json', 413, '1048576'],
       ['/info', { type: 'candles' }, 'application/json', 422, shape],
-      ['/info', { type: 'l2Book', coin: '@0', nSigFigs: 5 }, 'application/json', 422, 'nSigFigs'],
+      ['/info', { type: 'l2Book', coin: '@0', nSigFigs: 6 }, 'application/json', 422, 'nSigFigs'],
       ['/info', { type: 'openOrders', user: '0x1' }, 'application/json', 422, 'user'],
       [
         '/info',
-        { type: 'userFills', user: addressOf(1), aggregateByTime: true },
+        { type: 'userFills', user: addressOf(1), aggregateByTime: 1 },
         'application/json',
         422,
         'aggregateByTime',

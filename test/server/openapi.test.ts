@@ -90,7 +90,8 @@ describe('The OpenAPI document', () => {
     expect(exchangeRequestSchema.safeParse({ ...known[0], nonce: 'x' }).success).to.equal(false);
     const user = `0x${'1'.repeat(40)}`;
     for (const type of INFO_TYPES) {
-      const query = { type, user, oid: 1, startTime: 0, coin: '@0' };
+      const req = { coin: '@0', interval: '1h', startTime: 0 };
+      const query = { type, user, oid: 1, startTime: 0, coin: '@0', req };
       expect(infoRequestSchema.safeParse(query).success, type).to.equal(true);
     }
     expect(infoRequestSchema.safeParse({ type: 'nothing' }).success).to.equal(false);

@@ -65,6 +65,11 @@ const KNOWN: Record<string, readonly string[]> = {
   maker: [alice, alice.toUpperCase().replace('0X', '0x')],
   fill_seq: ['1'],
   curve_seq: ['1'],
+  address: [alice],
+  taker: [alice],
+  interval: ['1h', '1M'],
+  format: ['json'],
+  before: ['9', '9-9', '9-9-9-9'],
   chainId: ['8453'],
   orderId: ['order'],
 };

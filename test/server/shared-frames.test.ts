@@ -41,8 +41,9 @@ describe('frames that many connections get', () => {
     const gateway = { markets: () => [WETH_USDC], order: () => undefined, generation: () => 1 };
     const logger = { info: () => undefined, warn: () => undefined, error: () => undefined };
     const feed = createUpdateFeed({ gateway, db: {} as Db, clock: () => 1, logger });
+    const subscription = { kind: 'user', type: 'orderUpdates', user, aggregated: false, key: '' } as const;
     const keepers = [createKeeper(), createKeeper(), createKeeper()];
-    for (const { queue } of keepers) feed.subscribe('orderUpdates', user, { queue, lost: () => undefined });
+    for (const { queue } of keepers) feed.subscribe(subscription, { queue, lost: () => undefined });
     const known = { order, state: 'open' as const, stateMs: 1 };
     for (let count = 0; count < 2; count += 1) {
       feed.onEvent({ type: 'rows', rows: [], changes: [{ known, timeMs: 1 }], markets: new Set([0]) });
@@ -61,7 +62,7 @@ describe('frames that many connections get', () => {
       () => 1,
     );
     const keepers = [createKeeper(), createKeeper()];
-    for (const { queue } of keepers) feed.subscribe('l2Book:@0', { market: 0 }, queue);
+    for (const { queue } of keepers) feed.subscribe('l2Book:@0', { market: 0, by: null }, queue);
     feed.changed(new Set([0]));
     feed.changed(new Set([0]));
     await until(() => keepers.every(({ frames }) => frames.length === 2));

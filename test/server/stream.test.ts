@@ -137,13 +137,15 @@ withGateway('WebSocket', (suite) => {
       `Already unsubscribed: ${JSON.stringify(unsubscribed)}`,
     );
     const invalid = [
-      { type: 'l2Book', coin: '@0', nSigFigs: 5 },
+      { type: 'l2Book', coin: '@0', nSigFigs: 6 },
+      { type: 'l2Book', coin: '@0', nSigFigs: 4, mantissa: 2 },
       { type: 'l2Book', coin: '@0', mantissa: 2 },
       { type: 'l2Book', coin: '@7' },
-      { type: 'userFills', user, aggregateByTime: true },
+      { type: 'webData2', user },
       { type: 'orderUpdates', user: '0x1' },
       { type: 'allMids', dex: 'other' },
-      { type: 'candle', coin: '@0', interval: '1m' },
+      { type: 'candle', coin: '@0', interval: '6h' },
+      { type: 'trades', coin: '@7' },
       { type: 5 },
     ];
     for (const subscription of invalid) {

@@ -27,6 +27,7 @@ import { createGateway, type Gateway } from '../../server/orders/engine.js';
 import type { GatewayConfig } from '../../server/orders/types.js';
 import { exchangeReplySchema } from '../../server/orders/endpoints.js';
 import { explainRoutes } from '../../server/orders/explain.js';
+import { createMarketDataView } from '../../server/market-data/view.js';
 import { createQueryBudget } from '../../server/orders/query-budget.js';
 import { ordersRoutes } from '../../server/orders/endpoints.js';
 import type { StreamLimits } from '../../server/stream/limits.js';
@@ -235,7 +236,8 @@ export async function startGateway(
   const running = gateway.run(abort.signal);
   const app = new Koa();
   app.silent = true;
-  const info = { gateway, db, config, clock, queries: createQueryBudget(queriesPerMinute, clock) };
+  const marketData = createMarketDataView({ db, generation: gateway.generation, clock });
+  const info = { gateway, db, config, clock, marketData, queries: createQueryBudget(queriesPerMinute, clock) };
   app.use(ordersRoutes(info).routes());
   app.use(explainRoutes(info).routes());
   const server = app.listen(0, '127.0.0.1');

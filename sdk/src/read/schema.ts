@@ -164,6 +164,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v0/candles/{pair}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Candles of a market, at most 5000
+         * @description Oldest first, from the one that contains `from` to the one that contains `to`. There is one for every interval since the first trade; one without a trade has the last price before it. Weeks begin on Mondays, and all intervals in UTC.
+         */
+        get: operations["getV0CandlesPair"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v0/fills": {
         parameters: {
             query?: never;
@@ -171,8 +191,51 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The 256 newest fills of a market, newest last */
+        /**
+         * Fills of a market, newest last, at most 1000
+         * @description The newest ones, or those before one of them: the lowest fill_seq of an answer is the `before` of the next. As NDJSON or CSV, newest first, there are as many as there are.
+         */
         get: operations["getV0Fills"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v0/makers/{maker}/fills": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What the orders of an address were filled with, at most 1000
+         * @description Newest first; `next` is the `before` of the page after it. As NDJSON or CSV there are as many as there are.
+         */
+        get: operations["getV0MakersMakerFills"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v0/takers/{address}/swaps": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Swaps that an address sent or signed, at most 1000
+         * @description Newest first; `next` is the `before` of the page after it. As NDJSON or CSV there are as many as there are.
+         */
+        get: operations["getV0TakersAddressSwaps"];
         put?: never;
         post?: never;
         delete?: never;
@@ -771,6 +834,40 @@ export interface components {
             tx_hash: string;
             timestamp_ms: number;
         };
+        MakerFill: {
+            pair: string;
+            fill_seq: number;
+            tid: number;
+            oid: number;
+            cloid: string | null;
+            /** @enum {string} */
+            side: "bid" | "ask";
+            price: string;
+            base_amount: string;
+            quote_amount: string;
+            start_base: string;
+            realised_pnl: string;
+            taker: string;
+            block_number: number;
+            tx_hash: string;
+            timestamp_ms: number;
+        };
+        TakerSwap: {
+            /** @enum {string} */
+            kind: "direct" | "signed";
+            pair: string | null;
+            fill_seq: number | null;
+            token_in: string;
+            amount_in: string;
+            token_out: string;
+            amount_out: string;
+            fee_token: string;
+            fee: string;
+            recipient: string;
+            block_number: number;
+            tx_hash: string;
+            timestamp_ms: number | null;
+        };
         Decomposition: {
             pair: string;
             fill_seq: number;
@@ -932,7 +1029,7 @@ export interface components {
         /** @description the shape depends on the type of the query; each names the types that it is of */
         InfoReply: {
             [key: string]: string;
-        } | {
+        } | components["schemas"]["Candle"][] | {
             marginSummary: {
                 /** @constant */
                 accountValue: "0.0";
@@ -1009,10 +1106,10 @@ export interface components {
             {
                 coin: string;
                 prevDayPx: string;
-                /** @constant */
-                dayNtlVlm: "0.0";
-                /** @constant */
-                dayBaseVlm: "0.0";
+                /** @description traded in 24 hours, in the quote token */
+                dayNtlVlm: string;
+                /** @description traded in 24 hours, in the base token */
+                dayBaseVlm: string;
                 markPx: string;
                 midPx: string | null;
                 /** @constant */
@@ -1081,6 +1178,24 @@ export interface components {
                 user: string;
             };
         }) | unknown[] | null;
+        Candle: {
+            /** @description when it begins */
+            t: number;
+            /** @description its last millisecond */
+            T: number;
+            /** @description the coin */
+            s: string;
+            /** @enum {string} */
+            i: "1m" | "3m" | "5m" | "15m" | "30m" | "1h" | "2h" | "4h" | "8h" | "12h" | "1d" | "3d" | "1w" | "1M";
+            o: string;
+            c: string;
+            h: string;
+            l: string;
+            /** @description volume in the base token */
+            v: string;
+            /** @description trades */
+            n: number;
+        };
         FrontendOrderRow: {
             coin: string;
             /**
@@ -1263,12 +1378,26 @@ export interface components {
             [key: string]: unknown;
         }) | ({
             /** @constant */
+            type: "candleSnapshot";
+            req: {
+                coin: string;
+                /** @enum {string} */
+                interval: "1m" | "3m" | "5m" | "15m" | "30m" | "1h" | "2h" | "4h" | "8h" | "12h" | "1d" | "3d" | "1w" | "1M";
+                startTime?: number | null;
+                endTime?: number | null;
+            } & {
+                [key: string]: unknown;
+            };
+        } & {
+            [key: string]: unknown;
+        }) | ({
+            /** @constant */
             type: "maxBuilderFee";
         } & {
             [key: string]: unknown;
         }) | ({
             /** @enum {string} */
-            type: "allMids" | "exchangeStatus" | "meta" | "metaAndAssetCtxs" | "outcomeMeta" | "perpDexs" | "spotMeta" | "spotMetaAndAssetCtxs" | "candleSnapshot" | "fundingHistory" | "twapHistory" | "userFunding" | "userNonFundingLedgerUpdates" | "userTwapSliceFills" | "userVaultEquities" | "subAccounts" | "vaultDetails";
+            type: "allMids" | "exchangeStatus" | "meta" | "metaAndAssetCtxs" | "outcomeMeta" | "perpDexs" | "spotMeta" | "spotMetaAndAssetCtxs" | "fundingHistory" | "twapHistory" | "userFunding" | "userNonFundingLedgerUpdates" | "userTwapSliceFills" | "userVaultEquities" | "subAccounts" | "vaultDetails";
         } & {
             [key: string]: unknown;
         });
@@ -2129,6 +2258,136 @@ export interface operations {
             };
         };
     };
+    getV0CandlesPair: {
+        parameters: {
+            query: {
+                /**
+                 * @description length of a candle
+                 * @example 1h
+                 */
+                interval: "1m" | "3m" | "5m" | "15m" | "30m" | "1h" | "2h" | "4h" | "8h" | "12h" | "1d" | "3d" | "1w" | "1M";
+                /** @description Unix milliseconds; as many candles as there may be when it is left out */
+                from?: number;
+                /** @description Unix milliseconds; now when it is left out */
+                to?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description base and quote symbol
+                 * @example WETH-USDC
+                 */
+                pair: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Candles of a market, at most 5000 */
+            200: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        pair: string;
+                        /** @enum {string} */
+                        interval: "1m" | "3m" | "5m" | "15m" | "30m" | "1h" | "2h" | "4h" | "8h" | "12h" | "1d" | "3d" | "1w" | "1M";
+                        candles: {
+                            open_ms: number;
+                            close_ms: number;
+                            open: string;
+                            high: string;
+                            low: string;
+                            close: string;
+                            base_volume: string;
+                            quote_volume: string;
+                            trades: number;
+                        }[];
+                    };
+                };
+            };
+            /** @description BAD_REQUEST: a parameter is missing or malformed */
+            400: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description NOT_FOUND: no such pair */
+            404: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description RATE_LIMITED: come back after retry-after seconds */
+            429: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description INTERNAL_ERROR: unexpected; the operator finds the cause in the log */
+            500: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            503: {
+                headers: {
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     getV0Fills: {
         parameters: {
             query?: {
@@ -2138,10 +2397,18 @@ export interface operations {
                  */
                 pair?: string;
                 /**
-                 * @description how many, from 1 to 256, and all of them when it is left out
+                 * @description how many, from 1 to 1000, and 256 when it is left out; of a download all
                  * @example 2
                  */
                 limit?: number;
+                /** @description only fills with a lower fill_seq */
+                before?: string;
+                /** @description only fills that an order of this address had a part in */
+                maker?: string;
+                /** @description only fills whose swap this address sent */
+                taker?: string;
+                /** @description ndjson or csv are downloads of all rows; the Accept header may say it, too */
+                format?: "json" | "ndjson" | "csv";
             };
             header?: never;
             path?: never;
@@ -2149,7 +2416,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The 256 newest fills of a market, newest last */
+            /** @description Fills of a market, newest last, at most 1000; with a format all rows as application/x-ndjson or text/csv, without an ETag */
             200: {
                 headers: {
                     /** @description requests per window */
@@ -2198,6 +2465,228 @@ export interface operations {
             };
             /** @description NOT_FOUND: no such pair */
             404: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description RATE_LIMITED: come back after retry-after seconds */
+            429: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description INTERNAL_ERROR: unexpected; the operator finds the cause in the log */
+            500: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            503: {
+                headers: {
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getV0MakersMakerFills: {
+        parameters: {
+            query?: {
+                /**
+                 * @description of this pair only
+                 * @example WETH-USDC
+                 */
+                pair?: string;
+                /**
+                 * @description how many, from 1 to 1000, and 100 when it is left out
+                 * @example 2
+                 */
+                limit?: number;
+                /** @description the `next` of an earlier page */
+                before?: string;
+                /** @description ndjson or csv are downloads of all rows; the Accept header may say it, too */
+                format?: "json" | "ndjson" | "csv";
+            };
+            header?: never;
+            path: {
+                /** @description an address, in any letter case */
+                maker: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What the orders of an address were filled with, at most 1000; with a format all rows as application/x-ndjson or text/csv, without an ETag */
+            200: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        maker: string;
+                        fills: components["schemas"]["MakerFill"][];
+                        next: string | null;
+                    };
+                };
+            };
+            /** @description BAD_REQUEST: a parameter is missing or malformed */
+            400: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description NOT_FOUND: no such pair */
+            404: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description RATE_LIMITED: come back after retry-after seconds */
+            429: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description INTERNAL_ERROR: unexpected; the operator finds the cause in the log */
+            500: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            503: {
+                headers: {
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getV0TakersAddressSwaps: {
+        parameters: {
+            query?: {
+                /**
+                 * @description how many, from 1 to 1000, and 100 when it is left out
+                 * @example 2
+                 */
+                limit?: number;
+                /** @description the `next` of an earlier page */
+                before?: string;
+                /** @description ndjson or csv are downloads of all rows; the Accept header may say it, too */
+                format?: "json" | "ndjson" | "csv";
+            };
+            header?: never;
+            path: {
+                /** @description an address, in any letter case */
+                address: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Swaps that an address sent or signed, at most 1000; with a format all rows as application/x-ndjson or text/csv, without an ETag */
+            200: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        taker: string;
+                        swaps: components["schemas"]["TakerSwap"][];
+                        next: string | null;
+                    };
+                };
+            };
+            /** @description BAD_REQUEST: a parameter is missing or malformed */
+            400: {
                 headers: {
                     /** @description requests per window */
                     "x-ratelimit-limit"?: number;

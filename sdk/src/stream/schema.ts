@@ -7,7 +7,7 @@ export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        Subscription: ({
+        Subscription: (({
             /** @constant */
             type: "orderUpdates";
             /** @description a master's address; its agents have no updates of their own */
@@ -19,8 +19,8 @@ export interface components {
             type: "userFills";
             /** @description a master's address; its agents have no updates of their own */
             user: string;
-            /** @description fills are never merged */
-            aggregateByTime?: false | null;
+            /** @description parts of one order in one block as one */
+            aggregateByTime?: boolean | null;
         } & {
             [key: string]: unknown;
         }) | ({
@@ -28,10 +28,61 @@ export interface components {
             type: "l2Book";
             /** @description name of the coin in spotMeta, such as @0 */
             coin: string;
-            /** @description levels are never aggregated */
-            nSigFigs?: null;
-            /** @description levels are never aggregated */
+            /** @description levels are gathered by so many figures */
+            nSigFigs?: (2 | 3 | 4 | 5) | null;
             mantissa?: null;
+        } & {
+            [key: string]: unknown;
+        }) | ({
+            /** @constant */
+            type: "bbo";
+            /** @description name of the coin in spotMeta, such as @0 */
+            coin: string;
+        } & {
+            [key: string]: unknown;
+        }) | ({
+            /** @constant */
+            type: "trades";
+            /** @description name of the coin in spotMeta, such as @0 */
+            coin: string;
+        } & {
+            [key: string]: unknown;
+        }) | ({
+            /** @constant */
+            type: "candle";
+            /** @description name of the coin in spotMeta, such as @0 */
+            coin: string;
+            /** @enum {string} */
+            interval: "1m" | "3m" | "5m" | "15m" | "30m" | "1h" | "2h" | "4h" | "8h" | "12h" | "1d" | "3d" | "1w" | "1M";
+        } & {
+            [key: string]: unknown;
+        }) | ({
+            /** @constant */
+            type: "activeAssetCtx";
+            /** @description name of the coin in spotMeta, such as @0 */
+            coin: string;
+        } & {
+            [key: string]: unknown;
+        }) | ({
+            /** @constant */
+            type: "spotAssetCtxs";
+        } & {
+            [key: string]: unknown;
+        }) | ({
+            /** @constant */
+            type: "webData2";
+            /**
+             * @description what a client sends that has no user
+             * @constant
+             */
+            user: "0x0000000000000000000000000000000000000000";
+        } & {
+            [key: string]: unknown;
+        }) | ({
+            /** @constant */
+            type: "userEvents";
+            /** @description a master's address; its agents have no updates of their own */
+            user: string;
         } & {
             [key: string]: unknown;
         }) | ({
@@ -53,6 +104,20 @@ export interface components {
             type: "status";
         } & {
             [key: string]: unknown;
+        })) | ({
+            /** @constant */
+            type: "l2Book";
+            /** @description name of the coin in spotMeta, such as @0 */
+            coin: string;
+            /** @constant */
+            nSigFigs: 5;
+            /**
+             * @description steps of so many
+             * @enum {number}
+             */
+            mantissa: 1 | 2 | 5;
+        } & {
+            [key: string]: unknown;
         });
         /** @description what POST /info answers to the type */
         InfoPayload: {
@@ -62,6 +127,10 @@ export interface components {
             data: {
                 [key: string]: string;
             };
+        } | {
+            /** @constant */
+            type: "candleSnapshot";
+            data: components["schemas"]["Candle"][];
         } | {
             /** @constant */
             type: "clearinghouseState";
@@ -207,10 +276,10 @@ export interface components {
                 {
                     coin: string;
                     prevDayPx: string;
-                    /** @constant */
-                    dayNtlVlm: "0.0";
-                    /** @constant */
-                    dayBaseVlm: "0.0";
+                    /** @description traded in 24 hours, in the quote token */
+                    dayNtlVlm: string;
+                    /** @description traded in 24 hours, in the base token */
+                    dayBaseVlm: string;
                     markPx: string;
                     midPx: string | null;
                     /** @constant */
@@ -306,11 +375,6 @@ export interface components {
             };
         } | {
             /** @constant */
-            type: "candleSnapshot";
-            /** @description there is none here */
-            data: unknown[];
-        } | {
-            /** @constant */
             type: "fundingHistory";
             /** @description there is none here */
             data: unknown[];
@@ -349,6 +413,24 @@ export interface components {
             type: "vaultDetails";
             /** @description there is none here */
             data: null;
+        };
+        Candle: {
+            /** @description when it begins */
+            t: number;
+            /** @description its last millisecond */
+            T: number;
+            /** @description the coin */
+            s: string;
+            /** @enum {string} */
+            i: "1m" | "3m" | "5m" | "15m" | "30m" | "1h" | "2h" | "4h" | "8h" | "12h" | "1d" | "3d" | "1w" | "1M";
+            o: string;
+            c: string;
+            h: string;
+            l: string;
+            /** @description volume in the base token */
+            v: string;
+            /** @description trades */
+            n: number;
         };
         FrontendOrderRow: {
             coin: string;
@@ -698,6 +780,12 @@ export interface components {
             };
         } | {
             /** @constant */
+            channel: "user";
+            data: {
+                fills: components["schemas"]["UserFill"][];
+            };
+        } | {
+            /** @constant */
             channel: "l2Book";
             data: components["schemas"]["L2Book"];
         } | {
@@ -726,6 +814,96 @@ export interface components {
             /** @constant */
             channel: "status";
             data: components["schemas"]["Status"];
+        } | {
+            /** @constant */
+            channel: "bbo";
+            data: {
+                coin: string;
+                /** @description Unix milliseconds */
+                time: number;
+                /** @description the best bid and ask */
+                bbo: [
+                    {
+                        px: string;
+                        sz: string;
+                        n: number;
+                    } | null,
+                    {
+                        px: string;
+                        sz: string;
+                        n: number;
+                    } | null
+                ];
+            };
+        } | {
+            /** @constant */
+            channel: "trades";
+            data: components["schemas"]["Trade"][];
+        } | {
+            /** @constant */
+            channel: "candle";
+            data: components["schemas"]["Candle"];
+        } | {
+            /** @constant */
+            channel: "activeSpotAssetCtx";
+            data: {
+                coin: string;
+                ctx: {
+                    coin: string;
+                    prevDayPx: string;
+                    /** @description traded in 24 hours, in the quote token */
+                    dayNtlVlm: string;
+                    /** @description traded in 24 hours, in the base token */
+                    dayBaseVlm: string;
+                    markPx: string;
+                    midPx: string | null;
+                    /** @constant */
+                    circulatingSupply: "0.0";
+                    /** @constant */
+                    totalSupply: "0.0";
+                };
+            };
+        } | {
+            /** @constant */
+            channel: "spotAssetCtxs";
+            data: {
+                coin: string;
+                prevDayPx: string;
+                /** @description traded in 24 hours, in the quote token */
+                dayNtlVlm: string;
+                /** @description traded in 24 hours, in the base token */
+                dayBaseVlm: string;
+                markPx: string;
+                midPx: string | null;
+                /** @constant */
+                circulatingSupply: "0.0";
+                /** @constant */
+                totalSupply: "0.0";
+            }[];
+        } | {
+            /** @constant */
+            channel: "webData2";
+            data: {
+                user: string;
+                spotAssetCtxs: {
+                    coin: string;
+                    prevDayPx: string;
+                    /** @description traded in 24 hours, in the quote token */
+                    dayNtlVlm: string;
+                    /** @description traded in 24 hours, in the base token */
+                    dayBaseVlm: string;
+                    markPx: string;
+                    midPx: string | null;
+                    /** @constant */
+                    circulatingSupply: "0.0";
+                    /** @constant */
+                    totalSupply: "0.0";
+                }[];
+                meta: {
+                    universe: unknown[];
+                };
+                assetCtxs: unknown[];
+            };
         } | {
             /** @constant */
             channel: "allMids";

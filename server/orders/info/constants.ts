@@ -1,6 +1,6 @@
 import type { InfoHandler } from './types.js';
 
-/** Lists of what does not exist here: vaults, sub-accounts, funding, time-weighted orders, candles. */
+/** Lists of what does not exist here: vaults, sub-accounts, funding, time-weighted orders. */
 export const emptyList: InfoHandler = () => [];
 
 /** Single things that do not exist here. */

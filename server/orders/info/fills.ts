@@ -1,8 +1,8 @@
 import { ticksToPrice, unitsToSize } from '../../../core/market.js';
 import { withPoint } from '../../../core/wire/decimal.js';
-import { WireError } from '../../../core/wire/errors.js';
-import { asAddress, asBoolean, asUint, type JsonObject } from '../../../core/wire/shape.js';
+import { asAddress, asBoolean, asUint } from '../../../core/wire/shape.js';
 import { userOrderFills, userOrderFillsByTime, type UserFill } from '../../../ledger/views/reads.js';
+import { quoteAmount } from '../../market-data/wire.js';
 import { MAX_USER_FILLS } from '../limits.js';
 import { sideLetter } from './orders.js';
 import { coinOf } from './markets.js';
@@ -11,14 +11,33 @@ import type { InfoDeps, InfoHandler } from './types.js';
 /** The latest 2,000 order fills of a maker, newest first. Maker fees are settled elsewhere, so `fee` is zero. */
 export const userFills: InfoHandler = async (request, deps) => {
   const user = asAddress(request.user, 'user');
-  refuseAggregation(request);
+  const isMerged = asBoolean(request.aggregateByTime ?? false, 'aggregateByTime');
   const fills = await userOrderFills(deps.db.reads, user, MAX_USER_FILLS);
-  return fills.map((fill) => userFillJson(fill, deps.gateway));
+  return (isMerged ? mergedFills(fills) : fills).map((fill) => userFillJson(fill, deps.gateway));
 };
 
-/** Fills are never merged. Throws WireError. */
-export function refuseAggregation({ aggregateByTime }: JsonObject): void {
-  if ((aggregateByTime ?? false) !== false) throw new WireError('aggregateByTime', 'is not supported');
+/**
+ * Fills with the parts that one order had in one block as one, which stands where the first of them stood: sizes and profits are summed, price,
+ * transaction and id are those of the earliest part.
+ */
+export function mergedFills(fills: readonly UserFill[]): UserFill[] {
+  const merged = new Map<string, UserFill>();
+  for (const fill of fills) {
+    const key = `${fill.oid}:${fill.blockNumber}`;
+    const other = merged.get(key);
+    if (other === undefined) {
+      merged.set(key, fill);
+      continue;
+    }
+    const earliest = fill.fillSeq < other.fillSeq ? fill : other;
+    merged.set(key, {
+      ...earliest,
+      baseUnits: fill.baseUnits + other.baseUnits,
+      quoteUnits: fill.quoteUnits + other.quoteUnits,
+      closedUnits: fill.closedUnits + other.closedUnits,
+    });
+  }
+  return [...merged.values()];
 }
 
 /** A fill as its maker sees it. */
@@ -33,7 +52,7 @@ export function userFillJson(fill: UserFill, gateway: Pick<InfoDeps['gateway'], 
     time: fill.timestampMs,
     startPosition: withPoint(unitsToSize(market, fill.startBaseUnits)),
     dir: fill.side === 'bid' ? 'Buy' : 'Sell',
-    closedPnl: '0.0',
+    closedPnl: quoteAmount(market, fill.closedUnits),
     hash: fill.txHash,
     oid: fill.oid,
     crossed: false,
@@ -45,15 +64,22 @@ export function userFillJson(fill: UserFill, gateway: Pick<InfoDeps['gateway'], 
   };
 }
 
-/** Fills of a maker within two times, both included: the oldest 2,000 first, or with `reversed` the newest. */
+/**
+ * Fills of a maker within two times, both included: the oldest 2,000 first, or with `reversed` the newest. The next page begins with the last
+ * time of this one. Merged by block, a block whose parts may go on in the next page is left for it.
+ */
 export const userFillsByTime: InfoHandler = async (request, { db, gateway }) => {
   const user = asAddress(request.user, 'user');
-  refuseAggregation(request);
+  const isMerged = asBoolean(request.aggregateByTime ?? false, 'aggregateByTime');
   const fills = await userOrderFillsByTime(db.reads, user, {
     fromMs: asUint(request.startTime, 'startTime'),
     toMs: asUint(request.endTime ?? Number.MAX_SAFE_INTEGER, 'endTime'),
     reversed: asBoolean(request.reversed ?? false, 'reversed'),
     limit: MAX_USER_FILLS,
   });
-  return fills.map((fill) => userFillJson(fill, gateway));
+  if (!isMerged) return fills.map((fill) => userFillJson(fill, gateway));
+  const last = fills.at(-1)?.blockNumber;
+  const whole = fills.filter(({ blockNumber }) => blockNumber !== last);
+  const isCut = fills.length === MAX_USER_FILLS && whole.length > 0;
+  return mergedFills(isCut ? whole : fills).map((fill) => userFillJson(fill, gateway));
 };

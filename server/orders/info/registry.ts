@@ -1,6 +1,8 @@
 import { WireError } from '../../../core/wire/errors.js';
 import { asObject, asText } from '../../../core/wire/shape.js';
-import { allMids, l2Book, recentTrades, spotMetaAndAssetCtxs, spotMeta } from './markets.js';
+import { l2Book } from './books.js';
+import { candleSnapshot, recentTrades, spotMetaAndAssetCtxs } from './market-data.js';
+import { allMids, spotMeta } from './markets.js';
 import {
   clearinghouseState,
   extraAgents,
@@ -26,6 +28,7 @@ import { userFillsByTime, userFills } from './fills.js';
 
 const HANDLERS: ReadonlyMap<string, InfoHandler> = new Map<string, InfoHandler>([
   ['allMids', allMids],
+  ['candleSnapshot', candleSnapshot],
   ['clearinghouseState', clearinghouseState],
   ['exchangeStatus', exchangeStatus],
   ['extraAgents', extraAgents],
@@ -49,7 +52,7 @@ const HANDLERS: ReadonlyMap<string, InfoHandler> = new Map<string, InfoHandler>(
   ['userFillsByTime', userFillsByTime],
   ['userRateLimit', userRateLimit],
   ['userRole', userRole],
-  ...['candleSnapshot', 'fundingHistory', 'twapHistory', 'userFunding', 'userNonFundingLedgerUpdates'].map(
+  ...['fundingHistory', 'twapHistory', 'userFunding', 'userNonFundingLedgerUpdates'].map(
     (type) => [type, emptyList] as const,
   ),
   ...['userTwapSliceFills', 'userVaultEquities'].map((type) => [type, emptyList] as const),

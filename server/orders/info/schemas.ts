@@ -1,5 +1,6 @@
 /** The shapes of rows and replies of the order interface. The OpenAPI and the AsyncAPI document show them; tests hold every answer against them. */
 import { z } from 'zod';
+import { INTERVALS } from '../../../core/market-data/intervals.js';
 
 export const decimal = z.string().regex(/^-?\d+\.\d+$/);
 export const time = z.int().nonnegative().meta({ description: 'Unix milliseconds' });
@@ -68,10 +69,15 @@ export const fillSchema = z
   })
   .meta({ id: 'UserFill' });
 
-const levelsSchema = z
-  .array(z.strictObject({ px: decimal, sz: decimal, n: z.int().positive() }))
-  .max(20)
-  .meta({ description: 'best first' });
+const levelSchema = z.strictObject({ px: decimal, sz: decimal, n: z.int().positive() });
+
+export const bboSchema = z.strictObject({
+  coin: z.string(),
+  time,
+  bbo: z.tuple([levelSchema.nullable(), levelSchema.nullable()]).meta({ description: 'the best bid and ask' }),
+});
+
+const levelsSchema = z.array(levelSchema).max(20).meta({ description: 'best first' });
 
 export const bookSchema = z
   .strictObject({
@@ -83,7 +89,7 @@ export const bookSchema = z
 
 export const midsSchema = z.record(z.string(), decimal).meta({ description: 'middle price by coin' });
 
-const tradeSchema = z
+export const tradeSchema = z
   .strictObject({
     coin: z.string(),
     side: z.enum(['B', 'A']).meta({ description: "the taker's: B bought" }),
@@ -95,6 +101,21 @@ const tradeSchema = z
     users: z.tuple([address, address]).meta({ description: 'buyer, seller' }),
   })
   .meta({ id: 'Trade' });
+
+export const candleSchema = z
+  .strictObject({
+    t: time.meta({ description: 'when it begins' }),
+    T: time.meta({ description: 'its last millisecond' }),
+    s: z.string().meta({ description: 'the coin' }),
+    i: z.enum(INTERVALS),
+    o: decimal,
+    c: decimal,
+    h: decimal,
+    l: decimal,
+    v: decimal.meta({ description: 'volume in the base token' }),
+    n: z.int().nonnegative().meta({ description: 'trades' }),
+  })
+  .meta({ id: 'Candle' });
 
 const spotMetaSchema = z
   .strictObject({
@@ -117,11 +138,11 @@ const spotMetaSchema = z
   })
   .meta({ id: 'SpotMeta' });
 
-const spotContextSchema = z.strictObject({
+export const spotContextSchema = z.strictObject({
   coin: z.string(),
   prevDayPx: decimal,
-  dayNtlVlm: zero,
-  dayBaseVlm: zero,
+  dayNtlVlm: decimal.meta({ description: 'traded in 24 hours, in the quote token' }),
+  dayBaseVlm: decimal.meta({ description: 'traded in 24 hours, in the base token' }),
   markPx: decimal,
   midPx: decimal.nullable(),
   circulatingSupply: zero,
@@ -142,6 +163,7 @@ const nothing = z.null().meta({ description: 'there is none here' });
 /** What each type of query is answered with. */
 export const INFO_REPLIES = {
   allMids: midsSchema,
+  candleSnapshot: z.array(candleSchema),
   clearinghouseState: z.strictObject({
     marginSummary: marginSchema,
     crossMarginSummary: marginSchema,
@@ -215,7 +237,6 @@ export const INFO_REPLIES = {
     z.strictObject({ role: z.literal('user') }),
     z.strictObject({ role: z.literal('agent'), data: z.strictObject({ user: address }) }),
   ]),
-  candleSnapshot: emptyList,
   fundingHistory: emptyList,
   subAccounts: nothing,
   twapHistory: emptyList,

@@ -1,5 +1,6 @@
 import type { JsonObject } from '../../../core/wire/shape.js';
 import type { Db } from '../../../ledger/types.js';
+import type { MarketDataView } from '../../market-data/view.js';
 import type { Gateway } from '../engine.js';
 import type { QueryBudget } from '../query-budget.js';
 import type { GatewayConfig } from '../types.js';
@@ -8,6 +9,7 @@ export interface InfoDeps {
   gateway: Gateway;
   db: Db;
   config: Pick<GatewayConfig, 'referencePrices'>;
+  marketData: MarketDataView;
   /** Unix milliseconds. */
   clock: () => number;
   /** Absent where nobody's queries are counted. */

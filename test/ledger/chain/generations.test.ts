@@ -188,6 +188,9 @@ describe('ledger log', () => {
         priceTicks: 299_999n,
         baseUnits: ETHER / 7n,
         startBaseUnits: start - 3n * ETHER - 1n,
+        quoteUnits: (299_999n * (ETHER / 7n)) / 10n ** 14n,
+        // Bought back below what was sold: a seventh at 3000.02 on average less what it cost.
+        closedUnits: 3_810n,
         txHash: fill.txHash,
         blockNumber: 102,
         timestampMs: fill.timestampMs,

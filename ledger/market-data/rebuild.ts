@@ -1,0 +1,91 @@
+/** Candles, positions and what parts of fills were paid, made anew from the fills. */
+import type { Knex } from 'knex';
+import { joined, candlesOf } from '../../core/market-data/candles.js';
+import { sendChange, sendForRows } from '../db/dialects.js';
+import { toColumn } from '../db/columns.js';
+import { readAttributedFills, type FillRow } from '../chain/fills.js';
+import type { AttributedFill, AttributedPart, Queryable } from '../types.js';
+import { candleKey, storeCandles, type MarketCandle } from './candle-rows.js';
+import { storePositions } from './position-rows.js';
+import { takeFill, tradesOf, type PartDetails, type Positions } from './projection.js';
+
+/** Fills read at a time. */
+const PAGE = 200;
+
+/** What the fills of one market come to, page by page. */
+export interface DerivedPage {
+  fills: readonly AttributedFill[];
+  details: ReadonlyMap<AttributedPart, PartDetails>;
+  /** Candles that no later fill adds to. */
+  candles: MarketCandle[];
+}
+
+/**
+ * Derives the candles of a market from its stored fills, a page of fills at a time, and moves `positions` on. The last page has the candles
+ * that are still open.
+ */
+export async function* deriveMarketData(
+  q: Queryable,
+  market: number,
+  positions: Positions,
+): AsyncGenerator<DerivedPage> {
+  const open = new Map<string, MarketCandle>();
+  for (let after = 0; ;) {
+    const rows = await sendForRows<FillRow>(
+      q,
+      'select * from fills where market = ? and fill_seq > ? order by fill_seq limit ?',
+      [market, after, PAGE],
+    );
+    const last = rows.at(-1)?.fill_seq;
+    const details = new Map<AttributedPart, PartDetails>();
+    const fills = last === undefined ? [] : await readAttributedFills(q, market, rows);
+    const done: MarketCandle[] = [];
+    for (const one of fills) {
+      for (const [part, paid] of takeFill(positions, one)) details.set(part, paid);
+      for (const added of candlesOf(tradesOf(one, details))) done.push(...advance(open, { ...added, market }));
+    }
+    if (last === undefined) done.push(...open.values());
+    yield { fills, details, candles: done };
+    if (last === undefined) return;
+    after = last;
+  }
+}
+
+/** Adds to the open candle of the same interval; one that a later interval follows is done, and returned. */
+function advance(open: Map<string, MarketCandle>, added: MarketCandle): MarketCandle[] {
+  const before = open.get(added.interval);
+  const same = before !== undefined && candleKey(before) === candleKey(added);
+  open.set(added.interval, same ? { market: added.market, ...joined(before, added) } : added);
+  return before === undefined || same ? [] : [before];
+}
+
+/** Replaces all rows of the projections by what the fills say, inside a transaction of the ledger log's writer, or of a migration. */
+export async function rebuildMarketData(tx: Knex.Transaction): Promise<void> {
+  await tx('candles').delete();
+  await tx('maker_positions').delete();
+  const [newest] = await sendForRows<{ last: number | null }>(tx, 'select max(generation) as last from generations');
+  const positions: Positions = new Map();
+  for (const { market } of await sendForRows<{ market: number }>(tx, 'select market from markets order by market')) {
+    for await (const { fills, details, candles } of deriveMarketData(tx, market, positions)) {
+      await storeCandles(tx, candles);
+      await storeDetails(tx, fills, details);
+    }
+  }
+  await storePositions(tx, newest?.last ?? 0, [...positions.values()]);
+}
+
+async function storeDetails(
+  tx: Knex.Transaction,
+  fills: readonly AttributedFill[],
+  details: ReadonlyMap<AttributedPart, PartDetails>,
+): Promise<void> {
+  const sql =
+    'update order_fills set quote_units = ?, closed_units = ?, timestamp_ms = ? where market = ? and fill_seq = ? and oid = ?';
+  for (const { fill, orderFills } of fills) {
+    for (const part of orderFills) {
+      const { quoteUnits, closedUnits } = details.get(part)!;
+      const row = [toColumn(quoteUnits), toColumn(closedUnits), fill.timestampMs];
+      await sendChange(tx, sql, [...row, fill.market, fill.fillSeq, part.oid]);
+    }
+  }
+}

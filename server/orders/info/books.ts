@@ -1,0 +1,83 @@
+import { formatUnits, parseDecimal, powerOfTen } from '../../../core/amounts.js';
+import type { BookLevel } from '../../../core/book.js';
+import { aggregate, type Aggregation } from '../../../core/market-data/aggregate.js';
+import { lotsToSize, ticksToPrice } from '../../../core/market.js';
+import type { Market, Side } from '../../../core/types.js';
+import { withPoint } from '../../../core/wire/decimal.js';
+import { WireError } from '../../../core/wire/errors.js';
+import { asText, type JsonObject } from '../../../core/wire/shape.js';
+import type { Gateway } from '../engine.js';
+import { MAX_BOOK_LEVELS } from '../limits.js';
+import { coinOf } from './markets.js';
+import type { InfoHandler } from './types.js';
+
+/** Up to 20 levels per side, best first, bids before asks, gathered by significant figures when asked to; null for an unknown coin. */
+export const l2Book: InfoHandler = (request, { gateway, clock }) => {
+  const by = readAggregation(request);
+  const coin = asText(request.coin, 'coin');
+  const market = gateway.markets().find((one) => coinOf(one) === coin);
+  if (market === undefined) return null;
+  return bookOf(market, gateway, clock(), by);
+};
+
+/** How a request wants levels gathered; null for not at all. Throws WireError for figures that are not served. */
+export function readAggregation({ nSigFigs, mantissa }: JsonObject): Aggregation | null {
+  const figures = nSigFigs ?? null;
+  const widened = mantissa ?? null;
+  if (figures !== null && ![2, 3, 4, 5].includes(figures as number)) throw new WireError('nSigFigs', 'must be 2 to 5');
+  if (widened !== null && (figures !== 5 || ![1, 2, 5].includes(widened as number)))
+    throw new WireError('mantissa', 'must be 1, 2 or 5, with 5 figures');
+  return figures === null ? null : { nSigFigs: figures as number, mantissa: widened as number | null };
+}
+
+/** A market's book as clients see it. */
+export function bookOf(
+  market: Market,
+  gateway: Pick<Gateway, 'book'>,
+  timeMs: number,
+  by: Aggregation | null = null,
+): object {
+  const sideOf = (side: Side): object[] =>
+    by === null
+      ? gateway
+          .book()
+          .levels(market.index, side, MAX_BOOK_LEVELS)
+          .map((level) => levelOf(market, level))
+      : gatheredLevels(market, gateway, side, by);
+  return { coin: coinOf(market), time: timeMs, levels: [sideOf('bid'), sideOf('ask')] };
+}
+
+/** The best level of each side, null for an empty one: bid, then ask. */
+export function bboOf(market: Market, gateway: Pick<Gateway, 'book'>, timeMs: number) {
+  const bestOf = (side: Side): object | null => {
+    const [best] = gateway.book().levels(market.index, side, 1);
+    return best === undefined ? null : levelOf(market, best);
+  };
+  return { coin: coinOf(market), time: timeMs, bbo: [bestOf('bid'), bestOf('ask')] };
+}
+
+/** Decimals in which figures are counted, as long as prices have no more. */
+const PRICE_DECIMALS = 8;
+
+function gatheredLevels(market: Market, gateway: Pick<Gateway, 'book'>, side: Side, by: Aggregation): object[] {
+  const decimals = Math.max(PRICE_DECIMALS, parseDecimal(market.tickSize).scale);
+  const priceOf = (ticks: bigint): bigint => {
+    const { digits, scale } = parseDecimal(ticksToPrice(market, ticks));
+    return digits * powerOfTen(decimals - scale);
+  };
+  const levels = gateway.book().levels(market.index, side);
+  const priced = levels.map(({ priceTicks, lots, orders }) => ({ price: priceOf(priceTicks), lots, orders }));
+  return aggregate(side, priced, by, MAX_BOOK_LEVELS).map(({ price, lots, orders }) => ({
+    px: withPoint(formatUnits(price, decimals)),
+    sz: withPoint(lotsToSize(market, lots)),
+    n: orders,
+  }));
+}
+
+function levelOf(market: Market, level: BookLevel): object {
+  return {
+    px: withPoint(ticksToPrice(market, level.priceTicks)),
+    sz: withPoint(lotsToSize(market, level.lots)),
+    n: level.orders,
+  };
+}

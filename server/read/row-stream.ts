@@ -1,0 +1,124 @@
+/** Rows as NDJSON or CSV, as many as there are, page by page: what is held is one page, however slowly the client reads. */
+import { Readable } from 'node:stream';
+import type { Context } from 'koa';
+import { networkOf } from '../rate-limit.js';
+import { ApiError, badRequest } from '../errors.js';
+
+export const FORMATS = ['json', 'ndjson', 'csv'] as const;
+export type Format = (typeof FORMATS)[number];
+
+const TYPES = { json: 'application/json', ndjson: 'application/x-ndjson', csv: 'text/csv' } as const;
+
+/** The query's `format`, else what `Accept` prefers, else JSON. Throws 400 BAD_REQUEST for another format. */
+export function formatOf(ctx: Context): Format {
+  const { format } = ctx.query;
+  if (format !== undefined && format !== '') {
+    if (typeof format === 'string' && (FORMATS as readonly string[]).includes(format)) return format as Format;
+    throw badRequest(`format must be one of ${FORMATS.join(', ')}`);
+  }
+  const accepted = ctx.accepts(TYPES.json, TYPES.ndjson, TYPES.csv);
+  return FORMATS.find((one) => TYPES[one] === accepted) ?? 'json';
+}
+
+/** A flat or nested row; nested names are joined by a point in CSV. */
+export type Row = object;
+
+/** Reads the page after a cursor, null for the first one; the cursor after it is null when there are no more rows. */
+export type ReadPage<C> = (after: C | null) => Promise<{ rows: readonly Row[]; next: C | null }>;
+
+/** Streams that may run at the same time: of one address, and altogether. */
+export interface StreamCaps {
+  perAddress: number;
+  total: number;
+}
+
+/** Counts streams that run. */
+export interface RowStreams {
+  /** Answers with all rows. Throws 429 RATE_LIMITED while too many others run. */
+  send<C>(ctx: Context, format: Exclude<Format, 'json'>, columns: readonly string[], readPage: ReadPage<C>): void;
+  running(): number;
+}
+
+const RETRY_SEC = 5;
+
+export function createRowStreams(caps: StreamCaps = { perAddress: 2, total: 8 }): RowStreams {
+  const byAddress = new Map<string, number>();
+  let total = 0;
+
+  function begin(ctx: Context): () => void {
+    const address = networkOf(ctx.ip);
+    const own = byAddress.get(address) ?? 0;
+    if (own >= caps.perAddress || total >= caps.total) {
+      ctx.set('retry-after', `${RETRY_SEC}`);
+      throw new ApiError(
+        429,
+        'RATE_LIMITED',
+        `More than ${caps.perAddress} downloads of an address, or ${caps.total} of all`,
+      );
+    }
+    byAddress.set(address, own + 1);
+    total += 1;
+    let ended = false;
+    return () => {
+      if (ended) return;
+      ended = true;
+      total -= 1;
+      const left = (byAddress.get(address) ?? 1) - 1;
+      if (left > 0) byAddress.set(address, left);
+      else byAddress.delete(address);
+    };
+  }
+
+  return {
+    running: () => total,
+    send(ctx, format, columns, readPage) {
+      const end = begin(ctx);
+      const text = Readable.from(textOf(format, columns, readPage), { objectMode: false, highWaterMark: 64 * 1024 });
+      text.once('close', end);
+      ctx.type = `${TYPES[format]}; charset=utf-8`;
+      ctx.set(
+        'Content-Disposition',
+        `attachment; filename="${ctx.path.split('/').filter(Boolean).join('-')}.${format}"`,
+      );
+      ctx.body = text;
+    },
+  };
+}
+
+async function* textOf<C>(
+  format: Exclude<Format, 'json'>,
+  columns: readonly string[],
+  readPage: ReadPage<C>,
+): AsyncGenerator<Buffer> {
+  if (format === 'csv') yield Buffer.from(`${columns.join(',')}\n`);
+  let after: C | null = null;
+  do {
+    const page: { rows: readonly Row[]; next: C | null } = await readPage(after);
+    const lines = page.rows.map((row) => (format === 'csv' ? csvLine(row, columns) : JSON.stringify(row)));
+    if (lines.length > 0) yield Buffer.from(`${lines.join('\n')}\n`);
+    after = page.next;
+  } while (after !== null);
+}
+
+/** Columns are names, those of a nested value after a point. */
+function csvLine(row: Row, columns: readonly string[]): string {
+  return columns
+    .map((column) => {
+      const value = column
+        .split('.')
+        .reduce<unknown>((of, name) => (of as Record<string, unknown> | null)?.[name], row);
+      if (value === null || value === undefined) return '';
+      const text = String(value as string | number | boolean);
+      return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+    })
+    .join(',');
+}
+
+const streamsOf = new WeakMap<object, RowStreams>();
+
+/** The downloads of one server, which its routes share. */
+export function rowStreamsOf(server: object): RowStreams {
+  const streams = streamsOf.get(server) ?? createRowStreams();
+  streamsOf.set(server, streams);
+  return streams;
+}

@@ -1,0 +1,236 @@
+import { openOf } from '../../core/market-data/intervals.js';
+import type { Market } from '../../core/types.js';
+import { tradesBetween, marketTrades, type Trade } from '../../ledger/views/trades.js';
+import type { Db } from '../../ledger/types.js';
+import { tradeRow } from '../market-data/wire.js';
+import type { GatewayEvent } from '../orders/events.js';
+import type { GatewayLogger } from '../orders/types.js';
+import { channelFrame } from './send-queue.js';
+import type { StreamLimits } from './limits.js';
+import { mayChange, stateOf, type MarketSource, type State, type StateDeps } from './market-source.js';
+import type { UpdateListener } from './updates.js';
+
+/** Pushes of candles, tickers and best prices, each made once however many connections get it, and of every trade. */
+export interface MarketFeed {
+  /** Sends how it stands now, if there is anything to say, and every later state. */
+  subscribe(key: string, source: MarketSource, listener: UpdateListener): void;
+  unsubscribe(key: string, listener: UpdateListener): void;
+  /** Sends the newest trades, oldest first, and then every later one. */
+  subscribeTrades(market: number, listener: UpdateListener): void;
+  unsubscribeTrades(market: number, listener: UpdateListener): void;
+  onEvent(event: GatewayEvent): void;
+  stop(): void;
+}
+
+interface Topic {
+  source: MarketSource;
+  listeners: Set<UpdateListener>;
+  /** Of the last push; empty before. */
+  text: string;
+  /** Names under which something may wait in a queue. */
+  names: Set<string>;
+  state: 'idle' | 'making' | 'again';
+}
+
+/** What a subscription to trades has been sent: all up to a generation; null while the first ones are being read. */
+interface TradeCursor {
+  upTo: number | null;
+  waiting: TradeEvent[];
+}
+
+interface TradeEvent {
+  generation: number;
+  frame: Buffer;
+}
+
+/** Trades that a subscription begins with. */
+const FIRST_TRADES = 30;
+/** How often it is looked whether a candle is over. */
+const TICK_MS = 1_000;
+/** Trades of the generations that are read at a time. */
+const PAGE = 5_000;
+
+export interface MarketFeedDeps extends StateDeps {
+  db: Db;
+  limits: Pick<StreamLimits, 'coalesceMs' | 'repeatMs'>;
+  logger: GatewayLogger;
+  /** Numbers events over all feeds of the process. */
+  nextSeq: () => number;
+}
+
+export function createMarketFeed(deps: MarketFeedDeps): MarketFeed {
+  const { gateway, db, clock, limits, logger, nextSeq } = deps;
+  const topics = new Map<string, Topic>();
+  const trades = new Map<number, Map<UpdateListener, TradeCursor>>();
+  let dirtyMarkets = new Set<number>();
+  let isLedgerDirty = false;
+  let gathering: NodeJS.Timeout | null = null;
+  let telling: Promise<void> = Promise.resolve();
+
+  /** Makes a topic's state and sends it where it changed; at most one is made at a time. */
+  async function refresh(key: string, topic: Topic, repeat = false): Promise<void> {
+    if (topic.state !== 'idle') {
+      topic.state = 'again';
+      return;
+    }
+    do {
+      topic.state = 'making';
+      try {
+        const state = await stateOf(topic.source, deps);
+        if (state !== null && (repeat || state.text !== topic.text)) push(key, topic, state);
+      } catch (error) {
+        logger.error({ err: error, key }, 'market data could not be read for its subscribers');
+        topic.listeners.forEach((listener) => listener.lost());
+      }
+    } while ((topic.state as Topic['state']) === 'again');
+    topic.state = 'idle';
+  }
+
+  const keyOf = (key: string, { name }: State): string => `${key}:${name}`;
+
+  function push(key: string, topic: Topic, state: State): void {
+    topic.text = state.text;
+    const name = keyOf(key, state);
+    topic.names.add(name);
+    // A name that is older than the two newest has long been sent, or its connection closed.
+    if (topic.names.size > 8) topic.names.delete(topic.names.values().next().value as string);
+    const frame = channelFrame(state.channel, state.data);
+    for (const { queue } of topic.listeners) queue.latest(name, frame);
+  }
+
+  async function sendFirst(key: string, topic: Topic, listener: UpdateListener): Promise<void> {
+    try {
+      const state = await stateOf(topic.source, deps);
+      if (state === null || !topic.listeners.has(listener)) return;
+      topic.names.add(keyOf(key, state));
+      listener.queue.latest(keyOf(key, state), channelFrame(state.channel, state.data));
+      // Another state may have been pushed while this one was made.
+      if (topic.text !== '' && topic.text !== state.text) void refresh(key, topic, true);
+    } catch (error) {
+      logger.error({ err: error, key }, 'market data could not be read for a subscriber');
+      listener.lost();
+    }
+  }
+
+  function flush(): void {
+    gathering = null;
+    const [markets, isLedger] = [dirtyMarkets, isLedgerDirty];
+    [dirtyMarkets, isLedgerDirty] = [new Set(), false];
+    for (const [key, topic] of topics) if (mayChange(topic.source, markets, isLedger)) void refresh(key, topic);
+  }
+
+  /** Tells trades of generations, after those of earlier ones. */
+  async function tell(from: number, to: number): Promise<void> {
+    if (trades.size === 0) return;
+    try {
+      for (let skip = 0; ; skip += PAGE) {
+        const page = await tradesBetween(db.reads, { from, to, limit: PAGE, skip });
+        for (const [market, own] of Map.groupBy(page, (trade) => trade.market)) tellMarket(market, own);
+        if (page.length < PAGE) return;
+      }
+    } catch (error) {
+      logger.error({ err: error }, 'trades could not be read for their subscribers, who are disconnected');
+      for (const listeners of trades.values()) [...listeners.keys()].forEach((listener) => listener.lost());
+    }
+  }
+
+  function tellMarket(market: number, own: readonly (Trade & { generation: number })[]): void {
+    const listeners = trades.get(market);
+    if (listeners === undefined) return;
+    for (const [generation, group] of Map.groupBy(own, (trade) => trade.generation)) {
+      const frame = tradesFrame(market, group);
+      const event = { frame, seq: nextSeq(), timeMs: clock() };
+      for (const [listener, cursor] of listeners) {
+        if (cursor.upTo === null) cursor.waiting.push({ generation, frame });
+        else if (generation > cursor.upTo) listener.queue.event(event);
+      }
+    }
+  }
+
+  const tradesFrame = (market: number, own: readonly Trade[]): Buffer =>
+    channelFrame(
+      'trades',
+      own.map((trade) => tradeRow(gateway.markets()[market] as Market, trade)),
+    );
+
+  async function sendTrades(market: number, listener: UpdateListener, cursor: TradeCursor): Promise<void> {
+    const upTo = gateway.generation();
+    try {
+      const first = await marketTrades(db.reads, market, FIRST_TRADES, upTo);
+      if (trades.get(market)?.get(listener) !== cursor) return;
+      if (first.length > 0) listener.queue.reply(tradesFrame(market, first.reverse()));
+    } catch (error) {
+      logger.error({ err: error, market }, 'the newest trades could not be read');
+      return listener.lost();
+    }
+    cursor.upTo = upTo;
+    for (const { generation, frame } of cursor.waiting.splice(0))
+      if (generation > upTo) listener.queue.event({ frame, seq: nextSeq(), timeMs: clock() });
+  }
+
+  const ticking = setInterval(() => {
+    const nowMs = clock();
+    for (const [key, topic] of topics) {
+      const { source, names } = topic;
+      // Whoever trades nothing in an interval still has a candle of it.
+      if (source.type === 'candle' && !names.has(`${key}:${openOf(source.interval, nowMs)}`)) void refresh(key, topic);
+    }
+  }, TICK_MS);
+  const repeating = setInterval(() => {
+    for (const [key, topic] of topics)
+      if (topic.source.type !== 'candle' && topic.source.type !== 'bbo') void refresh(key, topic, true);
+  }, limits.repeatMs);
+  ticking.unref();
+  repeating.unref();
+
+  return {
+    subscribe(key, source, listener) {
+      const topic: Topic = topics.get(key) ?? {
+        source,
+        listeners: new Set(),
+        text: '',
+        names: new Set(),
+        state: 'idle',
+      };
+      topics.set(key, topic);
+      topic.listeners.add(listener);
+      void sendFirst(key, topic, listener);
+    },
+    unsubscribe(key, listener) {
+      const topic = topics.get(key);
+      if (topic === undefined) return;
+      topic.listeners.delete(listener);
+      for (const name of topic.names) listener.queue.drop(name);
+      if (topic.listeners.size === 0) topics.delete(key);
+    },
+    subscribeTrades(market, listener) {
+      const cursor: TradeCursor = { upTo: null, waiting: [] };
+      const listeners = trades.get(market) ?? new Map<UpdateListener, TradeCursor>();
+      trades.set(market, listeners.set(listener, cursor));
+      void sendTrades(market, listener, cursor);
+    },
+    unsubscribeTrades(market, listener) {
+      const listeners = trades.get(market);
+      listeners?.delete(listener);
+      if (listeners?.size === 0) trades.delete(market);
+    },
+    onEvent(event) {
+      if (event.type === 'generations') {
+        isLedgerDirty = true;
+        const { from, to } = event;
+        telling = telling.then(() => tell(from, to));
+      }
+      if (topics.size === 0) {
+        dirtyMarkets.clear();
+        return;
+      }
+      for (const market of event.markets) dirtyMarkets.add(market);
+      if (event.type === 'generations' || event.markets.size > 0) gathering ??= setTimeout(flush, limits.coalesceMs);
+    },
+    stop() {
+      clearInterval(ticking);
+      clearInterval(repeating);
+      if (gathering !== null) clearTimeout(gathering);
+    },
+  };
+}
