@@ -108,7 +108,7 @@ function csvLine(row: Row, columns: readonly string[]): string {
         .split('.')
         .reduce<unknown>((of, name) => (of as Record<string, unknown> | null)?.[name], row);
       if (value === null || value === undefined) return '';
-      const text = String(value as string | number | boolean);
+      const text = typeof value === 'string' ? value : JSON.stringify(value);
       return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
     })
     .join(',');

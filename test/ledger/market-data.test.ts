@@ -163,7 +163,7 @@ async function createWorld(db: Db, pick: (bound: number) => number) {
   async function add(make: (write: GenerationWrite) => AttributedFill[]): Promise<void> {
     const number = 100 + chain.length;
     const parent = chain.at(-1)?.block.hash ?? `0x${'0'.repeat(64)}`;
-    const block: ScannedBlock = { number, hash: hash(number), parentHash: parent as Hex, timestampSec: timeSec };
+    const block: ScannedBlock = { number, hash: hash(number), parentHash: parent, timestampSec: timeSec };
     generation += 1;
     const write: GenerationWrite = {
       ...nothingWritten(),
