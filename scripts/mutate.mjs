@@ -25,6 +25,7 @@ const KILL_RATE_PERCENT = 90;
 const suite = (path) => `test/solidity/${path}`;
 const MATH = suite('libraries/CurveMath.t.sol:CurveMathTest');
 const POSTS = suite('unit/CurveBookPosts.t.sol:CurveBookPostsTest');
+const CARRY = suite('unit/CurveBookCarry.t.sol:CurveBookCarryTest');
 const PARTIAL = suite('unit/CurveBookPartialPosts.t.sol:CurveBookPartialPostsTest');
 const MARKETS = suite('unit/CurveBookMarkets.t.sol:CurveBookMarketsTest');
 const CUSTODIAN = suite('unit/Custodian.t.sol:CustodianTest');
@@ -44,7 +45,7 @@ const TARGETS = [
     share: 40,
     steps: [
       { contracts: ['contracts/mocks/CurveMathHarness.sol'], suites: [MATH] },
-      { contracts: ['contracts/CurveBook.sol'], suites: [ENTRYPOINT, PARTIAL, POSTS, TRADING, MARKET] },
+      { contracts: ['contracts/CurveBook.sol'], suites: [CARRY, ENTRYPOINT, PARTIAL, POSTS, TRADING, MARKET] },
     ],
   },
   {
@@ -63,7 +64,7 @@ const TARGETS = [
     steps: [
       {
         contracts: ['contracts/CurveBook.sol'],
-        suites: [POSTS, PARTIAL, MARKETS, ENTRYPOINT, PROXIES, TRADING, MARKET],
+        suites: [POSTS, CARRY, PARTIAL, MARKETS, ENTRYPOINT, PROXIES, TRADING, MARKET],
       },
     ],
   },
