@@ -6,7 +6,7 @@ import { countPendingClaims, readClaim, type PendingClaim } from '../../ledger/c
 import { readTx } from '../../ledger/db/db.js';
 import { lastGeneration } from '../../ledger/chain/ledger-log.js';
 import { nextLowering, readOperatorState, type OperatorState } from '../../ledger/operator/operator-log.js';
-import { readPublications } from '../../ledger/publications/publication-log.js';
+import { publicationsSince } from '../../ledger/publications/publication-log.js';
 import {
   claimKey,
   countEmptySettlements,
@@ -21,7 +21,7 @@ import {
 } from '../../ledger/settlements/settlement-log.js';
 import type { SnapshotStore } from '../../ledger/orders/snapshots.js';
 import { concerns, readSuspense } from '../../ledger/chain/suspense.js';
-import type { Db, GenerationRow, Settlement, SettlementOutcome, Writer } from '../../ledger/types.js';
+import type { Db, GenerationRow, Publication, Settlement, SettlementOutcome, Writer } from '../../ledger/types.js';
 import { groupBy } from '../../ledger/db/lists.js';
 import { readQuarantined } from '../../ledger/chain/token-findings.js';
 import type { Outbox } from '../chain/outbox.js';
@@ -277,9 +277,16 @@ export function createSettler(deps: SettlerDeps): Settler {
     const open = await readSuspense(tx, { open: true });
     if (view.planned.some((one) => concerns(open, one))) return false;
     for (const { index: market } of deps.markets) {
-      const range = { market, afterSeq: view.publicationSeqs[market] ?? 0, limit: PUBLICATIONS_MAX };
-      for (const { kind, cut } of await readPublications(tx, range)) {
-        if (kind !== 'touch' && cut.generation < view.head.generation) return false;
+      const mark = view.publicationMarks[market] ?? { era: 0, seq: 0 };
+      const since = await publicationsSince(tx, { market, mark, limit: PUBLICATIONS_MAX });
+      const isOlder = ({ kind, cut }: Publication): boolean =>
+        kind !== 'touch' && cut.generation < view.head.generation;
+      if (since === null || since.some(isOlder)) {
+        logger.info(
+          { market, generation: view.head.generation },
+          'withdrawals wait for the next round: a curve was prepared without them',
+        );
+        return false;
       }
     }
     return true;

@@ -6,7 +6,12 @@ import { readTx } from '../../ledger/db/db.js';
 import { readExecutable } from '../../ledger/publications/executable.js';
 import { lastGeneration, readMarkets } from '../../ledger/chain/ledger-log.js';
 import { readOperatorState, type OperatorState } from '../../ledger/operator/operator-log.js';
-import { landedSeq, lastPublicationSeq, readPostSeen } from '../../ledger/publications/publication-log.js';
+import {
+  landedSeq,
+  publicationMark,
+  readPostSeen,
+  type PublicationMark,
+} from '../../ledger/publications/publication-log.js';
 import { fillSeqs } from '../../ledger/views/reads.js';
 import { claimKey, lastSettlements } from '../../ledger/settlements/settlement-log.js';
 import type { SnapshotStore } from '../../ledger/orders/snapshots.js';
@@ -42,7 +47,7 @@ export interface SettlerView {
   /** More withdrawals wait than were looked at. */
   crowded: boolean;
   /** Newest prepared publication of each market, by index. */
-  publicationSeqs: number[];
+  publicationMarks: PublicationMark[];
   /** Balances that changed after the last checkpoint; not read when none is to be cut. */
   changed: CheckpointRow[];
   ackFillSeqs: Record<string, number>;
@@ -89,7 +94,7 @@ export async function readSettlerView(deps: ViewDeps, options: ViewOptions): Pro
       operator,
       planned,
       crowded: waiting.funded.length >= CANDIDATES_MAX,
-      publicationSeqs: await readPublicationSeqs(q, deps.markets),
+      publicationMarks: await readPublicationMarks(q, deps.markets),
       changed: isCut ? await readBalancesSince(q, options.sinceGeneration) : [],
       ackFillSeqs: Object.fromEntries(await fillSeqs(q)),
     };
@@ -140,10 +145,10 @@ async function readUnknownTokens(
 }
 
 /** Newest prepared publication of each market, by index. */
-async function readPublicationSeqs(q: Queryable, markets: readonly Market[]): Promise<number[]> {
-  const seqs: number[] = [];
-  for (const { index } of markets) seqs.push(await lastPublicationSeq(q, index));
-  return seqs;
+async function readPublicationMarks(q: Queryable, markets: readonly Market[]): Promise<PublicationMark[]> {
+  const marks: PublicationMark[] = [];
+  for (const { index } of markets) marks.push(await publicationMark(q, index));
+  return marks;
 }
 
 /** What these makers can still be made to pay, per token, by everything that is executable. */

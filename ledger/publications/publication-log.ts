@@ -77,6 +77,37 @@ export async function lastPublicationSeq(q: Queryable, market: number): Promise<
   return row.last ?? 0;
 }
 
+/** The newest publication of a market at some moment: which numbering it belongs to, and its number, 0 before the first of that numbering. */
+export interface PublicationMark {
+  era: number;
+  seq: number;
+}
+
+export async function publicationMark(q: Queryable, market: number): Promise<PublicationMark> {
+  const reset = await lastSeqReset(q, market);
+  return { era: reset?.era ?? 0, seq: await lastPublicationSeq(q, market) };
+}
+
+/**
+ * What was prepared for a market after a mark, lowest number first, at most `limit` (1..10000). Null when the market's numbers were given back
+ * since: numbers then don't say what came later. What was prepared in an older numbering is not among them, however high its numbers are.
+ */
+export async function publicationsSince(
+  q: Queryable,
+  range: { market: number; mark: PublicationMark; limit: number },
+): Promise<Publication[] | null> {
+  const { market, mark } = range;
+  const reset = await lastSeqReset(q, market);
+  if ((reset?.era ?? 0) !== mark.era) return null;
+  const query = q('publications')
+    .where({ market })
+    .where('seq', '>', Math.max(mark.seq, reset?.seq ?? 0))
+    .orderBy('seq')
+    .limit(checkLimit(range.limit));
+  if (reset !== null) void query.where('block_number', '>=', reset.blockNumber);
+  return ((await query.select()) as StoredRow[]).map(fromRow);
+}
+
 interface SeenRow {
   market: number;
   seq: number;

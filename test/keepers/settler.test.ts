@@ -11,7 +11,7 @@ import type { PendingClaim } from '../../ledger/chain/claims.js';
 import { readHalt } from '../../ledger/chain/halts.js';
 import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
 import { openSettlements } from '../../ledger/settlements/settlement-log.js';
-import { Custodian__factory } from '../../typechain-types/index.js';
+import { CurveBook__factory, Custodian__factory } from '../../typechain-types/index.js';
 import { custodyOf, GAS, type Custody, type Send } from '../support/custody.js';
 import { startKeepers, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';
 import { forEachKeepers } from '../support/manual-suite.js';
@@ -122,6 +122,21 @@ describe('settler', function () {
       expect(round.settlements.map(({ amountUnits }) => amountUnits)).to.deep.equal([custody.units('WETH', '80')]);
       expect(round.checkpointSeq, 'with a checkpoint of its own').to.equal(1);
       expect(await custody.mined()).to.deep.equal(['WithdrawSettled maker1 WETH 80']);
+      await custody.expectSound();
+    });
+
+    it('goes on after the owner gave numbers of curves back, whatever was prepared under them', async () => {
+      for (const lots of [200_000n, 190_000n]) await quote(lots);
+      const book = CurveBook__factory.connect(chain.manifest.contracts['curveBook'], chain.wallet('owner'));
+      const { id } = stack.markets[0]!;
+      await custody.mined(() => book.setSeq(id, 1, GAS));
+      await custody.mined(request('maker1', '30'));
+      expect((await stack.settler.round()).settlements, 'no curve was prepared since').to.have.length(1);
+      await custody.mined();
+      await quote(180_000n);
+      await custody.mined(request('maker2', '1'));
+      expect((await stack.settler.round()).settlements).to.have.length(1);
+      await custody.mined();
       await custody.expectSound();
     });
 

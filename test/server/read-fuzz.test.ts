@@ -44,6 +44,7 @@ const collectGarbage = runInNewContext('gc') as () => void;
 interface Parameter {
   name: string;
   in: 'path' | 'query';
+  required?: boolean;
   schema: { pattern?: string };
 }
 
@@ -166,7 +167,7 @@ function requestOf({ path, parameters }: Route): fc.Arbitrary<Asked> {
   const some = (one: Parameter): fc.Arbitrary<string[]> =>
     fc.oneof(
       { weight: 3, arbitrary: fc.tuple(valueOf(one)) },
-      { weight: one.required === true ? 0 : 6, arbitrary: fc.constant([]) },
+      { weight: one.required === true ? 0 : 6, arbitrary: fc.constant<string[]>([]) },
       { weight: 1, arbitrary: fc.array(valueOf(one), { maxLength: 3, size: 'small' }) },
     );
   const queries = fc.tuple(
