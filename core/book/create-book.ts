@@ -201,15 +201,13 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
   };
 
   const committedUnits = (maker: Address, token: Address, nowMs: number): bigint => {
-    const peaks = offers.peaks(maker, nowMs);
     const own = makers.get(maker);
     let units = own?.exposureOf(token) ?? 0n;
-    for (const [key, peakUnits] of peaks) {
-      const market = marketOf(key >> 1);
-      if (payToken(market, key % 2 === 0 ? 'ask' : 'bid') !== token) continue;
+    offers.eachPeak(maker, nowMs, (key, peakUnits) => {
+      if (payToken(marketOf(key >> 1), key % 2 === 0 ? 'ask' : 'bid') !== token) return;
       const openUnits = own?.exposureOn(key) ?? 0n;
       if (peakUnits > openUnits) units += peakUnits - openUnits;
-    }
+    });
     return units;
   };
 

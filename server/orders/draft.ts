@@ -47,6 +47,14 @@ interface Held {
   readonly openedAt: Map<number, Map<bigint, number>>;
   /** Difference to the book, by token. */
   readonly exposure: Map<Address, bigint>;
+  /**
+   * Whether a maker's orders defend their price, by the token that they pay: judged once in a draft, however many orders it rests. It hangs on
+   * the book, on balances and on the time alone. None of them changes while an action is judged, and what the draft itself opens and closes is
+   * in none of them.
+   */
+  readonly defending: Map<Address, Map<Address, boolean>>;
+  /** Best price that the book's orders defend, by market and side, without those that the draft closed. */
+  readonly bookBest: Map<number, bigint | null>;
   count: number;
   lastOid: number;
 }
@@ -63,6 +71,8 @@ export function createDraft(view: DraftView, maker: Address): Draft {
     closed: new Set(),
     openedAt: new Map(),
     exposure: new Map(),
+    defending: new Map(),
+    bookBest: new Map(),
     count: book.openCount(maker),
     lastOid: book.lastOid(),
   };
@@ -153,11 +163,18 @@ function close(held: Held, oid: number, reason: CloseReason): () => void {
   const order = find(held, oid);
   if (order === undefined) throw new RangeError(`order ${oid} is not open`);
   const ofDraft = held.opened.has(oid);
+  const key = sideKey(order.market, order.side);
+  const best = held.bookBest.get(key);
   setOpen(held, order, ofDraft, false);
+  // Only a close at the best price can change it: an order at a better one defends nothing.
+  if (!ofDraft && best === order.priceTicks) held.bookBest.delete(key);
   held.effects.push({ type: 'close', oid, reason });
   return () => {
     held.effects.pop();
     setOpen(held, order, ofDraft, true);
+    // What was found while the order was closed doesn't hold any more; what was known before does again.
+    if (best === undefined) held.bookBest.delete(key);
+    else held.bookBest.set(key, best);
   };
 }
 
@@ -168,21 +185,42 @@ function setOpen(held: Held, order: OpenOrder, ofDraft: boolean, isOpen: boolean
 }
 
 function defendedTicks(held: Held, market: number, side: Side): bigint | null {
-  const { book, markets, minOrderUnits } = held.view;
-  let best = book.bestTicksWorth(market, side, minOrderUnits(marketIn(markets, market)), counts(held));
+  let best = bookBestTicks(held, market, side);
   for (const priceTicks of held.openedAt.get(sideKey(market, side))?.keys() ?? []) {
     if (best === null || (side === 'ask' ? priceTicks < best : priceTicks > best)) best = priceTicks;
   }
   return best;
 }
 
-/** Which orders of the book defend their price, if they are large enough: those that cuts have offered, as far as their makers decide it. */
-function counts({ closed, view }: Held): (order: OpenOrder) => boolean {
-  const { book, markets, nowMs } = view;
-  const isBacked = (maker: Address, token: Address): boolean =>
+function bookBestTicks(held: Held, index: number, side: Side): bigint | null {
+  const key = sideKey(index, side);
+  const known = held.bookBest.get(key);
+  if (known !== undefined) return known;
+  const { book, markets, minOrderUnits } = held.view;
+  const market = marketIn(markets, index);
+  const best = book.bestTicksWorth(index, side, minOrderUnits(market), counts(held, payToken(market, side)));
+  held.bookBest.set(key, best);
+  return best;
+}
+
+/**
+ * Which orders of the book that pay in `token` defend their price, if they are large enough: those that cuts have offered, as far as their
+ * makers decide it.
+ */
+function counts({ closed, defending, view }: Held, token: Address): (order: OpenOrder) => boolean {
+  const { book, nowMs } = view;
+  const makers = defending.get(token) ?? new Map<Address, boolean>();
+  defending.set(token, makers);
+  const isBacked = (maker: Address): boolean =>
     book.committedUnits(maker, token, nowMs) <= view.available(maker, token);
-  return ({ oid, maker, market, side }) =>
-    !closed.has(oid) && !book.wasLeftOut(maker, nowMs) && isBacked(maker, payToken(marketIn(markets, market), side));
+  const defends = (maker: Address): boolean => {
+    const known = makers.get(maker);
+    if (known !== undefined) return known;
+    const found = !book.wasLeftOut(maker, nowMs) && isBacked(maker);
+    makers.set(maker, found);
+    return found;
+  };
+  return ({ oid, maker }) => !closed.has(oid) && defends(maker);
 }
 
 /** The listed market of an order. Throws RangeError, because an order's market is always listed. */

@@ -278,6 +278,66 @@ describe('order actions: one entry', () => {
     expect(errorOf(venue, { s: '0.1' }, BOB)).to.match(/^post_only/);
   });
 
+  it('judges a maker once in an action, however many orders it rests that nothing backs', () => {
+    const ENTRIES = 20;
+    const callsBefore = (restingCount: number): { committed: number; walks: number } => {
+      const venue = createVenue();
+      const cheap = { a: 10000, b: false, p: '2500', s: '0.0001' };
+      venue.act(ALICE, orders(...Array.from({ length: restingCount }, () => cheap)));
+      expect(venue.book.openCount(ALICE)).to.equal(restingCount);
+      venue.available.set(WETH.address, 0n);
+      const { committedUnits, bestTicksWorth } = venue.book;
+      const calls = { committed: 0, walks: 0 };
+      venue.book.committedUnits = (...args) => {
+        calls.committed += 1;
+        return committedUnits(...args);
+      };
+      venue.book.bestTicksWorth = (...args) => {
+        calls.walks += 1;
+        return bestTicksWorth(...args);
+      };
+      const crossing = Array.from({ length: ENTRIES }, () => ({ p: '2500', s: '0.0001' }));
+      for (const status of statusesOf(venue.act(BOB, orders(...crossing)))) expect(status).to.have.property('resting');
+      return calls;
+    };
+    for (const restingCount of [1, 10, 1_000]) {
+      expect(callsBefore(restingCount)).to.deep.equal({ committed: 1, walks: 1 });
+    }
+  });
+
+  it('judges each entry after what those before it in the same action closed, moved and left', () => {
+    const venue = createVenue();
+    const bid = (p: string): object => entry({ p, s: '1' });
+    const ask = (p: string): object => entry({ b: false, p, s: '1' });
+    venue.act(ALICE, { type: 'order', orders: [bid('2500'), bid('2499'), ask('2600')], grouping: 'na' });
+    const modifies = [
+      // Refused since it meets the bid below, so that the bid stays where it is: before and after the best bid was looked for.
+      { oid: 1, order: ask('2499') },
+      { oid: 3, order: ask('2500') },
+      { oid: 1, order: ask('2499') },
+      { oid: 3, order: ask('2500') },
+      { oid: 1, order: bid('2498') },
+      { oid: 3, order: ask('2499') },
+      { oid: 3, order: ask('2500') },
+      { oid: 2, order: bid('2500') },
+    ];
+    const outcomes = statusesOf(venue.act(ALICE, { type: 'batchModify', modifies })).map((status) =>
+      typeof status === 'object' && 'error' in status ? status.error : 'rests',
+    );
+    const patterns = [
+      /was 2499@/,
+      /was 2500@/,
+      /was 2499@/,
+      /was 2500@/,
+      /^rests$/,
+      /was 2499@/,
+      /^rests$/,
+      /was 2498@2500\./,
+    ];
+    expect(outcomes).to.have.length(patterns.length);
+    outcomes.forEach((outcome, index) => expect(outcome).to.match(patterns[index]!));
+  });
+
   it('refuses a client order id that an open order has, until that one is gone', () => {
     const venue = createVenue();
     expect(errorOf(venue, { c: CLOID, s: '0.1' })).to.equal(null);
