@@ -21,7 +21,17 @@ const PROGRAMS = {
   'deploy/chain': 'deploy/sandbox/chain-main.ts',
 };
 /** What decides what becomes of the sources. */
-const RECIPE = ['package.json', 'package-lock.json', 'scripts/build.mjs', 'scripts/build-web.mjs', 'web/index.html'];
+const RECIPE = [
+  'package.json',
+  'package-lock.json',
+  'tsconfig.json',
+  'web/tsconfig.json',
+  'web/index.html',
+  'scripts/build.mjs',
+  'scripts/build-web.mjs',
+];
+/** Sources that change while they are bundled are bundled again, so many times at most. */
+const MAX_BUILDS = 3;
 /** A process, or a page, that started from an older build may still want one of its chunks. */
 const OLD_ONES_STAY = ['chunks', join('web', 'assets')];
 const KEEP_CHUNKS_MS = 24 * 3_600_000;
@@ -34,16 +44,17 @@ const KEEP_CHUNKS_MS = 24 * 3_600_000;
 export async function ensureBuilt({ force = false } = {}) {
   if (!force && isCurrent()) return;
   const startedMs = Date.now();
-  const builds = await Promise.all([bundle(), bundleWeb(OUTPUT)]);
-  const files = builds.flatMap(({ outputFiles }) => outputFiles);
+  const { files, inputs } = await bundleAll();
+  // Half a build, or one that another process writes over meanwhile, never counts as one.
+  rmSync(STAMP, { force: true });
   // What is imported comes before what imports it, and the stamp last, so that nobody starts half a build.
   const rank = ({ path }) => (OLD_ONES_STAY.some((folder) => path.startsWith(join(OUTPUT, folder))) ? 0 : 1);
   for (const { path, contents } of files.sort((a, b) => rank(a) - rank(b))) replaceFile(path, contents);
   removeOldChunks(new Set(files.map(({ path }) => path)));
-  const sources = builds.flatMap(({ metafile }) => Object.keys(metafile.inputs));
-  // Packages are what the lock file says.
-  const inputs = [...RECIPE, ...sources.filter((file) => !file.includes('node_modules/'))];
-  replaceFile(STAMP, JSON.stringify(Object.fromEntries(inputs.map((file) => [file, contentHash(file)]))));
+  const outputs = Object.fromEntries(
+    files.map(({ path, contents }) => [relative(projectRoot, path), hashOf(contents)]),
+  );
+  replaceFile(STAMP, JSON.stringify({ inputs, outputs }));
   say(`built dist/ in ${Date.now() - startedMs} ms`);
 }
 
@@ -62,16 +73,38 @@ export async function runBuilt(name) {
 /** Whether dist/ was built from what the files say now that it was built from. */
 function isCurrent() {
   if (!existsSync(STAMP)) return false;
-  const inputs = JSON.parse(readFileSync(STAMP, 'utf8'));
-  return Object.entries(inputs).every(
-    ([file, hash]) => existsSync(join(projectRoot, file)) && contentHash(file) === hash,
-  );
+  const { inputs, outputs } = JSON.parse(readFileSync(STAMP, 'utf8'));
+  return Object.entries({ ...inputs, ...outputs }).every(([file, hash]) => contentHash(file) === hash);
 }
 
+/** Null for a file that is not there. */
 function contentHash(file) {
-  return createHash('sha256')
-    .update(readFileSync(join(projectRoot, file)))
-    .digest('base64');
+  const path = join(projectRoot, file);
+  return existsSync(path) ? hashOf(readFileSync(path)) : null;
+}
+
+function hashOf(contents) {
+  return createHash('sha256').update(contents).digest('base64');
+}
+
+/** Both bundles, and what each file said that they were made of. Throws when files go on changing meanwhile. */
+async function bundleAll() {
+  for (let i = 0; i < MAX_BUILDS; i++) {
+    const startedMs = Date.now();
+    const builds = await Promise.all([bundle(), bundleWeb(OUTPUT)]);
+    const sources = builds.flatMap(({ metafile }) => Object.keys(metafile.inputs));
+    // Packages are what the lock file says.
+    const names = [...RECIPE, ...sources.filter((file) => !file.includes('node_modules/'))];
+    const inputs = Object.fromEntries(names.map((file) => [file, contentHash(file)]));
+    const isSettled = names.every((file) => changedMs(file) < startedMs);
+    if (isSettled) return { files: builds.flatMap(({ outputFiles }) => outputFiles), inputs };
+  }
+  throw new Error(`sources changed while they were built, ${MAX_BUILDS} times`);
+}
+
+/** When a file was written last; a file that is not there changes nothing. */
+function changedMs(file) {
+  return statSync(join(projectRoot, file), { throwIfNoEntry: false })?.mtimeMs ?? 0;
 }
 
 async function bundle() {
@@ -129,6 +162,7 @@ function replaceFile(path, contents) {
 
 function removeOldChunks(current) {
   const kept = OLD_ONES_STAY.map((folder) => join(OUTPUT, folder));
+  for (const folder of kept) mkdirSync(folder, { recursive: true });
   const paths = kept.flatMap((folder) => readdirSync(folder).map((name) => join(folder, name)));
   for (const path of paths) {
     if (!current.has(path) && Date.now() - statSync(path).mtimeMs > KEEP_CHUNKS_MS) rmSync(path, { force: true });

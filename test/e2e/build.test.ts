@@ -26,6 +26,9 @@ describe('The built program', function () {
     for (const name of ['package.json', 'package-lock.json']) cpSync(join(ROOT, name), join(folder, name));
     symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
     for (const path of PROGRAMS) write(path, 'export {};');
+    write('web/src/main.tsx', `import './styles.css';\nexport {};`);
+    write('web/src/styles.css', 'body { margin: 0 }');
+    write('web/index.html', '<link href="/assets/main.css"><script src="/assets/main.js"></script>');
   });
 
   after(() => rmSync(folder, { recursive: true, force: true }));
@@ -49,6 +52,9 @@ describe('The built program', function () {
     expect(builtMs()).to.equal(firstMs);
     write('core/word.ts', `export const word = 'two';`);
     expect(curvebook()).to.equal('two');
+    const program = join(folder, 'dist', 'cli', 'main.js');
+    writeFileSync(program, `console.log('something else');`);
+    expect(curvebook(), 'a build that was written over').to.equal('two');
     rmSync(join(folder, 'core', 'word.ts'));
     expect(curvebook).to.throw(/Could not resolve/);
   });

@@ -15,9 +15,14 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
-import { bundleSdk, packPackages } from '../../scripts/packages.mjs';
+import type * as Packages from '../../scripts/packages.mjs';
 import { accountOf, startStack } from '../support/stack.js';
 import type { Stack } from '../support/stack.js';
+
+// A program of the repository, where it stands: tests may run from a copy of their own.
+const { bundleSdk, packPackages } = (await import(
+  new URL('../../scripts/packages.mjs', import.meta.url).href
+)) as typeof Packages;
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../../', import.meta.url));
