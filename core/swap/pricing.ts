@@ -102,6 +102,8 @@ export interface RouteQuestion {
   /** How much worse than the best route our own may be and still be preferred. */
   toleranceBps: number;
   feeOf(ids: readonly string[]): bigint;
+  /** What a route costs beyond its fee, in the sell token: it counts where routes are compared, and is taken from nobody. Default: nothing. */
+  burdenOf?(ids: readonly string[]): bigint;
 }
 
 /** No route: nothing trades the pair or enough of it, or the fee would take the whole input. */
@@ -114,11 +116,11 @@ export const isNoRoute = (plan: RoutePlan | NoRoute): plan is NoRoute => 'proble
  * of equal ones the first in that order.
  */
 export function bestRoute(question: RouteQuestion): RoutePlan | NoRoute {
-  const { preference, toleranceBps } = question;
+  const { preference, toleranceBps, kind } = question;
   const candidates = candidatesOf(question);
   let least: bigint | null = null;
-  let best: RoutePlan | null = null;
-  let own: RoutePlan | null = null;
+  let best: Compared | null = null;
+  let own: Compared | null = null;
   for (const sources of candidates) {
     const plan = planOf(question, sources);
     if (plan === null) continue;
@@ -126,18 +128,20 @@ export function bestRoute(question: RouteQuestion): RoutePlan | NoRoute {
       if (plan.problem === 'fee' && (least === null || plan.feeUnits < least)) least = plan.feeUnits;
       continue;
     }
-    if (sources.length === 1 && sources[0]?.id === OWN) own = plan;
-    if (best === null || isBetter(question.kind, plan, best)) best = plan;
+    const burden = question.burdenOf?.(sources.map(({ id }) => id)) ?? 0n;
+    const compared = { plan, net: withBurden(kind, plan, burden) };
+    if (sources.length === 1 && sources[0]?.id === OWN) own = compared;
+    if (best === null || isBetter(kind, compared.net, best.net)) best = compared;
   }
   if (
     preference === 'preferService' &&
     own !== null &&
     best !== null &&
-    isClose(question.kind, own, best, toleranceBps)
+    isClose(kind, own.net, best.net, toleranceBps)
   ) {
-    return own;
+    return own.plan;
   }
-  if (best !== null) return best;
+  if (best !== null) return best.plan;
   return least === null ? { problem: 'liquidity' } : { problem: 'fee', feeUnits: least };
 }
 
@@ -167,12 +171,28 @@ function planOf({ kind, amountUnits, feeOf }: RouteQuestion, sources: readonly S
   };
 }
 
+/** What an order takes, fee included, and gives. */
+type Totals = Pick<RoutePlan, 'inUnits' | 'outUnits' | 'feeUnits'>;
+
+/** A plan, and its totals as they are compared. */
+interface Compared {
+  plan: RoutePlan;
+  net: Totals;
+}
+
+/** A plan's totals as if its burden were paid from what is sold, at its own price, or on top of what a purchase costs; output rounded down. */
+export function withBurden(kind: SplitKind, { inUnits, outUnits, feeUnits: fee }: Totals, burden: bigint): Totals {
+  if (kind === 'buy') return { inUnits: inUnits + burden, outUnits, feeUnits: fee };
+  const traded = inUnits - fee;
+  return { inUnits, outUnits: burden >= traded ? 0n : (outUnits * (traded - burden)) / traded, feeUnits: fee };
+}
+
 /** True when `plan` brings more, or costs less, than `other`. */
-export function isBetter(kind: SplitKind, plan: RoutePlan, other: RoutePlan): boolean {
+export function isBetter(kind: SplitKind, plan: Totals, other: Totals): boolean {
   return kind === 'sell' ? plan.outUnits > other.outUnits : plan.inUnits < other.inUnits;
 }
 
-function isClose(kind: SplitKind, own: RoutePlan, best: RoutePlan, toleranceBps: number): boolean {
+function isClose(kind: SplitKind, own: Totals, best: Totals, toleranceBps: number): boolean {
   const tolerance = BigInt(toleranceBps);
   return kind === 'sell'
     ? own.outUnits * BPS >= best.outUnits * (BPS - tolerance)

@@ -1,24 +1,54 @@
 /** What an order costs the service, what its fee has paid for, and whether the executor can pay. */
-import { gasOf, isTooDear, worthWei } from '../../core/swap/pricing.js';
+import { maxBig, minBig } from '../../core/amounts.js';
+import { feeUnits, gasOf, isTooDear, worthWei } from '../../core/swap/pricing.js';
 import { OWN } from '../../core/swap/source.js';
 import type { Part } from '../../core/swap/split.js';
 import type { Hex } from '../../core/types.js';
 import type { SwapQuote } from '../../ledger/swaps/swap-log.js';
 import { noteExecutor } from '../../ledger/swaps/swap-executors.js';
 import type { Head } from '../../liquidity/eth.js';
-import { checkGasIn } from '../../liquidity/planner.js';
+import { checkGasIn, decodeRoute } from '../../liquidity/planner.js';
 import type { ExecutorDeps } from './executor.js';
 
 /** What is said of the executor's funds is said again this often. */
 const NOTE_FUNDS_MS = 60_000;
 /** Our own curve and two calls: as dear as an order usually gets. */
 const FULL_ROUTE = [OWN, 'a', 'b'];
+/** Room of a transaction whose owner's code may use it up. */
+const SPARE_GAS = 30_000n;
+
+/**
+ * The limit of a transaction that was simulated. Room for what the market may do until it is mined, another segment of the curve or another tick
+ * of a pool, is not for an owner with code, who may use it up.
+ */
+export const gasLimitOf = (gas: bigint, hasCode: boolean): bigint => (hasCode ? gas : (gas * 13n) / 10n) + SPARE_GAS;
+
+/** A transaction as it was simulated. */
+interface Costly {
+  data: Hex;
+  gas: bigint;
+  parts: readonly Part[];
+}
+
+/** Why a transaction is not paid for. */
+interface Unpaid {
+  code: string;
+  message: string;
+}
 
 export interface Economics {
-  /** What the fee has paid for, in gas, when the order is executed by these parts. */
-  paidGas(quote: SwapQuote, parts: readonly Part[]): bigint;
-  /** Whether the fee, as it is worth now, is too far below what the transaction costs now. What can't be priced can't be worth it. */
-  loses(quote: SwapQuote, transaction: { data: Hex; gas: bigint }, head: Head): Promise<boolean>;
+  /**
+   * The first of an order's transactions that the service pays for, or why it does not pay for the first. A better route that is too dear must not
+   * hold up one that is not: strangers can move the market a little, and with it what the best route is.
+   */
+  firstPaid<T extends Costly>(
+    quote: SwapQuote,
+    transactions: readonly T[],
+    hasCode: boolean,
+    head: Head,
+  ): Promise<T | Unpaid>;
+  /** What routes cost beyond the quoted one, which the fee has paid for, in the sell token; nothing where nothing prices gas. */
+  burdenOf(quote: SwapQuote, head: Head): Promise<(ids: readonly string[]) => bigint>;
   /** As of the last look. */
   isFunded(): boolean;
   /** Whether servers should hear of the executor's funds again. */
@@ -29,24 +59,56 @@ export interface Economics {
 
 type Deps = Pick<
   ExecutorDeps,
-  'writer' | 'outbox' | 'marketData' | 'gasModel' | 'feeMarginBps' | 'maxLossBps' | 'nowMs' | 'logger'
+  'writer' | 'outbox' | 'marketData' | 'maxGas' | 'gasModel' | 'feeMarginBps' | 'maxLossBps' | 'nowMs' | 'logger'
 >;
 
 export function createEconomics(deps: Deps): Economics {
   const { writer, outbox, marketData, gasModel, maxLossBps, nowMs, logger } = deps;
+  const callsOf = (ids: readonly string[]): bigint => BigInt(ids.filter((id) => id !== OWN).length);
   let isFunded = true;
   let notedMs = Number.NEGATIVE_INFINITY;
 
+  /** What the fee has paid for, in gas, when the order is executed by these parts. */
+  function paidGas({ route }: SwapQuote, parts: readonly Part[]): bigint {
+    const ids = parts.map(({ id }) => id);
+    return ((gasOf(gasModel, ids) + checkGasIn(route)) * (10_000n + BigInt(deps.feeMarginBps))) / 10_000n;
+  }
+
+  /** Whether the fee, as it is worth now, is too far below what the transaction costs now. What can't be priced can't be worth it. */
+  async function loses({ sellToken, feeUnits: fee }: SwapQuote, { data, gas }: Costly, head: Head): Promise<boolean> {
+    if (maxLossBps === undefined) return false;
+    const price = await marketData.gasPrice(sellToken, head, Math.floor(nowMs() / 1_000));
+    if (price === null) return true;
+    return isTooDear(await marketData.costWei(data, gas, head), worthWei(fee, price), maxLossBps);
+  }
+
+  async function whyUnpaid(quote: SwapQuote, one: Costly, hasCode: boolean, head: Head): Promise<Unpaid | null> {
+    const mostGas = hasCode ? minBig(deps.maxGas, paidGas(quote, one.parts)) : deps.maxGas;
+    if (one.gas > mostGas) return TOO_MUCH_GAS;
+    if (!(await outbox.affords(head.baseFeeWei)) || (await loses(quote, one, head))) return GAS_TOO_DEAR;
+    return null;
+  }
+
   return {
-    paidGas({ route }, parts) {
-      const ids = parts.map(({ id }) => id);
-      return ((gasOf(gasModel, ids) + checkGasIn(route)) * (10_000n + BigInt(deps.feeMarginBps))) / 10_000n;
+    async firstPaid(quote, transactions, hasCode, head) {
+      let refusal: Unpaid | null = null;
+      for (const transaction of transactions) {
+        const unpaid = await whyUnpaid(quote, transaction, hasCode, head);
+        if (unpaid === null) return transaction;
+        refusal ??= unpaid;
+      }
+      return refusal ?? GAS_TOO_DEAR;
     },
-    async loses({ sellToken, feeUnits }, { data, gas }, head) {
-      if (maxLossBps === undefined) return false;
+    async burdenOf({ sellToken, route }, head) {
       const price = await marketData.gasPrice(sellToken, head, Math.floor(nowMs() / 1_000));
-      if (price === null) return true;
-      return isTooDear(await marketData.costWei(data, gas, head), worthWei(feeUnits, price), maxLossBps);
+      const quoted = decodeRoute(route).map(({ id }) => id);
+      return (ids) => {
+        const gas = gasOf(gasModel, ids) - gasOf(gasModel, quoted);
+        if (price === null || gas <= 0n) return 0n;
+        const calls = maxBig(callsOf(ids) - callsOf(quoted), 0n);
+        const data = { orderWei: calls * (price.data?.callWei ?? 0n), callWei: 0n };
+        return feeUnits(gas, { ...price, data }, 0);
+      };
     },
     isFunded: () => isFunded,
     isDue: () => !isFunded || nowMs() - notedMs >= NOTE_FUNDS_MS,
@@ -63,3 +125,13 @@ export function createEconomics(deps: Deps): Economics {
     },
   };
 }
+
+const GAS_TOO_DEAR = {
+  code: 'GAS_TOO_DEAR',
+  message: 'Gas is dearer at the moment than the service pays, or than the fee covers',
+};
+
+const TOO_MUCH_GAS = {
+  code: 'TOO_MUCH_GAS',
+  message: "The order takes more gas than the service pays for, as when checking the owner's signature is dear",
+};

@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
 import type { Part } from '../../core/swap/split.js';
-import { isNoRoute, type GasModel } from '../../core/swap/pricing.js';
+import { isBetter, isNoRoute, withBurden, type GasModel } from '../../core/swap/pricing.js';
 import { mayRisk } from '../../core/swap/trust.js';
-import { minBig, toSafeInt } from '../../core/amounts.js';
+import { toSafeInt } from '../../core/amounts.js';
 import type { Address, Hex } from '../../core/types.js';
 import { lastGeneration } from '../../ledger/chain/ledger-log.js';
 import {
@@ -31,7 +31,8 @@ import { readReceipts } from '../chain/receipts.js';
 import type { Rpc } from '../chain/rpc.js';
 import { MAX_REORG_BLOCKS } from '../watcher/reconcile.js';
 import { startLoop, type Loop } from '../loop.js';
-import { createEconomics } from './economics.js';
+import { createEconomics, gasLimitOf } from './economics.js';
+import type { Refusal } from './refusals.js';
 import { simulate, type Simulated } from './simulate.js';
 import { orderCalldata } from './transaction.js';
 
@@ -97,6 +98,8 @@ interface Progress {
 
 /** A route as it was simulated. */
 type Tried = Simulated & { parts: readonly Part[] };
+/** One that gives what was signed. */
+type Filling = Extract<Tried, { ok: true }>;
 
 /** An owner whose orders are looked at, one after the other. */
 interface Wallet {
@@ -113,8 +116,6 @@ const MAX_ORDERS = 10_000;
 const CONCURRENCY = 8;
 /** Orders of one owner that are looked at in one round. */
 const ORDERS_PER_OWNER = 8;
-/** Room of a transaction whose owner's code may use it up. */
-const SPARE_GAS = 30_000n;
 /** Most transactions that may be unmined; further orders wait for the next block. */
 const MAX_UNMINED = 48;
 /** Unused quotes are kept this long after they expired. */
@@ -293,19 +294,16 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   ): Promise<void> {
     if (unmined >= MAX_UNMINED) return;
     const { attempts, signed } = progress;
-    const simulated = await bestTransaction(one, head);
-    if (simulated.ok) {
+    const { fillings, refusal } = await transactionsOf(one, head);
+    if (refusal === null) {
       usedAt.delete(one.order.id);
       if (signed >= deps.maxSends) {
         const message = `${signed} transactions were sent and reverted`;
         return end(one, generation, 'failed', { code: 'TOO_MANY_ATTEMPTS', message });
       }
       const hasCode = await isCode(wallet.owner);
-      const mostGas = hasCode ? minBig(deps.maxGas, economics.paidGas(one.quote, simulated.parts)) : deps.maxGas;
-      if (simulated.gas > mostGas) return noteRefusal(one, attempts, TOO_MUCH_GAS);
-      if (!(await outbox.affords(head.baseFeeWei)) || (await economics.loses(one.quote, simulated, head))) {
-        return noteRefusal(one, attempts, GAS_TOO_DEAR);
-      }
+      const paid = await economics.firstPaid(one.quote, fillings, hasCode, head);
+      if ('code' in paid) return noteRefusal(one, attempts, paid);
       if (!economics.isFunded()) return noteRefusal(one, attempts, EXECUTOR_UNFUNDED);
       const risk = mayRisk(await readReverts(db.knex, wallet.owner), {
         underWay: wallet.underWay.length,
@@ -315,11 +313,8 @@ export function createExecutor(deps: ExecutorDeps): Executor {
       if (risk === 'refuse') return noteRefusal(one, attempts, TOO_MANY_REVERTS);
       if (risk === 'wait') return;
       wallet.underWay.push(one.quote.sellToken);
-      // Room for what the market may do until it is mined: another segment of the curve, another tick of a pool.
-      const gasLimit = (hasCode ? simulated.gas : (simulated.gas * 13n) / 10n) + SPARE_GAS;
-      return send(one, progress, simulated.data, gasLimit);
+      return send(one, progress, paid.data, gasLimitOf(paid.gas, hasCode));
     }
-    const { refusal } = simulated;
     if (refusal.code === 'NONCE_USED') return waitOrFail(one, generation, head);
     usedAt.delete(one.order.id);
     await noteRefusal(one, attempts, refusal);
@@ -333,18 +328,31 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     else if (generation.toBlock >= used) await end(one, generation, 'failed', NONCE_USED);
   }
 
-  /** The quoted route as long as it brings what was quoted, otherwise the better of it and the best route there is now. */
-  async function bestTransaction(one: PendingOrder, head: Head): Promise<Tried> {
-    const quoted = decodeRoute(one.quote.route);
+  /**
+   * Transactions that would fill the order, the better one first: the quoted route's alone as long as it brings what was quoted, otherwise that and
+   * the best route's there is now. Without any, why the quoted route does not.
+   */
+  async function transactionsOf(
+    one: PendingOrder,
+    head: Head,
+  ): Promise<{ fillings: Filling[]; refusal: Refusal | null }> {
+    const { quote } = one;
+    const quoted = decodeRoute(quote.route);
     const first = await simulateParts(one, quoted);
-    if (first.ok && delivers(one.quote, first)) return first;
-    const parts = await replan(one.quote, head);
-    if (parts === null) return first;
+    const alone = first.ok ? { fillings: [first], refusal: null } : { fillings: [], refusal: first.refusal };
+    if (first.ok && delivers(quote, first)) return alone;
+    const burdenOf = await economics.burdenOf(quote, head);
+    const parts = await replan(quote, head, burdenOf);
+    if (parts === null) return alone;
     // A purchase from an owner without reserves depends on what the parts cost, too.
-    if (isSameRoute(parts, quoted) && (first.ok || one.quote.kind === 'sell')) return first;
+    if (isSameRoute(parts, quoted) && (first.ok || quote.kind === 'sell')) return alone;
     const second = await simulateParts(one, parts);
-    if (!second.ok) return first;
-    return first.ok && !isBetter(one.quote, second, first) ? first : second;
+    if (!second.ok) return alone;
+    if (!first.ok) return { fillings: [second], refusal: null };
+    const { kind, feeUnits } = quote;
+    const burden = burdenOf(parts.map(({ id }) => id));
+    const isSecondBetter = isBetter(kind, withBurden(kind, { ...second, feeUnits }, burden), { ...first, feeUnits });
+    return { fillings: isSecondBetter ? [second, first] : [first, second], refusal: null };
   }
 
   async function simulateParts(one: PendingOrder, parts: readonly Part[]): Promise<Tried> {
@@ -358,8 +366,12 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     return exact.ok ? exact : whole;
   }
 
-  /** The best route now, with the fee as it was quoted. */
-  async function replan(quote: SwapQuote, head: Head): Promise<Part[] | null> {
+  /** The best route now, with the fee as it was quoted, and what others cost beyond the quoted one counted. */
+  async function replan(
+    quote: SwapQuote,
+    head: Head,
+    burdenOf: (ids: readonly string[]) => bigint,
+  ): Promise<Part[] | null> {
     const question = {
       kind: quote.kind,
       sellToken: quote.sellToken,
@@ -368,6 +380,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
       preference: quote.preference,
       toleranceBps: deps.toleranceBps,
       feeOf: () => quote.feeUnits,
+      burdenOf,
     };
     const plan = await planRoute(marketData, question, head, toSec(deps.nowMs()));
     return isNoRoute(plan) ? null : plan.parts;
@@ -425,11 +438,6 @@ const NONCE_USED = {
   message: "The order's Permit2 nonce was used or invalidated by the owner",
 };
 
-const GAS_TOO_DEAR = {
-  code: 'GAS_TOO_DEAR',
-  message: 'Gas is dearer at the moment than the service pays, or than the fee covers',
-};
-
 const EXECUTOR_UNFUNDED = {
   code: 'EXECUTOR_UNFUNDED',
   message: 'The service has no ETH to send transactions with',
@@ -438,11 +446,6 @@ const EXECUTOR_UNFUNDED = {
 const TOO_MANY_REVERTS = {
   code: 'TOO_MANY_REVERTS',
   message: "Transactions of this owner's orders reverted; it is tried again once the owner has swapped by itself",
-};
-
-const TOO_MUCH_GAS = {
-  code: 'TOO_MUCH_GAS',
-  message: "The order takes more gas than the service pays for, as when checking the owner's signature is dear",
 };
 
 /** Orders by their owner, with what is under way of each. */
@@ -474,14 +477,6 @@ function expiryReason(attempts: readonly SwapAttempt[]): { code: string; message
 
 function delivers(quote: SwapQuote, { inUnits, outUnits }: { inUnits: bigint; outUnits: bigint }): boolean {
   return quote.kind === 'sell' ? outUnits >= quote.buyUnits : inUnits <= quote.expectedSellUnits;
-}
-
-function isBetter(
-  { kind }: SwapQuote,
-  one: { inUnits: bigint; outUnits: bigint },
-  other: { inUnits: bigint; outUnits: bigint },
-): boolean {
-  return kind === 'sell' ? one.outUnits > other.outUnits : one.inUnits < other.inUnits;
 }
 
 /** A route of one part is the same however much it brings. */

@@ -81,6 +81,21 @@ function randomQuestion(random: Random): RouteQuestion {
   });
 }
 
+describe('what a route costs beyond its fee', () => {
+  const sources = [flat(OWN, 1_000_000n, 10n ** 11n * 9n), flat('pool', 990_000n)];
+  const burdenOf = (burden: bigint) => (ids: readonly string[]) => (ids.length > 1 ? burden : 0n);
+
+  it('counts where routes are compared, of sales and purchases, and is taken from nobody', () => {
+    for (const kind of ['sell', 'buy'] as const) {
+      const free = planOf({ kind, sources });
+      expect(idsOf(free)).to.deep.equal([OWN, 'pool']);
+      expect(planOf({ kind, sources, burdenOf: burdenOf(8n * 10n ** 9n) })).to.deep.equal(free);
+      expect(idsOf(planOf({ kind, sources, burdenOf: burdenOf(10n ** 10n) }))).to.deep.equal(['pool']);
+      expect(idsOf(planOf({ kind, sources, burdenOf: burdenOf(10n ** 13n) }))).to.deep.equal(['pool']);
+    }
+  });
+});
+
 describe('routing preferences', () => {
   it('prefer our own curve up to the tolerance, to the basis point, for sales and for purchases', () => {
     const pool = flat('pool', 1_000_000n);

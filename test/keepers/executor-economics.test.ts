@@ -1,10 +1,12 @@
 /** What an order costs the service, what its fee is worth, and who pays when the two part. */
 import { expect } from 'chai';
-import { Contract, parseEther, parseUnits, toBeHex, type Wallet } from 'ethers';
+import { Contract, parseEther, parseUnits, toBeHex, toQuantity, type Wallet } from 'ethers';
 import type { Address, Hex } from '../../core/types.js';
 import { GAS_PRICE_ORACLE_ADDRESS } from '../../deploy/sandbox/canonical.js';
 import { createRpc } from '../../keepers/chain/rpc.js';
+import { readPending } from '../../ledger/swaps/swap-log.js';
 import { createDataFees } from '../../liquidity/data-fee.js';
+import { decodeRoute, planRoute } from '../../liquidity/planner.js';
 import { SandboxGasPriceOracle__factory } from '../../typechain-types/factories/mocks/SandboxGasPriceOracle__factory.js';
 import { startManualChain, type ManualChain } from '../support/keeper-stack.js';
 import { forEachSwapStack } from '../support/manual-suite.js';
@@ -182,12 +184,13 @@ forEachDatabase((name, open) =>
 
     before(async () => {
       chain = await startManualChain(1, { pools: true });
+    });
+    beforeEach(async () => {
+      await chain.reset();
       stack = await startSwapStack(await open(), chain);
     });
-    after(async () => {
-      await stack?.stop();
-      await chain?.close();
-    });
+    afterEach(() => stack?.stop());
+    after(() => chain?.close());
 
     it('costs no more than the quote reckons with, by our curve, a pool, or both', async () => {
       await stack.makeMarket();
@@ -215,6 +218,48 @@ forEachDatabase((name, open) =>
       }
       expect(seen.size).to.equal(2);
     });
+
+    // Swaps of a stranger: after the first one a split gains less than its gas, after the second one more, but the fee does not pay for it.
+    for (const swapped of ['0.005', '0.2']) {
+      it(`fills by the quoted route after a swap of ${swapped}, though a route that is too dear would bring more`, async () => {
+        const [weth, usdc] = [stack.token('WETH'), stack.token('USDC')];
+        const stranger = chain.entrypointAs('taker1');
+        await chain.tokenAs('WETH', 'taker1').getFunction('approve').send(stranger.target, ETHER);
+        await chain.mine();
+        await stack.keepers.watcher.scan();
+        // 2 WETH above the pool's price, the rest below it.
+        await stack.keepers.order(chain.address('maker1'), [
+          { side: 'bid', priceTicks: 249_990n, sizeLots: 20_000n },
+          { side: 'bid', priceTicks: 249_000n, sizeLots: 180_000n },
+        ]);
+        await stack.keepers.poster.round();
+        await chain.mine();
+        await mineAtGwei();
+        const taker = chain.wallet('taker3');
+        const quote = await stack.quote(taker.address, { sellAmountBeforeFee: parseUnits('2', 18).toString() });
+        const { orderId } = (await stack.submit(quote, taker)).body;
+        const sold = parseUnits(swapped, 18);
+        await stranger.swap(weth, usdc, sold, 0n, chain.address('taker1'), 2n ** 40n, { gasLimit: 500_000n });
+        await mineAtGwei();
+        const [pending] = await readPending(stack.db.knex, [orderId]);
+        const { route, feeUnits } = pending!.quote;
+        expect(decodeRoute(route).map(({ id }) => id)).to.deep.equal(['own']);
+        const question = { kind: 'sell' as const, sellToken: weth, buyToken: usdc, preference: 'auto' as const };
+        const amounts = { amountUnits: 2n * ETHER, toleranceBps: 10, feeOf: () => feeUnits };
+        const head = await stack.marketData.head();
+        const best = await planRoute(stack.marketData, { ...question, ...amounts }, head, head.timestampSec);
+        expect('parts' in best && best.parts.length, 'a split brings more').to.equal(2);
+        await stack.land();
+        const { status, reason } = await stack.order(orderId);
+        expect([status, reason]).to.deep.equal(['filled', null]);
+      });
+    }
+
+    async function mineAtGwei(): Promise<void> {
+      await chain.provider.send('hardhat_setNextBlockBaseFeePerGas', [toQuantity(GWEI)]);
+      await chain.mine();
+      await stack.keepers.watcher.scan();
+    }
   }),
 );
 
