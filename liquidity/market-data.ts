@@ -29,6 +29,8 @@ export interface MarketData {
   gasPrice(sellToken: Address, head: Head, atSec: number): Promise<GasPrice | null>;
   /** What a transaction costs at this block, in wei. */
   costWei(data: Hex, gas: bigint, head: Head): Promise<bigint>;
+  /** What a rollup charges, beside the price of gas, for an order of so much gas and so many external calls, as quotes reckon with; in wei. */
+  dataWei(gas: bigint, calls: number, head: Head): Promise<bigint>;
   /** The venue of an external source. Throws RangeError for an id that no venue knows. */
   venueOf(id: string): Venue;
 }
@@ -81,11 +83,13 @@ export function createMarketData(
     return found.flat();
   }
 
+  const expectedFees = (head: Head) => heads.at(head, 'data-fees', () => dataFees.expected(head));
+
   return {
     head: heads.head,
     sources,
     async gasPrice(sellToken, head, atSec) {
-      const beside = await heads.at(head, 'data-fees', () => dataFees.expected(head));
+      const beside = await expectedFees(head);
       const cost = { weiPerGas: head.baseFeeWei + PRIORITY_FEE_WEI + beside.weiPerGas, data: beside.data };
       if (sellToken === wrappedNative) return { ...cost, units: 1n, wei: 1n };
       const prices = (await sources(sellToken, wrappedNative, head, atSec))
@@ -96,6 +100,10 @@ export function createMarketData(
     },
     async costWei(data, gas, head) {
       return gas * (head.baseFeeWei + PRIORITY_FEE_WEI) + (await dataFees.of(data, gas, head));
+    },
+    async dataWei(gas, calls, head) {
+      const { data, weiPerGas } = await expectedFees(head);
+      return data.orderWei + BigInt(calls) * data.callWei + gas * weiPerGas;
     },
     venueOf(id) {
       const venue = venues.find(({ name }) => id.startsWith(`${name}:`));

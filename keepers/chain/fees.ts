@@ -1,5 +1,5 @@
 import { Transaction } from 'ethers';
-import { maxBig } from '../../core/amounts.js';
+import { maxBig, minBig } from '../../core/amounts.js';
 import type { Hex } from '../../core/types.js';
 
 /** The two prices of an EIP-1559 transaction, in wei per gas. */
@@ -33,6 +33,10 @@ export function feesOf(raw: Hex): Fees {
 /** True when a fresh transaction can bid enough at this base fee without going beyond the ceiling. */
 export const isAffordable = (baseFeeWei: bigint, ceilingWei: bigint): boolean =>
   maxBig(baseFeeWei + 1n, MIN_PRIORITY_WEI) <= ceilingWei;
+
+/** Most per gas that a fresh transaction bids at this base fee, up to the ceiling. A node asks its sender to hold so much for all of its gas. */
+export const freshBidWei = (baseFeeWei: bigint, ceilingWei: bigint): bigint =>
+  minBig(2n * baseFeeWei + MIN_PRIORITY_WEI, ceilingWei);
 
 /**
  * Fees for a transaction now. Twice the base fee covers six full blocks of its fastest rise; a replacement also outbids what it

@@ -15,7 +15,7 @@ import { lastGeneration } from '../../ledger/chain/generations.js';
 import type { Db, OutboxRow, Writer } from '../../ledger/types.js';
 import type { ProvenBlock } from './account-proof.js';
 import { createBaseFees } from './base-fees.js';
-import { FeeCeilingError, chooseFees, feesOf, isAffordable } from './fees.js';
+import { FeeCeilingError, chooseFees, feesOf, freshBidWei, isAffordable } from './fees.js';
 import { createNonceWatch, type UsedNonces } from './nonces.js';
 import { surveyOf } from './quorum.js';
 import { createRetiredSigners, type ServedContract } from './retired-signers.js';
@@ -67,6 +67,8 @@ export interface Outbox {
    * is too high, at the one that most of them call for.
    */
   affords(baseFeeWei: bigint): Promise<boolean>;
+  /** Most wei per gas that a fresh transaction bids at this base fee. */
+  bidWei(baseFeeWei: bigint): bigint;
   /**
    * Signs, stores, broadcasts. With `order: 'replace'` at the first unused nonce, in the place of what is unmined there; with
    * `'queue'` behind everything that is unmined. A broadcast that the node refused is repeated by `resume`. Throws FeeCeilingError.
@@ -328,6 +330,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     signer,
     affords: async (baseFeeWei) =>
       isAffordable(baseFeeWei, ceilingWei) || isAffordable(await baseFees.read(ceilingWei), ceilingWei),
+    bidWei: (baseFeeWei) => freshBidWei(baseFeeWei, ceilingWei),
     send: (request) => inTurn(async () => (await sendAll([request]))[0]!),
     sendAll: (requests) => inTurn(() => sendAll(requests)),
     resume: (headTimestampSec, withdrawn = new Set()) => inTurn(() => resume(headTimestampSec, withdrawn)),

@@ -53,7 +53,7 @@ export interface Economics {
   isFunded(): boolean;
   /** Whether servers should hear of the executor's funds again. */
   isDue(): boolean;
-  /** Says, where servers find it, whether there is ETH for an order of every kind at twice the present price of gas. */
+  /** Says, where servers find it, whether there is as much ETH as a node asks a sender to hold for an order of every kind. */
   noteFunds(head: Head): Promise<void>;
 }
 
@@ -89,6 +89,12 @@ export function createEconomics(deps: Deps): Economics {
     return null;
   }
 
+  async function neededWei(head: Head): Promise<bigint> {
+    const gasLimit = gasLimitOf(gasOf(gasModel, FULL_ROUTE), false);
+    const dataWei = await marketData.dataWei(gasLimit, FULL_ROUTE.length - 1, head);
+    return gasLimit * outbox.bidWei(head.baseFeeWei) + dataWei;
+  }
+
   return {
     async firstPaid(quote, transactions, hasCode, head) {
       let refusal: Unpaid | null = null;
@@ -115,7 +121,12 @@ export function createEconomics(deps: Deps): Economics {
     async noteFunds(head) {
       const { balanceWei } = outbox.status();
       if (balanceWei === null) return;
-      const funded = balanceWei >= gasOf(gasModel, FULL_ROUTE) * 2n * head.baseFeeWei;
+      const needed = await neededWei(head).catch((error: unknown) => {
+        logger.warn({ err: error }, 'what an order costs could not be read');
+        return null;
+      });
+      if (needed === null) return;
+      const funded = balanceWei > 0n && balanceWei >= needed;
       if (funded === isFunded && nowMs() - notedMs < NOTE_FUNDS_MS) return;
       if (isFunded && !funded)
         logger.error({ signer: outbox.signer, balanceWei: `${balanceWei}` }, 'the executor lacks ETH');

@@ -1,11 +1,17 @@
 /** What an order costs the service, what its fee is worth, and who pays when the two part. */
 import { expect } from 'chai';
 import { Contract, parseEther, parseUnits, toBeHex, toQuantity, type Wallet } from 'ethers';
+import { pino } from 'pino';
+import { DEFAULT_GAS } from '../../core/swap/pricing.js';
 import type { Address, Hex } from '../../core/types.js';
 import { GAS_PRICE_ORACLE_ADDRESS } from '../../deploy/sandbox/canonical.js';
+import { chooseFees, freshBidWei } from '../../keepers/chain/fees.js';
 import { createRpc } from '../../keepers/chain/rpc.js';
+import { createEconomics } from '../../keepers/executor/economics.js';
+import type { ExecutorDeps } from '../../keepers/executor/executor.js';
 import { readPending } from '../../ledger/swaps/swap-log.js';
 import { createDataFees } from '../../liquidity/data-fee.js';
+import type { Head } from '../../liquidity/eth.js';
 import { decodeRoute, planRoute } from '../../liquidity/planner.js';
 import { SandboxGasPriceOracle__factory } from '../../typechain-types/factories/mocks/SandboxGasPriceOracle__factory.js';
 import { startManualChain, type ManualChain } from '../support/keeper-stack.js';
@@ -173,6 +179,45 @@ describe('the economics of signed orders', () => {
       const again = await stack.submit(another, taker, { clientOrderId });
       expect([again.status, again.body.orderId]).to.deep.equal([200, body.orderId]);
     });
+  });
+});
+
+describe('what an executor must hold', () => {
+  /** Most gas that an order of every kind may be limited to. */
+  const LIMIT = ((DEFAULT_GAS.route + DEFAULT_GAS.routeOwn + 2n * DEFAULT_GAS.routeCall) * 13n) / 10n + 30_000n;
+  const TIP = 1_000_000n;
+  const CEILING_WEI = 50n * GWEI;
+  const DATA_WEI = 10n ** 12n;
+  const head = (baseFeeWei: bigint): Head => ({ number: 1, hash: '0x', timestampSec: 0, baseFeeWei });
+
+  async function isFunded(balanceWei: bigint, baseFeeWei: bigint, dataWei: bigint): Promise<boolean> {
+    const economics = createEconomics({
+      writer: { tx: async () => undefined },
+      outbox: { signer: '0x', status: () => ({ balanceWei }), bidWei: (wei: bigint) => freshBidWei(wei, CEILING_WEI) },
+      marketData: { dataWei: async () => dataWei },
+      maxGas: 1_000_000n,
+      gasModel: DEFAULT_GAS,
+      feeMarginBps: 0,
+      nowMs: () => 0,
+      logger: pino({ level: 'silent' }),
+    } as unknown as ExecutorDeps);
+    await economics.noteFunds(head(baseFeeWei));
+    return economics.isFunded();
+  }
+
+  it('is what a node asks for: limit of gas at twice the base fee and the tip, up to the ceiling, and data', async () => {
+    for (const [baseFeeWei, bidWei, dataWei] of [
+      [GWEI, 2n * GWEI + TIP, DATA_WEI],
+      [GWEI, 2n * GWEI + TIP, 0n],
+      [40n * GWEI, CEILING_WEI, DATA_WEI],
+      [0n, TIP, 0n],
+    ] as const) {
+      expect(chooseFees(baseFeeWei, CEILING_WEI, null).maxFeeWei, 'as it is signed').to.equal(bidWei);
+      const needed = LIMIT * bidWei + dataWei;
+      expect(await isFunded(needed, baseFeeWei, dataWei)).to.equal(true);
+      expect(await isFunded(needed - 1n, baseFeeWei, dataWei)).to.equal(false);
+    }
+    expect(await isFunded(0n, 0n, 0n)).to.equal(false);
   });
 });
 
