@@ -1,9 +1,10 @@
-import { parseDecimal, parseUnits, powerOfTen } from '../../core/amounts.js';
+import { MAX_DECIMALS, parseDecimal, parseUnits, powerOfTen, toSafeInt } from '../../core/amounts.js';
 import { createMarket } from '../../core/market.js';
 import type { Address, Market, Token } from '../../core/types.js';
 import { CurvebookError } from './errors.js';
 import type { Answer } from './read/client.js';
-import { asAddress } from './wallet.js';
+import { asAddress, callData, firstWord } from './wallet.js';
+import type { Reader } from './wallet.js';
 
 export type Deployment = Answer<'/v0/deployment'>;
 
@@ -14,6 +15,13 @@ export interface TrustedContracts {
   entrypoint: string;
   orderSettler?: string;
   permit2?: string;
+  /** Tokens by symbol. One that is not here is taken by its address alone, and its decimals are asked of the token itself. */
+  tokens?: Readonly<Record<string, TrustedToken>>;
+}
+
+export interface TrustedToken {
+  address: string;
+  decimals: number;
 }
 
 /**
@@ -28,7 +36,7 @@ export function trusted(
     Object.entries(deployment.contracts).map(([name, { address }]) => [name, asAddress(address)]),
   );
   if (known !== 'server') {
-    const { chainId, ...contracts } = known;
+    const { chainId, tokens: _tokens, ...contracts } = known;
     if (deployment.chain_id !== chainId) {
       throw new CurvebookError('OTHER_DEPLOYMENT', `the server is of chain ${deployment.chain_id}, not ${chainId}`);
     }
@@ -45,7 +53,53 @@ export function trusted(
   return { ...said, custodian, entrypoint };
 }
 
-/** A token by its symbol or its address. Throws CurvebookError `UNKNOWN_TOKEN`. */
+/**
+ * A token that money is sent or allowed in: its address is the caller's and its decimals are the caller's or the token's, never the server's alone,
+ * except for `'server'`. Throws CurvebookError `UNTRUSTED_TOKEN` for a symbol that the caller did not name, `OTHER_DEPLOYMENT` where the server says
+ * otherwise, and `CANNOT_READ` for an address without a reader.
+ */
+export async function trustedToken(
+  deployment: Deployment,
+  name: string,
+  { known, reader }: { known: TrustedContracts | 'server'; reader: Reader | undefined },
+): Promise<Token> {
+  if (known === 'server') return tokenOf(deployment, name);
+  const token = namedToken(known, name) ?? (await tokenAt(name, reader));
+  for (const said of deployment.tokens) {
+    const isSame = said.address.toLowerCase() === token.address;
+    if (said.symbol !== token.symbol && !isSame) continue;
+    if (!isSame || said.decimals !== token.decimals) {
+      const text = `the server says that ${said.symbol} is ${said.address} with ${said.decimals} decimals`;
+      throw new CurvebookError('OTHER_DEPLOYMENT', `${text}, not ${token.address} with ${token.decimals}`);
+    }
+  }
+  return token;
+}
+
+function namedToken({ tokens = {} }: TrustedContracts, name: string): Token | null {
+  for (const [symbol, { address: text, decimals }] of Object.entries(tokens)) {
+    const address = asAddress(text, symbol);
+    if (symbol === name || address === name.toLowerCase()) return { symbol, address, decimals };
+  }
+  return null;
+}
+
+async function tokenAt(name: string, reader: Reader | undefined): Promise<Token> {
+  if (!/^0x[0-9a-fA-F]{40}$/.test(name)) {
+    throw new CurvebookError(
+      'UNTRUSTED_TOKEN',
+      `${name} is not among the tokens of \`contracts\`: name it there, or by its address`,
+    );
+  }
+  if (reader === undefined)
+    throw new CurvebookError('CANNOT_READ', `the decimals of ${name} need a reader of the chain`);
+  const address = asAddress(name);
+  const decimals = firstWord(await reader.call({ to: address, data: callData('decimals()', []) }));
+  if (decimals > BigInt(MAX_DECIMALS)) throw new CurvebookError('UNTRUSTED_TOKEN', `${name} has ${decimals} decimals`);
+  return { symbol: address, address, decimals: toSafeInt(decimals) };
+}
+
+/** A token as the server tells of it, by its symbol or its address. Throws CurvebookError `UNKNOWN_TOKEN`. */
 export function tokenOf({ tokens }: Deployment, name: string): Token {
   const token = tokens.find(({ symbol, address }) => symbol === name || address === name.toLowerCase());
   if (token === undefined) throw new CurvebookError('UNKNOWN_TOKEN', `no token ${name}`);

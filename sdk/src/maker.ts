@@ -2,7 +2,7 @@ import { parseUnits } from '../../core/amounts.js';
 import { priceToTicks, sizeToLots } from '../../core/market.js';
 import { canonicalDecimal } from '../../core/wire/decimal.js';
 import type { WireAction, WireOrder } from '../../core/wire/types.js';
-import { marketOf, tokenOf, trusted } from './deployment.js';
+import { marketOf, trusted, trustedToken } from './deployment.js';
 import type { Deployment, TrustedContracts } from './deployment.js';
 import { CurvebookError } from './errors.js';
 import { createHttp } from './http.js';
@@ -33,9 +33,9 @@ export interface MakerOptions extends HttpOptions {
   url: string;
   /** The maker, or an agent of it for all but custody and approving agents. */
   signer: Signer;
-  /** For custody: it asks allowances. */
+  /** For custody: it asks allowances, and the decimals of tokens that are named by address. */
   reader?: Reader;
-  /** For custody: addresses that you know, or `'server'` to take the server's word. */
+  /** For custody: contracts and tokens that you know, or `'server'` to take the server's word. */
   contracts?: TrustedContracts | 'server';
   /** Unix milliseconds. */
   clock?: () => number;
@@ -115,12 +115,13 @@ export function createMakerClient(options: MakerOptions): MakerClient {
   const assetOf = async (pair: string): Promise<number> => marketOf(await known(), pair).asset;
 
   async function custody(token: string) {
-    const { contracts } = options;
+    const { contracts, reader } = options;
     if (contracts === undefined) {
       throw new CurvebookError('NO_CONTRACTS', 'custody needs `contracts`: addresses that you know, or "server"');
     }
     const said = await known();
-    return { token: tokenOf(said, token), custodian: trusted(said, contracts).custodian };
+    const { custodian } = trusted(said, contracts);
+    return { token: await trustedToken(said, token, { known: contracts, reader }), custodian };
   }
 
   return {
@@ -188,6 +189,6 @@ function resultOf(status: unknown): EntryResult {
   return { oid: typeof resting?.oid === 'number' ? resting.oid : null, error: null };
 }
 
-export type { Deployment, TrustedContracts } from './deployment.js';
+export type { Deployment, TrustedContracts, TrustedToken } from './deployment.js';
 export type { ProvenBalance } from './verify/proof.js';
 export type { Reader, Signer, TypedData } from './wallet.js';

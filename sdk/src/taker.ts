@@ -1,7 +1,7 @@
-import { floorDiv, parseUnits } from '../../core/amounts.js';
+import { floorDiv, maxBig, minBig, parseUnits } from '../../core/amounts.js';
 import { orderTypedData } from '../../core/swap/typed-data.js';
 import type { Address } from '../../core/types.js';
-import { tokenOf, trusted } from './deployment.js';
+import { trusted, trustedToken } from './deployment.js';
 import type { Deployment, TrustedContracts } from './deployment.js';
 import { CurvebookError } from './errors.js';
 import { createHttp } from './http.js';
@@ -14,7 +14,7 @@ export interface TakerOptions extends HttpOptions {
   url: string;
   signer: Signer;
   reader: Reader;
-  /** Addresses that you know, or `'server'` to take the server's word. */
+  /** Contracts and tokens that you know, or `'server'` to take the server's word. */
   contracts: TrustedContracts | 'server';
   /** Unix milliseconds. */
   clock?: () => number;
@@ -27,6 +27,10 @@ export interface Swap {
   amount: string;
   /** How much less than quoted is still taken, in bps; 50 by default. */
   slippageBps?: number;
+  /** The least that is taken, in the bought token. A gasless swap needs it where the contract quotes nothing. */
+  minBuy?: string;
+  /** The most that a gasless swap may cost in gas, in the sold token; a hundredth of the amount by default. */
+  maxFee?: string;
 }
 
 /** A gasless order as the server tells of it. Amounts are base units. */
@@ -42,9 +46,13 @@ export interface OrderStatus {
 export interface TakerClient {
   /** What the contract would pay now, in base units of the bought token; 0 when nothing is quoted. */
   price(swap: Swap): Promise<bigint>;
-  /** Allows exactly the amount, swaps it in a transaction of the signer, and returns its hash. Throws CurvebookError `NOTHING_QUOTED`. */
+  /** Allows exactly the amount, swaps it in a transaction of the signer, and returns its hash. Throws CurvebookError `NOTHING_QUOTED`, or `BELOW_MINIMUM` for less than `minBuy`. */
   swap(swap: Swap): Promise<string>;
-  /** Swaps by one signature, without gas, and waits for the end. The tokens must be allowed to Permit2 once (`allowGasless`). */
+  /**
+   * Swaps by one signature, without gas, and waits for the end. The tokens must be allowed to Permit2 once (`allowGasless`). Signed is only what
+   * brings at least the contract's own price less slippage and fee, and at least `minBuy`. Throws CurvebookError `BAD_QUOTE` where the server
+   * asks for less, `FEE_TOO_HIGH` beyond `maxFee`, and `NO_MINIMUM` without `minBuy` where the contract quotes nothing.
+   */
   swapGasless(swap: Swap, signal?: AbortSignal): Promise<OrderStatus>;
   /** Allows exactly so much of a token to Permit2; null when that is so already. */
   allowGasless(token: string, amount: string): Promise<string | null>;
@@ -53,7 +61,7 @@ export interface TakerClient {
 interface QuoteAnswer {
   id: string;
   expiration: string;
-  quote: { sellAmount: string; buyAmount: string; minBuyAmount: string; validTo: number };
+  quote: { sellAmount: string; buyAmount: string; minBuyAmount: string; validTo: number; feeAmount: string };
   permit2: { typedData: { message: { nonce: string } } };
 }
 
@@ -61,6 +69,8 @@ const DEADLINE_MS = 60_000;
 const POLL_MS = 1_000;
 /** No order lives longer than this, so that no quote may ask for a signature that does. */
 const MAX_VALID_SEC = 3_600;
+/** Of the amount, where the caller bounds no fee. */
+const MAX_FEE_BPS = 100n;
 
 export function createTakerClient(options: TakerOptions): TakerClient {
   const { url, signer, reader, clock = Date.now } = options;
@@ -77,15 +87,21 @@ export function createTakerClient(options: TakerOptions): TakerClient {
     return deployment;
   }
 
-  async function terms({ sell, buy, amount, slippageBps = 50 }: Swap) {
+  async function terms({ sell, buy, amount, slippageBps = 50, minBuy, maxFee }: Swap) {
     if (!Number.isInteger(slippageBps) || slippageBps < 0 || slippageBps > 10_000) {
       throw new CurvebookError('BAD_ARGUMENT', 'slippageBps is a whole number from 0 to 10000');
     }
     const said = await known();
-    const [sellToken, buyToken] = [tokenOf(said, sell), tokenOf(said, buy)];
+    const contracts = trusted(said, options.contracts);
+    const [sellToken, buyToken] = await Promise.all([tokenFor(said, sell), tokenFor(said, buy)]);
     const units = parseUnits(amount, sellToken.decimals);
-    return { said, contracts: trusted(said, options.contracts), sellToken, buyToken, units, slippageBps };
+    const wantedUnits = minBuy === undefined ? 0n : parseUnits(minBuy, buyToken.decimals);
+    const maxFeeUnits =
+      maxFee === undefined ? floorDiv(units * MAX_FEE_BPS, 10_000n) : parseUnits(maxFee, sellToken.decimals);
+    return { said, contracts, sellToken, buyToken, units, slippageBps, wantedUnits, maxFeeUnits };
   }
+
+  const tokenFor = (said: Deployment, name: string) => trustedToken(said, name, { known: options.contracts, reader });
 
   async function quoted(entrypoint: Address, sell: Address, buy: Address, units: bigint): Promise<bigint> {
     const data = callData('quoteFor(address,address,address,uint256)', [owner, sell, buy, units]);
@@ -94,14 +110,24 @@ export function createTakerClient(options: TakerOptions): TakerClient {
 
   const least = (units: bigint, bps: number): bigint => floorDiv(units * BigInt(10_000 - bps), 10_000n);
 
-  /** The typed data is made here of what was asked for: nothing of the server's is signed but a nonce and amounts that were judged. */
+  /**
+   * The typed data is made here of what was asked for: nothing of the server's is signed but a nonce, a deadline and a minimum that were judged.
+   * The minimum is held against the contract's price before and after the quote, since a block may come between; the lower one counts.
+   */
   async function gasless(swap: Swap) {
-    const { said, contracts, sellToken, buyToken, units, slippageBps } = await terms(swap);
-    const { orderSettler, permit2 } = contracts;
+    const { said, contracts, sellToken, buyToken, units, slippageBps, wantedUnits, maxFeeUnits } = await terms(swap);
+    const { entrypoint, orderSettler, permit2 } = contracts;
     if (orderSettler === undefined || permit2 === undefined) {
       throw new CurvebookError('NO_GASLESS', 'no trusted settler and Permit2 for gasless swaps');
     }
-    const onChain = await quoted(contracts.entrypoint, sellToken.address, buyToken.address, units);
+    const priced = (): Promise<bigint> => quoted(entrypoint, sellToken.address, buyToken.address, units);
+    const before = await priced();
+    if (before === 0n && wantedUnits === 0n) {
+      throw new CurvebookError(
+        'NO_MINIMUM',
+        `the contract quotes nothing for ${swap.amount} ${swap.sell}: give minBuy`,
+      );
+    }
     const body = {
       chainId: said.chain_id,
       from: owner,
@@ -113,17 +139,29 @@ export function createTakerClient(options: TakerOptions): TakerClient {
       signingScheme: 'eip712',
     };
     const answer = (await http('/api/v1/quote', { method: 'POST', body })).body as QuoteAnswer;
-    const { sellAmount, buyAmount, minBuyAmount, validTo } = answer.quote;
-    const minBuyUnits = BigInt(minBuyAmount);
-    if (BigInt(sellAmount) !== units) throw lied(`sells ${sellAmount} base units, not ${units}`);
-    if (minBuyUnits <= 0n || minBuyUnits < least(BigInt(buyAmount), slippageBps))
-      throw lied(`may buy ${minBuyAmount} of ${buyAmount} only`);
-    if (validTo > clock() / 1_000 + MAX_VALID_SEC) throw lied(`may be executed until ${validTo}`);
+    const { validTo, ...amounts } = answer.quote;
+    const sellUnits = unitsOf(amounts.sellAmount);
+    const minBuyUnits = unitsOf(amounts.minBuyAmount);
+    const feeUnits = unitsOf(amounts.feeAmount);
+    if (sellUnits !== units) throw lied(`sells ${sellUnits} base units, not ${units}`);
+    if (feeUnits > maxFeeUnits || feeUnits >= units) {
+      throw new CurvebookError(
+        'FEE_TOO_HIGH',
+        `the quote is not signed: its fee is ${feeUnits}, at most ${maxFeeUnits} is paid`,
+      );
+    }
+    const prices = [before, await priced()].filter((price) => price > 0n);
+    const floors = prices.map((price) => least(floorDiv(price * (units - feeUnits), units), slippageBps));
+    const [first = 0n, ...rest] = floors;
+    const floor = maxBig(minBig(first, ...rest), wantedUnits, least(unitsOf(amounts.buyAmount), slippageBps), 1n);
+    if (minBuyUnits < floor) throw lied(`may buy ${minBuyUnits} base units, and ${floor} are the least`);
+    if (!Number.isSafeInteger(validTo) || validTo > clock() / 1_000 + MAX_VALID_SEC)
+      throw lied(`may be executed until ${validTo}`);
     const typed = orderTypedData(
       {
         sellToken: sellToken.address,
         sellUnits: units,
-        nonce: BigInt(answer.permit2.typedData.message.nonce),
+        nonce: unitsOf(answer.permit2.typedData.message.nonce),
         validToSec: validTo,
         receiver: owner,
         buyToken: buyToken.address,
@@ -131,7 +169,7 @@ export function createTakerClient(options: TakerOptions): TakerClient {
       },
       { chainId: said.chain_id, permit2, spender: orderSettler },
     );
-    return { id: answer.id, typed, onChain, minBuyUnits };
+    return { id: answer.id, typed };
   }
 
   async function ended(orderId: string, signal?: AbortSignal): Promise<OrderStatus> {
@@ -149,14 +187,16 @@ export function createTakerClient(options: TakerOptions): TakerClient {
       return quoted(contracts.entrypoint, sellToken.address, buyToken.address, units);
     },
     async swap(swap) {
-      const { contracts, sellToken, buyToken, units, slippageBps } = await terms(swap);
+      const { contracts, sellToken, buyToken, units, slippageBps, wantedUnits } = await terms(swap);
       const { entrypoint } = contracts;
       const out = await quoted(entrypoint, sellToken.address, buyToken.address, units);
       if (out === 0n) throw new CurvebookError('NOTHING_QUOTED', `nothing is quoted for ${swap.amount} ${swap.sell}`);
+      if (out < wantedUnits)
+        throw new CurvebookError('BELOW_MINIMUM', `${out} base units are quoted, not ${wantedUnits}`);
       await allow({ signer, reader }, { token: sellToken.address, spender: entrypoint, units });
       const deadlineSec = BigInt(Math.ceil((clock() + DEADLINE_MS) / 1_000));
       const data = callData('swap(address,address,uint256,uint256,address,uint256)', [
-        ...[sellToken.address, buyToken.address, units, least(out, slippageBps), owner],
+        ...[sellToken.address, buyToken.address, units, maxBig(least(out, slippageBps), wantedUnits), owner],
         deadlineSec,
       ]);
       return senderOf(signer)({ to: entrypoint, data });
@@ -173,14 +213,20 @@ export function createTakerClient(options: TakerOptions): TakerClient {
       const said = await known();
       const { permit2 } = trusted(said, options.contracts);
       if (permit2 === undefined) throw new CurvebookError('NO_GASLESS', 'no trusted Permit2');
-      const token = tokenOf(said, name);
+      const token = await tokenFor(said, name);
       const units = parseUnits(amount, token.decimals);
       return allow({ signer, reader }, { token: token.address, spender: permit2, units });
     },
   };
 }
 
+/** Base units that the server wrote. Throws CurvebookError `BAD_QUOTE`. */
+function unitsOf(text: unknown): bigint {
+  if (typeof text === 'string' && /^\d{1,78}$/.test(text)) return BigInt(text);
+  throw lied(`says ${String(text).slice(0, 40)} for a whole number`);
+}
+
 const lied = (what: string): CurvebookError => new CurvebookError('BAD_QUOTE', `the quote is not signed: it ${what}`);
 
-export type { Deployment, TrustedContracts } from './deployment.js';
+export type { Deployment, TrustedContracts, TrustedToken } from './deployment.js';
 export type { Reader, Signer, TypedData } from './wallet.js';

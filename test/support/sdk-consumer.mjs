@@ -12,7 +12,10 @@ const [library, url, manifestPath] = process.argv.slice(2);
 const manifest = JSON.parse(readFileSync(manifestPath, 'utf8'));
 const keyOf = (role) => manifest.accounts.find((account) => account.role === role).privateKey;
 const { custodian, entrypoint, orderSettler, permit2 } = manifest.contracts;
-const contracts = { chainId: manifest.chainId, custodian, entrypoint, orderSettler, permit2 };
+const tokens = Object.fromEntries(
+  manifest.tokens.map(({ symbol, address, decimals }) => [symbol, { address, decimals }]),
+);
+const contracts = { chainId: manifest.chainId, custodian, entrypoint, orderSettler, permit2, tokens };
 
 async function walletOf(role) {
   if (library === 'ethers') {
@@ -83,7 +86,20 @@ const offer = { sell: 'USDC', buy: 'WETH', amount: '500' };
 await until('a quote', async () => (await taker.price(offer)) > 0n);
 await taker.swap(offer);
 const gasless = createTakerClient({ url, ...(await walletOf('taker3')), contracts });
-const order = await gasless.swapGasless({ ...offer, amount: '300', slippageBps: 100 });
+const signed = { ...offer, amount: '300', slippageBps: 100, maxFee: '15' };
+const robbed = createTakerClient({
+  url,
+  ...(await walletOf('taker3')),
+  contracts,
+  fetch: async (path, init) => {
+    const answer = await fetch(path, init);
+    if (!path.includes('/api/v1/quote')) return answer;
+    const body = await answer.json();
+    return new Response(JSON.stringify({ ...body, quote: { ...body.quote, buyAmount: '1', minBuyAmount: '1' } }));
+  },
+});
+await assert.rejects(robbed.swapGasless(signed), { code: 'BAD_QUOTE' });
+const order = await gasless.swapGasless(signed);
 assert.equal(order.status, 'filled', JSON.stringify(order.reason));
 
 const count = library === 'viem' ? 4 : 2;

@@ -12,9 +12,18 @@ type FrameOf<C extends Frame['channel']> = Extract<Frame, { channel: C }>;
 /** What may be subscribed to, as the wire has it. */
 export type Subscription = StreamSchemas['Subscription'];
 
+/** Subscriptions that are answered on a channel of another name. */
+interface OtherChannels {
+  activeAssetCtx: 'activeSpotAssetCtx';
+  userEvents: 'user';
+}
+
+type ChannelOf<T extends Subscription['type']> = T extends keyof OtherChannels
+  ? OtherChannels[T]
+  : T & Frame['channel'];
+
 /** What arrives for a subscription. */
-export type DataOf<S extends Subscription> =
-  FrameOf<S['type'] & Frame['channel']> extends { data: infer D } ? D : never;
+export type DataOf<S extends Subscription> = FrameOf<ChannelOf<S['type']>> extends { data: infer D } ? D : never;
 
 /** `open`: subscriptions are sent; `connecting`: for the first time or again; `closed`: by `close`, for good. */
 export type StreamState = 'connecting' | 'open' | 'closed';
@@ -33,7 +42,8 @@ export interface Stream {
   /**
    * Calls `onData` with whatever arrives, over all reconnects, until the returned function is called. `onResume` is called each time that the
    * subscription was sent, before anything arrives for it: what was missed while the connection was gone has to be read elsewhere. Throws
-   * CurvebookError `TOO_MANY` beyond 32, and `ONE_USER` for the order updates of a second user, since these don't say whose they are.
+   * CurvebookError `TOO_MANY` beyond 32; `ONE_USER` for order updates or events of a second user, since these don't say whose they are; and
+   * `ONE_AGGREGATION` for a coin's book or a user's fills gathered in a second way, since these don't say how they are gathered.
    */
   subscribe<S extends Subscription>(
     subscription: S,
@@ -172,9 +182,17 @@ export function createStream(url: string, options: StreamOptions = {}): Stream {
         if (topics.size >= MAX_SUBSCRIPTIONS) {
           throw new CurvebookError('TOO_MANY', `at most ${MAX_SUBSCRIPTIONS} subscriptions per stream`);
         }
-        const taken = [...topics.values()].some((one) => one.subscription.type === 'orderUpdates');
-        if (subscription.type === 'orderUpdates' && taken) {
-          throw new CurvebookError('ONE_USER', 'order updates of one user per stream: they do not say whose they are');
+        const group = groupOf(subscription);
+        if (group !== null && [...topics.values()].some((one) => groupOf(one.subscription) === group)) {
+          throw isOfUser(subscription)
+            ? new CurvebookError(
+                'ONE_USER',
+                `${subscription.type} of one user per stream: they do not say whose they are`,
+              )
+            : new CurvebookError(
+                'ONE_AGGREGATION',
+                `${group} in one way per stream: it does not say how it is gathered`,
+              );
         }
         topic = { key, subscription, listeners: new Set() };
         topics.set(key, topic);
@@ -221,22 +239,63 @@ export function createStream(url: string, options: StreamOptions = {}): Stream {
 /** Equal for subscriptions that mean the same. */
 function keyOf(subscription: Subscription): string {
   return Object.entries(subscription)
-    .filter(([, value]) => value !== undefined && value !== null)
-    .map(([name, value]) => `${name}=${name === 'user' ? String(value).toLowerCase() : String(value)}`)
+    .filter(([name, value]) => value !== undefined && value !== null && !isDefault(name, value))
+    .map(([name, value]) => `${name}=${name === 'user' ? userOf(value) : String(value)}`)
     .sort()
     .join('&');
 }
 
-/** Whether a frame answers a subscription: by its channel, and by the fields that both name. */
-function isFor(subscription: Subscription, frame: Frame): boolean {
-  if (frame.channel !== subscription.type) return false;
-  const data = 'data' in frame ? (frame.data as Record<string, unknown> | null) : null;
-  if (data === null || typeof data !== 'object') return true;
-  for (const name of ['user', 'coin', 'pair', 'interval'] as const) {
-    const asked = (subscription as Record<string, unknown>)[name];
-    const said = data[name];
-    if (typeof asked === 'string' && typeof said === 'string' && asked.toLowerCase() !== said.toLowerCase())
-      return false;
+/** What means the same as leaving it out. */
+const isDefault = (name: string, value: unknown): boolean =>
+  (name === 'aggregateByTime' && value === false) || (name === 'mantissa' && value === 1);
+
+/** Users are written in any case, with or without 0x. */
+const userOf = (value: unknown): string => String(value).toLowerCase().replace(/^0x/, '');
+
+const isOfUser = ({ type }: Subscription): boolean => type === 'orderUpdates' || type === 'userEvents';
+
+/** Two subscriptions of one group get frames that nothing tells apart; null where frames say enough. */
+function groupOf(subscription: Subscription): string | null {
+  switch (subscription.type) {
+    case 'orderUpdates':
+    case 'userEvents':
+      return subscription.type;
+    case 'l2Book':
+      return `l2Book of ${subscription.coin}`;
+    case 'userFills':
+      return `userFills of ${userOf(subscription.user)}`;
+    default:
+      return null;
   }
-  return true;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** By type: the channel of its frames, and where their data says what a subscription asked for, if it does. */
+const FRAMES: { [T in Subscription['type']]: { channel: ChannelOf<T>; fields: Readonly<Record<string, string>> } } = {
+  orderUpdates: { channel: 'orderUpdates', fields: {} },
+  userFills: { channel: 'userFills', fields: { user: 'user' } },
+  userEvents: { channel: 'user', fields: {} },
+  l2Book: { channel: 'l2Book', fields: { coin: 'coin' } },
+  bbo: { channel: 'bbo', fields: { coin: 'coin' } },
+  trades: { channel: 'trades', fields: { coin: 'coin' } },
+  candle: { channel: 'candle', fields: { coin: 's', interval: 'i' } },
+  activeAssetCtx: { channel: 'activeSpotAssetCtx', fields: { coin: 'coin' } },
+  spotAssetCtxs: { channel: 'spotAssetCtxs', fields: {} },
+  webData2: { channel: 'webData2', fields: { user: 'user' } },
+  allMids: { channel: 'allMids', fields: { dex: 'dex' } },
+  fills: { channel: 'fills', fields: { pair: 'pair' } },
+  curves: { channel: 'curves', fields: { pair: 'pair' } },
+  status: { channel: 'status', fields: {} },
+};
+
+/** Whether a frame answers a subscription. Data that is a list is of one market: its first item tells which. */
+function isFor(subscription: Subscription, frame: Frame & { data: unknown }): boolean {
+  const { channel, fields } = FRAMES[subscription.type];
+  if (frame.channel !== channel) return false;
+  const said = (Array.isArray(frame.data) ? (frame.data as unknown[])[0] : frame.data) as Fields | null | undefined;
+  return Object.entries(fields).every(([name, at]) => {
+    const asked = (subscription as Fields)[name];
+    return name === 'user' ? userOf(asked) === userOf(said?.[at]) : (asked ?? null) === (said?.[at] ?? null);
+  });
 }
