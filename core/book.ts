@@ -23,6 +23,8 @@ export interface Book {
   sideOrders(market: number, side: Side): OpenOrder[];
   /** The orders that a crossing does not leave out: best price first, at most `limit` levels. The two sides never cross. */
   levels(market: number, side: Side, limit?: number): BookLevel[];
+  /** The same without a limit, each made when it is asked for; the book must not change meanwhile. */
+  eachLevel(market: number, side: Side): Iterable<BookLevel>;
   /** Best price of the same. */
   bestTicks(market: number, side: Side): bigint | null;
   /**

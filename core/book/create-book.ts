@@ -249,6 +249,7 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
     sideOrders: (market, side) => sideOf(market, side)?.orders() ?? [],
     levels: (market, side, limit = Number.MAX_SAFE_INTEGER) =>
       sideOf(market, side)?.levels(limit, leftOut(market, side)) ?? [],
+    eachLevel: (market, side) => sideOf(market, side)?.eachLevel(leftOut(market, side)) ?? [],
     bestTicks: (market, side) => sideOf(market, side)?.bestTicks(leftOut(market, side)) ?? null,
     bestTicksWorth: (market, side, quoteUnits, counts = null) =>
       sideOf(market, side)?.bestTicksWorth(ceilDiv(quoteUnits, marketOf(market).tickLotUnits), counts) ?? null,

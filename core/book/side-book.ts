@@ -14,6 +14,8 @@ export interface SideBook {
   inOrder(): Iterable<OpenOrder>;
   /** At most `limit` levels of what the best `skippedOrders` leave. */
   levels(limit: number, skippedOrders: number): BookLevel[];
+  /** The same without a limit, each made when it is asked for; the side must not change meanwhile. */
+  eachLevel(skippedOrders: number): Iterable<BookLevel>;
   /** Best price of what the best `skippedOrders` leave. */
   bestTicks(skippedOrders: number): bigint | null;
   /** Best price at which an order rests that is worth at least so many ticks times lots, and that `counts`. */
@@ -113,20 +115,25 @@ export const createSideBook = (side: Side, lotUnits: bigint): SideBook => {
     for (let at = levels.length - 1; at >= 0; at--) yield* levels[at]!.orders;
   }
 
-  const topLevels = (limit: number, skippedOrders: number): BookLevel[] => {
-    const result: BookLevel[] = [];
+  function* eachLevel(skippedOrders: number): Iterable<BookLevel> {
     let skip = skippedOrders;
-    for (let at = levels.length - 1; at >= 0 && result.length < limit; at--) {
+    for (let at = levels.length - 1; at >= 0; at--) {
       const { priceTicks, lots, orders: own } = levels[at]!;
       if (skip >= own.length) skip -= own.length;
-      else if (skip === 0) result.push({ priceTicks, lots, orders: own.length });
+      else if (skip === 0) yield { priceTicks, lots, orders: own.length };
       else {
         const left = own.slice(skip);
         const leftLots = left.reduce((sum, order) => sum + remainingLots(order, lotUnits), 0n);
-        result.push({ priceTicks, lots: leftLots, orders: left.length });
         skip = 0;
+        yield { priceTicks, lots: leftLots, orders: left.length };
       }
     }
+  }
+
+  const topLevels = (limit: number, skippedOrders: number): BookLevel[] => {
+    const result: BookLevel[] = [];
+    if (limit <= 0) return result;
+    for (const level of eachLevel(skippedOrders)) if (result.push(level) >= limit) break;
     return result;
   };
 
@@ -155,5 +162,5 @@ export const createSideBook = (side: Side, lotUnits: bigint): SideBook => {
     return null;
   };
 
-  return { add, replace, remove, orders, inOrder, levels: topLevels, bestTicks, bestTicksWorth };
+  return { add, replace, remove, orders, inOrder, levels: topLevels, eachLevel, bestTicks, bestTicksWorth };
 };

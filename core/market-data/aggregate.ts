@@ -1,4 +1,6 @@
 /** Levels of a book gathered by significant figures, as clients of the exchange wire ask for them. */
+import { ceilDiv } from '../amounts.js';
+import type { BookLevel } from '../book.js';
 
 /** A level with its price in integers of any one scale. */
 export interface PricedLevel {
@@ -21,27 +23,33 @@ function stepOf(price: bigint, { nSigFigs, mantissa }: Aggregation): bigint {
 
 /**
  * Levels, best first, gathered into at most `limit` ones: bids are rounded down and asks up, so that nobody sees a better price than there is.
- * The step is that of each gathered level's first price, and changes across a power of ten.
+ * The step is that of each gathered level's first price, and changes across a power of ten. A level's price is its ticks times `tickPrice`.
+ * Prices are made once per gathered level, and no level after the one that ends the last gathered one is read.
  */
 export function aggregate(
   side: 'bid' | 'ask',
-  levels: Iterable<PricedLevel>,
+  levels: Iterable<BookLevel>,
+  tickPrice: bigint,
   by: Aggregation,
   limit: number,
 ): PricedLevel[] {
   const gathered: PricedLevel[] = [];
-  for (const { price, lots, orders } of levels) {
-    const last = gathered.at(-1);
-    const isWithin = last !== undefined && (side === 'bid' ? price >= last.price : price <= last.price);
-    if (isWithin) {
+  let last: PricedLevel | null = null;
+  /** Ticks of the worst price that belongs to the last gathered level. */
+  let worstTicks = 0n;
+  for (const { priceTicks, lots, orders } of levels) {
+    if (last !== null && (side === 'bid' ? priceTicks >= worstTicks : priceTicks <= worstTicks)) {
       last.lots += lots;
       last.orders += orders;
       continue;
     }
     if (gathered.length === limit) break;
+    const price = priceTicks * tickPrice;
     const step = stepOf(price, by);
     const down = (price / step) * step;
-    gathered.push({ price: side === 'bid' || down === price ? down : down + step, lots, orders });
+    last = { price: side === 'bid' || down === price ? down : down + step, lots, orders };
+    worstTicks = side === 'bid' ? ceilDiv(last.price, tickPrice) : last.price / tickPrice;
+    gathered.push(last);
   }
   return gathered;
 }

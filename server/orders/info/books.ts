@@ -1,5 +1,5 @@
 import { formatUnits, parseDecimal, powerOfTen } from '../../../core/amounts.js';
-import type { BookLevel } from '../../../core/book.js';
+import type { Book, BookLevel } from '../../../core/book.js';
 import { aggregate, type Aggregation } from '../../../core/market-data/aggregate.js';
 import { lotsToSize, ticksToPrice } from '../../../core/market.js';
 import type { Market, Side } from '../../../core/types.js';
@@ -37,14 +37,11 @@ export function bookOf(
   timeMs: number,
   by: Aggregation | null = null,
 ): object {
+  const book = gateway.book();
   const sideOf = (side: Side): object[] =>
-    by === null
-      ? gateway
-          .book()
-          .levels(market.index, side, MAX_BOOK_LEVELS)
-          .map((level) => levelOf(market, level))
-      : gatheredLevels(market, gateway, side, by);
-  return { coin: coinOf(market), time: timeMs, levels: [sideOf('bid'), sideOf('ask')] };
+    book.levels(market.index, side, MAX_BOOK_LEVELS).map((level) => levelOf(market, level));
+  const levels = by === null ? [sideOf('bid'), sideOf('ask')] : gatheredBook(market, book, by);
+  return { coin: coinOf(market), time: timeMs, levels };
 }
 
 /** The best level of each side, null for an empty one: bid, then ask. */
@@ -59,15 +56,33 @@ export function bboOf(market: Market, gateway: Pick<Gateway, 'book'>, timeMs: nu
 /** Decimals in which figures are counted, as long as prices have no more. */
 const PRICE_DECIMALS = 8;
 
-function gatheredLevels(market: Market, gateway: Pick<Gateway, 'book'>, side: Side, by: Aggregation): object[] {
-  const decimals = Math.max(PRICE_DECIMALS, parseDecimal(market.tickSize).scale);
-  const priceOf = (ticks: bigint): bigint => {
-    const { digits, scale } = parseDecimal(ticksToPrice(market, ticks));
-    return digits * powerOfTen(decimals - scale);
-  };
-  const levels = gateway.book().levels(market.index, side);
-  const priced = levels.map(({ priceTicks, lots, orders }) => ({ price: priceOf(priceTicks), lots, orders }));
-  return aggregate(side, priced, by, MAX_BOOK_LEVELS).map(({ price, lots, orders }) => ({
+/** Both sides of a book as it stood in one version. */
+interface Gathered {
+  version: number;
+  levels: [object[], object[]];
+}
+
+/** What was gathered last, per market and figures: all who ask between two changes of a market share it. Versions belong to one book. */
+const gatheredOf = new WeakMap<Book, Map<string, Gathered>>();
+
+function gatheredBook(market: Market, book: Book, by: Aggregation): [object[], object[]] {
+  const known = gatheredOf.get(book) ?? new Map<string, Gathered>();
+  gatheredOf.set(book, known);
+  const key = `${market.index}:${by.nSigFigs}:${by.mantissa ?? 1}`;
+  const version = book.version(market.index);
+  const last = known.get(key);
+  if (last?.version === version) return last.levels;
+  const levels: Gathered['levels'] = [gatheredLevels(market, book, 'bid', by), gatheredLevels(market, book, 'ask', by)];
+  known.set(key, { version, levels });
+  return levels;
+}
+
+function gatheredLevels(market: Market, book: Book, side: Side, by: Aggregation): object[] {
+  const { digits, scale } = parseDecimal(market.tickSize);
+  const decimals = Math.max(PRICE_DECIMALS, scale);
+  const tickPrice = digits * powerOfTen(decimals - scale);
+  const levels = aggregate(side, book.eachLevel(market.index, side), tickPrice, by, MAX_BOOK_LEVELS);
+  return levels.map(({ price, lots, orders }) => ({
     px: withPoint(formatUnits(price, decimals)),
     sz: withPoint(lotsToSize(market, lots)),
     n: orders,
