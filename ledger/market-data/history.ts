@@ -60,16 +60,21 @@ export async function makerFillsPage(
 ): Promise<MakerFill[]> {
   const bindings: Binding[] = [page.maker];
   let where = 'part.maker = ?';
-  if (page.before !== undefined) {
+  if (page.market !== undefined) {
+    where += ' and part.market = ?';
+    bindings.push(page.market);
+  }
+  if (page.before !== undefined && page.before.market === page.market) {
+    // Numbers of fills are the order of a market, and an index holds them in it: a page costs the same however far back it is.
+    const { fillSeq, partNo } = page.before;
+    where += ' and part.fill_seq <= ? and (part.fill_seq < ? or part.part_no < ?)';
+    bindings.push(fillSeq, fillSeq, partNo);
+  } else if (page.before !== undefined) {
     const { timestampMs, market, fillSeq, partNo } = page.before;
     where +=
       ' and part.timestamp_ms <= ? and (part.timestamp_ms < ? or part.market < ? or ' +
       '(part.market = ? and (part.fill_seq < ? or (part.fill_seq = ? and part.part_no < ?))))';
     bindings.push(timestampMs, timestampMs, market, market, fillSeq, fillSeq, partNo);
-  }
-  if (page.market !== undefined) {
-    where += ' and part.market = ?';
-    bindings.push(page.market);
   }
   const order =
     page.market === undefined

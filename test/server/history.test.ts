@@ -110,6 +110,18 @@ describe('history', () => {
         return { rows: fills, next };
       });
       expect(dai.map((row) => row.oid)).to.deep.equal([9_999]);
+      const usdc = await pages(`${path}&pair=WETH-USDC`, (body) => {
+        const { fills, next } = makerFillsSchema.parse(body);
+        return { rows: fills, next };
+      });
+      const of = (pair: string) => rows.filter((row) => row.pair === pair).map((row) => row.tid);
+      expect(usdc.map((row) => row.tid)).to.deep.equal(of('WETH-USDC'));
+      // A place among the fills of another market says how far back in time it is.
+      const place = dai[0]!;
+      const other = `${place.timestamp_ms as number}-1-${place.fill_seq as number}-0`;
+      const { body } = await server.get(`/v0/makers/${alice}/fills?limit=100&pair=WETH-USDC&before=${other}`);
+      const older = usdc.filter((row) => (row.timestamp_ms as number) <= (place.timestamp_ms as number));
+      expect(makerFillsSchema.parse(body).fills.map((row) => row.tid)).to.deep.equal(older.map((row) => row.tid));
       expect((await server.get(`/v0/makers/${alice}/fills?before=1-2`)).status).to.equal(400);
     });
 
