@@ -41,7 +41,37 @@ export interface RowStreams {
 
 const RETRY_SEC = 5;
 
-export function createRowStreams(caps: StreamCaps = { perAddress: 2, total: 8 }): RowStreams {
+/** How long a download may go on, and how long nothing of it may be taken. */
+export interface StreamTimes {
+  idleMs: number;
+  totalMs: number;
+}
+
+const TIMES: StreamTimes = { idleMs: 30_000, totalMs: 30 * 60_000 };
+/** How often both are looked at. */
+const LOOK_MS = 1_000;
+const CHUNK_BYTES = 16 * 1024;
+
+/** What tells the time, and calls back again and again until the returned function is called. */
+export interface StreamTimers {
+  nowMs(): number;
+  every(ms: number, look: () => void): () => void;
+}
+
+const TIMERS: StreamTimers = {
+  nowMs: () => performance.now(),
+  every(ms, look) {
+    const timer = setInterval(look, ms);
+    timer.unref();
+    return () => clearInterval(timer);
+  },
+};
+
+export function createRowStreams(
+  caps: StreamCaps = { perAddress: 2, total: 8 },
+  times: StreamTimes = TIMES,
+  timers: StreamTimers = TIMERS,
+): RowStreams {
   const byAddress = new Map<string, number>();
   let total = 0;
 
@@ -69,12 +99,40 @@ export function createRowStreams(caps: StreamCaps = { perAddress: 2, total: 8 })
     };
   }
 
+  /**
+   * Ends an answer, its connection included, once nothing of it was taken for too long or it took too long altogether. What counts as taken
+   * is what the connection no longer holds; the time in which a page is read is not the client's.
+   */
+  function limit({ res }: Context, text: Readable, isReading: () => boolean): void {
+    const startMs = timers.nowMs();
+    let takenMs = startMs;
+    let taken = 0;
+    const stop = timers.every(LOOK_MS, () => {
+      const nowMs = timers.nowMs();
+      const { bytesWritten = 0, writableLength = 0 } = res.socket ?? {};
+      const now = bytesWritten - writableLength;
+      if (now !== taken || isReading()) takenMs = nowMs;
+      taken = now;
+      if (nowMs - takenMs < times.idleMs && nowMs - startMs < times.totalMs) return;
+      stop();
+      text.destroy();
+      res.destroy();
+    });
+    res.once('close', stop);
+  }
+
   return {
     running: () => total,
     send(ctx, format, columns, readPage) {
       const end = begin(ctx);
-      const text = Readable.from(textOf(format, columns, readPage), { objectMode: false, highWaterMark: 64 * 1024 });
+      let isReading = false;
+      const read: ReadPage<C> = async (after) => {
+        isReading = true;
+        return readPage(after).finally(() => (isReading = false));
+      };
+      const text = Readable.from(textOf(format, columns, read), { objectMode: false, highWaterMark: 64 * 1024 });
       text.once('close', end);
+      limit(ctx, text, () => isReading);
       ctx.type = `${TYPES[format]}; charset=utf-8`;
       ctx.set(
         'Content-Disposition',
@@ -95,7 +153,9 @@ async function* textOf<C>(
   do {
     const page: { rows: readonly Row[]; next: C | null } = await readPage(after);
     const lines = page.rows.map((row) => (format === 'csv' ? csvLine(row, columns) : JSON.stringify(row)));
-    if (lines.length > 0) yield Buffer.from(`${lines.join('\n')}\n`);
+    const bytes = Buffer.from(lines.length > 0 ? `${lines.join('\n')}\n` : '');
+    // A connection is done with a chunk only as a whole: small ones show that a slow client goes on.
+    for (let at = 0; at < bytes.length; at += CHUNK_BYTES) yield bytes.subarray(at, at + CHUNK_BYTES);
     after = page.next;
   } while (after !== null);
 }

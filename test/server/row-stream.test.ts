@@ -1,0 +1,72 @@
+import { EventEmitter } from 'node:events';
+import type { Readable } from 'node:stream';
+import { expect } from 'chai';
+import type { Context } from 'koa';
+import { createRowStreams } from '../../server/read/row-stream.js';
+
+describe('Downloads', () => {
+  let nowMs: number;
+  let looks: Set<() => void>;
+  const timers = {
+    nowMs: () => nowMs,
+    every(_ms: number, look: () => void) {
+      looks.add(look);
+      return () => void looks.delete(look);
+    },
+  };
+
+  beforeEach(() => {
+    nowMs = 0;
+    looks = new Set();
+  });
+
+  async function pass(ms: number): Promise<void> {
+    nowMs += ms;
+    for (const look of [...looks]) look();
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  function client() {
+    const socket = { bytesWritten: 0, writableLength: 0 };
+    let destroyed = 0;
+    const res = Object.assign(new EventEmitter(), { socket, destroy: () => (destroyed += 1) });
+    const ctx = { ip: '10.0.0.1', path: '/v0/fills', set: () => undefined, res, body: null as Readable | null };
+    return { ctx: ctx as unknown as Context, socket, destroyed: () => destroyed };
+  }
+
+  const streams = () => createRowStreams({ perAddress: 2, total: 8 }, { idleMs: 30_000, totalMs: 600_000 }, timers);
+  const page = async () => ({ rows: [{ a: 'x'.repeat(100_000) }], next: 1 });
+
+  it('of which nothing is taken end, and give their place free', async () => {
+    const all = streams();
+    const [stalled, slow] = [client(), client()];
+    for (const { ctx } of [stalled, slow]) all.send(ctx, 'ndjson', ['a'], page);
+    expect(() => all.send(client().ctx, 'ndjson', ['a'], page)).to.throw('downloads');
+    for (let i = 0; i < 3; i += 1) {
+      // What is only held for the client is not taken.
+      stalled.socket.bytesWritten += 10;
+      stalled.socket.writableLength += 10;
+      slow.socket.bytesWritten += 1;
+      await pass(10_000);
+    }
+    expect([stalled.destroyed(), slow.destroyed(), all.running()]).to.deep.equal([1, 0, 1]);
+    all.send(client().ctx, 'ndjson', ['a'], page);
+    expect(all.running()).to.equal(2);
+  });
+
+  it('wait for a page, and end after their time however much is taken', async () => {
+    const all = streams();
+    const [waiting, eager] = [client(), client()];
+    all.send(waiting.ctx, 'csv', ['a'], () => new Promise(() => undefined));
+    all.send(eager.ctx, 'ndjson', ['a'], page);
+    (waiting.ctx.body as Readable).resume();
+    await pass(1_000);
+    for (let i = 0; i < 59; i += 1) {
+      eager.socket.bytesWritten += 1;
+      await pass(10_000);
+    }
+    expect([waiting.destroyed(), eager.destroyed()]).to.deep.equal([0, 0]);
+    await pass(9_000);
+    expect([waiting.destroyed(), eager.destroyed(), looks.size]).to.deep.equal([1, 1, 0]);
+  });
+});
