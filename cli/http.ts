@@ -144,9 +144,9 @@ export async function startHttp(
     info,
     platform: {
       status: statusReader(reads),
-      async fills(index, limit) {
+      async fills(index, limit, before) {
         const market = gateway.markets()[index];
-        const fills = market === undefined ? [] : await reads.store.fillsPage({ market: index, limit });
+        const fills = market === undefined ? [] : await reads.store.fillsPage({ market: index, limit, before });
         return market === undefined ? [] : fills.toReversed().map((fill) => fillJson(market, fill));
       },
     },

@@ -10,8 +10,8 @@ export type PlatformSubscription =
 
 /** What is told to everybody, as the read API has it. */
 export interface PlatformFacts {
-  /** At most so many of the newest fills of a market, newest last. */
-  fills(market: number, limit: number): Promise<FillJson[]>;
+  /** At most so many of the newest fills of a market, or of those before one, newest last. */
+  fills(market: number, limit: number, before?: number): Promise<FillJson[]>;
   status(): Promise<StatusBody>;
 }
 
@@ -24,20 +24,23 @@ export interface PlatformFeed {
   stop(): void;
 }
 
-/** Fills that a subscription begins with, and that are looked through for new ones. */
+/** Fills that a subscription begins with, and that are read and told at a time. */
 export const FIRST_FILLS = 50;
 export const NEXT_FILLS = 256;
+/** Fills that are told one after the other; who lacks more than these pages of them begins again with the newest. */
+const MAX_PAGES = 40;
 /** Pause between two looks at what changes without a generation: readiness, halts, keepers. */
 const LOOK_MS = 1_000;
 
 interface FillTopic {
   market: number;
   pair: string;
-  /** Those that have the fills up to `lastSeq`. */
+  /** Those that have the fills up to `last`. */
   queues: Set<SendQueue>;
   /** Those that wait for their first ones. */
   joining: Set<SendQueue>;
-  lastSeq: number;
+  /** The newest one that was told; null when there was none. */
+  last: FillJson | null;
 }
 
 interface StateTopic {
@@ -80,21 +83,38 @@ export function createPlatformFeed(
     }
   }
 
+  /**
+   * The newest fills, back to those that were told, newest last. What is left of a market after a reversal, or comes in the place of what it took
+   * away, is not what was told: the block of the newest one says so, since what a block holds, and all before it, never changes.
+   */
+  async function readNews({ market, queues, last }: FillTopic): Promise<{ rows: FillJson[]; isNext: boolean }> {
+    const pages = [await facts.fills(market, NEXT_FILLS)];
+    const reaches = (): boolean => pages[0]!.length < NEXT_FILLS || pages[0]![0]!.fill_seq <= (last?.fill_seq ?? 0);
+    while (queues.size > 0 && !reaches() && pages.length < MAX_PAGES)
+      pages.unshift(await facts.fills(market, NEXT_FILLS, pages[0]![0]!.fill_seq));
+    const rows = pages.flat();
+    const told = last === null ? null : rows.find(({ fill_seq }) => fill_seq === last.fill_seq);
+    return { rows, isNext: reaches() && (last === null || told?.block_hash === last.block_hash) };
+  }
+
   async function pushFills(topic: FillTopic): Promise<void> {
-    const { market, pair, queues, joining } = topic;
-    const rows = await facts.fills(market, NEXT_FILLS);
-    const fresh = rows.filter(({ fill_seq }) => fill_seq > topic.lastSeq);
-    topic.lastSeq = rows.at(-1)?.fill_seq ?? topic.lastSeq;
-    if (fresh.length > 0 && queues.size > 0) {
-      const frame = channelFrame('fills', { pair, fills: fresh });
-      for (const queue of [...queues]) queue.reply(frame);
+    const { pair, queues, joining, last } = topic;
+    const { rows, isNext } = await readNews(topic);
+    const first = (): Buffer => channelFrame('fills', { isSnapshot: true, pair, fills: rows.slice(-FIRST_FILLS) });
+    const fresh = rows.filter(({ fill_seq }) => fill_seq > (last?.fill_seq ?? 0));
+    topic.last = rows.at(-1) ?? null;
+    if (queues.size > 0) {
+      const frames: Buffer[] = isNext ? [] : [first()];
+      for (let at = 0; isNext && at < fresh.length; at += NEXT_FILLS)
+        frames.push(channelFrame('fills', { pair, fills: fresh.slice(at, at + NEXT_FILLS) }));
+      for (const frame of frames) for (const queue of [...queues]) queue.reply(frame);
     }
     if (joining.size === 0) return;
-    const first = channelFrame('fills', { isSnapshot: true, pair, fills: rows.slice(-FIRST_FILLS) });
+    const frame = first();
     for (const queue of [...joining]) {
       joining.delete(queue);
       queues.add(queue);
-      queue.reply(first);
+      queue.reply(frame);
     }
   }
 
@@ -118,7 +138,7 @@ export function createPlatformFeed(
 
   function follow(subscription: PlatformSubscription & { type: 'fills' }, queue: SendQueue): void {
     const { key, market, pair } = subscription;
-    const topic = fillTopics.get(key) ?? { market, pair, queues: new Set(), joining: new Set(), lastSeq: 0 };
+    const topic = fillTopics.get(key) ?? { market, pair, queues: new Set(), joining: new Set(), last: null };
     fillTopics.set(key, topic);
     topic.joining.add(queue);
     void look();

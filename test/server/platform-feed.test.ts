@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { FillJson } from '../../server/read/fills.js';
 import type { StatusBody } from '../../server/read/status.js';
 import type { SendQueue } from '../../server/stream/send-queue.js';
-import { createPlatformFeed, FIRST_FILLS } from '../../server/stream/platform.js';
+import { createPlatformFeed, FIRST_FILLS, NEXT_FILLS } from '../../server/stream/platform.js';
 import type { PlatformFacts, PlatformFeed, PlatformSubscription } from '../../server/stream/platform.js';
 import { conformFrame } from '../support/asyncapi.js';
 
@@ -80,10 +80,10 @@ describe('Frames for everybody', () => {
     reads = 0;
     isBroken = false;
     const facts: PlatformFacts = {
-      async fills(_market, limit) {
+      async fills(_market, limit, before = Infinity) {
         reads += 1;
         if (isBroken) throw new Error('the database is away');
-        return fills.slice(-limit);
+        return fills.filter(({ fill_seq }) => fill_seq < before).slice(-limit);
       },
       async status() {
         reads += 1;
@@ -156,6 +156,45 @@ describe('Frames for everybody', () => {
     fills.push(fill(3));
     await generation();
     expect([reads, seqsOf(got)]).to.deep.equal([before, [1, 2]]);
+  });
+
+  it('begin again after a reversal, whatever came in the place of what it took away', async () => {
+    const mined = (seqs: number[], fork: string): FillJson[] =>
+      seqs.map((seq) => ({ ...fill(seq), block_hash: `0x${fork.repeat(64)}` }));
+    fills = mined([1, 2, 3], 'a');
+    const got = queue();
+    feed.subscribe(FILLS, got);
+    await settled();
+    const newest = () => [got.frames.at(-1)?.data.isSnapshot ?? false, got.frames.at(-1)?.data.fills.map((one) => one.fill_seq)];
+    fills = fills.slice(0, 1);
+    await generation();
+    expect(newest()).to.deep.equal([true, [1]]);
+    fills = [...fills, ...mined([2, 3], 'b')];
+    await generation();
+    expect(newest()).to.deep.equal([false, [2, 3]]);
+    fills = [...fills.slice(0, 1), ...mined([2, 3, 4], 'c')];
+    await generation();
+    expect(newest()).to.deep.equal([true, [1, 2, 3, 4]]);
+    fills = [];
+    await generation();
+    expect(newest()).to.deep.equal([true, []]);
+    fills = mined([1, 2], 'd');
+    await generation();
+    expect(newest()).to.deep.equal([false, [1, 2]]);
+    const { length } = got.frames;
+    await generation();
+    expect(got.frames.length).to.equal(length);
+  });
+
+  it('leave none out however many come between two looks', async () => {
+    const got = queue();
+    fills = [fill(1)];
+    feed.subscribe(FILLS, got);
+    await settled();
+    for (let seq = 2; seq <= 2 * NEXT_FILLS + 50; seq += 1) fills.push(fill(seq));
+    await generation();
+    expect(seqsOf(got)).to.deep.equal(fills.map(({ fill_seq }) => fill_seq));
+    expect(Math.max(...got.frames.map(({ data }) => data.fills.length))).to.equal(NEXT_FILLS);
   });
 
   it('give a state when it changes, not when only time passes, and again after a while', async () => {
