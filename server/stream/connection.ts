@@ -43,7 +43,7 @@ const MAX_NESTING = 8;
 
 /** Pause of a connection whose address has spent its budget. */
 const SLOW_MS = 1_000;
-/** Points of a subscription that begins with the latest 2,000 fills. */
+/** Points of a subscription that begins with the latest 2,000 fills, or that is pushed apart for each user. */
 const SNAPSHOT_POINTS = 20;
 /** Of one that begins with a read of what is the same for all. */
 const PLATFORM_POINTS = 4;
@@ -52,7 +52,7 @@ const PLATFORM_POINTS = 4;
 function costOf(method: string, subscription: unknown): number {
   if (method !== 'subscribe') return 1;
   const type = (subscription as { type?: unknown } | null | undefined)?.type;
-  if (type === 'userFills') return SNAPSHOT_POINTS;
+  if (type === 'userFills' || type === 'webData2') return SNAPSHOT_POINTS;
   return type === 'fills' || type === 'curves' || type === 'status' ? PLATFORM_POINTS : 1;
 }
 

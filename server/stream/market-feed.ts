@@ -5,9 +5,11 @@ import type { Db } from '../../ledger/types.js';
 import { tradeRow } from '../market-data/wire.js';
 import type { GatewayEvent } from '../orders/events.js';
 import type { GatewayLogger } from '../orders/types.js';
+import { createRemembered } from '../rendered.js';
 import { channelFrame } from './send-queue.js';
 import type { StreamLimits } from './limits.js';
-import { mayChange, stateOf, type MarketSource, type State, type StateDeps } from './market-source.js';
+import { mayChange, sharedContexts, stateOf } from './market-source.js';
+import type { MarketSource, SharedContexts, State, StateDeps } from './market-source.js';
 import type { UpdateListener } from './updates.js';
 
 /** Pushes of candles, tickers and best prices, each made once however many connections get it, and of every trade. */
@@ -30,6 +32,8 @@ interface Topic {
   /** Names under which something may wait in a queue. */
   names: Set<string>;
   state: 'idle' | 'making' | 'again';
+  /** Nothing was ever traded, as far as the last read says; only a trade changes that. */
+  isEmpty: boolean;
 }
 
 /** What a subscription to trades has been sent: all up to a generation; null while the first ones are being read. */
@@ -45,7 +49,7 @@ interface TradeEvent {
 
 /** Trades that a subscription begins with. */
 const FIRST_TRADES = 30;
-/** How often it is looked whether a candle is over. */
+/** How often it is looked whether a candle is over, and most often that each user is told of changes of the contexts. */
 const TICK_MS = 1_000;
 /** Trades of the generations that are read at a time. */
 const PAGE = 5_000;
@@ -63,9 +67,19 @@ export function createMarketFeed(deps: MarketFeedDeps): MarketFeed {
   const topics = new Map<string, Topic>();
   const trades = new Map<number, Map<UpdateListener, TradeCursor>>();
   let dirtyMarkets = new Set<number>();
+  let tradedMarkets = new Set<number>();
   let isLedgerDirty = false;
+  /** The contexts changed since users were told. */
+  let areUsersDirty = false;
+  /** Names what the contexts are made of: it differs after each event and each second. */
+  let events = 0;
+  const remembered = createRemembered<SharedContexts>();
   let gathering: NodeJS.Timeout | null = null;
   let telling: Promise<void> = Promise.resolve();
+
+  /** The contexts of now, made once for all who ask for them before the next event. */
+  const contexts = (): Promise<SharedContexts> =>
+    remembered.get(`${events}:${Math.floor(clock() / 1_000)}`, () => sharedContexts(deps));
 
   /** Makes a topic's state and sends it where it changed; at most one is made at a time. */
   async function refresh(key: string, topic: Topic, repeat = false): Promise<void> {
@@ -76,7 +90,8 @@ export function createMarketFeed(deps: MarketFeedDeps): MarketFeed {
     do {
       topic.state = 'making';
       try {
-        const state = await stateOf(topic.source, deps);
+        const state = await stateOf(topic.source, deps, contexts);
+        topic.isEmpty = state === null;
         if (state !== null && (repeat || state.text !== topic.text)) push(key, topic, state);
       } catch (error) {
         logger.error({ err: error, key }, 'market data could not be read for its subscribers');
@@ -94,16 +109,16 @@ export function createMarketFeed(deps: MarketFeedDeps): MarketFeed {
     topic.names.add(name);
     // A name that is older than the two newest has long been sent, or its connection closed.
     if (topic.names.size > 8) topic.names.delete(topic.names.values().next().value as string);
-    const frame = channelFrame(state.channel, state.data);
+    const frame = state.frame();
     for (const { queue } of topic.listeners) queue.latest(name, frame);
   }
 
   async function sendFirst(key: string, topic: Topic, listener: UpdateListener): Promise<void> {
     try {
-      const state = await stateOf(topic.source, deps);
+      const state = await stateOf(topic.source, deps, contexts);
       if (state === null || !topic.listeners.has(listener)) return;
       topic.names.add(keyOf(key, state));
-      listener.queue.latest(keyOf(key, state), channelFrame(state.channel, state.data));
+      listener.queue.latest(keyOf(key, state), state.frame());
       // Another state may have been pushed while this one was made.
       if (topic.text !== '' && topic.text !== state.text) void refresh(key, topic, true);
     } catch (error) {
@@ -114,9 +129,11 @@ export function createMarketFeed(deps: MarketFeedDeps): MarketFeed {
 
   function flush(): void {
     gathering = null;
-    const [markets, isLedger] = [dirtyMarkets, isLedgerDirty];
-    [dirtyMarkets, isLedgerDirty] = [new Set(), false];
-    for (const [key, topic] of topics) if (mayChange(topic.source, markets, isLedger)) void refresh(key, topic);
+    const changes = { markets: dirtyMarkets, traded: tradedMarkets, isLedger: isLedgerDirty };
+    [dirtyMarkets, tradedMarkets, isLedgerDirty] = [new Set(), new Set(), false];
+    areUsersDirty = true;
+    for (const [key, topic] of topics)
+      if (topic.source.type !== 'webData2' && mayChange(topic.source, changes)) void refresh(key, topic);
   }
 
   /** Tells trades of generations, after those of earlier ones. */
@@ -170,8 +187,12 @@ export function createMarketFeed(deps: MarketFeedDeps): MarketFeed {
 
   const ticking = setInterval(() => {
     const nowMs = clock();
+    const isForUsers = areUsersDirty;
+    areUsersDirty = false;
     for (const [key, topic] of topics) {
-      const { source, names } = topic;
+      const { source, names, isEmpty } = topic;
+      if (source.type === 'webData2' && isForUsers) void refresh(key, topic);
+      if (isEmpty) continue;
       // Whoever trades nothing in an interval still has a candle of it.
       if (source.type === 'candle' && !names.has(`${key}:${openOf(source.interval, nowMs)}`)) void refresh(key, topic);
     }
@@ -191,6 +212,7 @@ export function createMarketFeed(deps: MarketFeedDeps): MarketFeed {
         text: '',
         names: new Set(),
         state: 'idle',
+        isEmpty: false,
       };
       topics.set(key, topic);
       topic.listeners.add(listener);
@@ -215,13 +237,16 @@ export function createMarketFeed(deps: MarketFeedDeps): MarketFeed {
       if (listeners?.size === 0) trades.delete(market);
     },
     onEvent(event) {
+      events += 1;
       if (event.type === 'generations') {
         isLedgerDirty = true;
+        for (const market of event.markets) tradedMarkets.add(market);
         const { from, to } = event;
         telling = telling.then(() => tell(from, to));
       }
       if (topics.size === 0) {
         dirtyMarkets.clear();
+        tradedMarkets.clear();
         return;
       }
       for (const market of event.markets) dirtyMarkets.add(market);

@@ -7,6 +7,7 @@ import { bboOf } from '../orders/info/books.js';
 import { coinOf } from '../orders/info/markets.js';
 import { contextOf, contextsOf } from '../orders/info/market-data.js';
 import type { InfoDeps } from '../orders/info/types.js';
+import { channelFrame } from './send-queue.js';
 
 export type MarketSource =
   | { type: 'candle'; market: number; interval: Interval }
@@ -18,8 +19,7 @@ export type MarketSource =
 
 /** What a push says, without the time of it; null while there is nothing to say. */
 export interface State {
-  channel: string;
-  data: unknown;
+  frame: () => Buffer;
   /** Two states with the same text are the same; the time of a push is no part of it. */
   text: string;
   /** A later state does not stand for one with another name: the last one of a candle that is over is not left out. */
@@ -28,11 +28,33 @@ export interface State {
 
 export type StateDeps = Pick<InfoDeps, 'gateway' | 'marketData' | 'config' | 'clock'>;
 
-/** How a source stands now. */
-export async function stateOf(source: MarketSource, deps: StateDeps): Promise<State | null> {
+/** Contexts of all markets, serialised. */
+export interface SharedContexts {
+  text: string;
+  frame: Buffer;
+  /** What follows the user in a frame of `webData2`. */
+  tail: Buffer;
+}
+
+/** Serialises what all users see alike. */
+export async function sharedContexts(deps: StateDeps): Promise<SharedContexts> {
+  const contexts = await contextsOf(deps);
+  const tail = JSON.stringify({ spotAssetCtxs: contexts, meta: { universe: [] }, assetCtxs: [] });
+  return {
+    text: JSON.stringify(contexts),
+    frame: channelFrame('spotAssetCtxs', contexts),
+    tail: Buffer.from(`,${tail.slice(1)}}`),
+  };
+}
+
+/** How a source stands now. `contexts` are those of now. */
+export async function stateOf(
+  source: MarketSource,
+  deps: StateDeps,
+  contexts: () => Promise<SharedContexts>,
+): Promise<State | null> {
   const state = (channel: string, data: unknown, name = ''): State => ({
-    channel,
-    data,
+    frame: () => channelFrame(channel, data),
     text: JSON.stringify(data),
     name,
   });
@@ -47,24 +69,34 @@ export async function stateOf(source: MarketSource, deps: StateDeps): Promise<St
     }
     case 'bbo': {
       const data = bboOf(gateway.markets()[source.market] as Market, gateway, clock());
-      return { channel: 'bbo', data, text: JSON.stringify(data.bbo), name: '' };
+      return { frame: () => channelFrame('bbo', data), text: JSON.stringify(data.bbo), name: '' };
     }
     case 'activeAssetCtx': {
       const market = gateway.markets()[source.market] as Market;
       return state('activeSpotAssetCtx', { coin: coinOf(market), ctx: await contextOf(market, deps) });
     }
-    case 'spotAssetCtxs':
-      return state('spotAssetCtxs', await contextsOf(deps));
+    case 'spotAssetCtxs': {
+      const { text, frame } = await contexts();
+      return { frame: () => frame, text, name: '' };
+    }
     case 'webData2': {
-      const spotAssetCtxs = await contextsOf(deps);
-      return state('webData2', { user: source.user, spotAssetCtxs, meta: { universe: [] }, assetCtxs: [] });
+      const { text, tail } = await contexts();
+      const head = `{"channel":"webData2","data":{"user":"${source.user}"`;
+      return { frame: () => Buffer.concat([Buffer.from(head), tail]), text, name: '' };
     }
   }
 }
 
-/** Whether a change of these markets' books, or of the ledger, may change how a source stands. */
-export function mayChange(source: MarketSource, markets: ReadonlySet<number>, isLedger: boolean): boolean {
-  if (source.type === 'candle') return isLedger;
+/** What changed: books of markets, and the ledger, in which markets of it had trades. */
+export interface Changes {
+  markets: ReadonlySet<number>;
+  traded: ReadonlySet<number>;
+  isLedger: boolean;
+}
+
+/** Whether a change may change how a source stands. */
+export function mayChange(source: MarketSource, { markets, traded, isLedger }: Changes): boolean {
+  if (source.type === 'candle') return traded.has(source.market);
   if ('market' in source) return markets.has(source.market) || (isLedger && source.type !== 'bbo');
   return isLedger || markets.size > 0;
 }
