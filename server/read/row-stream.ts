@@ -126,7 +126,7 @@ export function createRowStreams(
     send(ctx, format, columns, readPage) {
       const end = begin(ctx);
       let isReading = false;
-      const read: ReadPage<C> = async (after) => {
+      const read: typeof readPage = async (after) => {
         isReading = true;
         return readPage(after).finally(() => (isReading = false));
       };

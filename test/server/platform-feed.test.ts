@@ -165,7 +165,10 @@ describe('Frames for everybody', () => {
     const got = queue();
     feed.subscribe(FILLS, got);
     await settled();
-    const newest = () => [got.frames.at(-1)?.data.isSnapshot ?? false, got.frames.at(-1)?.data.fills.map((one) => one.fill_seq)];
+    const newest = () => [
+      got.frames.at(-1)?.data.isSnapshot ?? false,
+      got.frames.at(-1)?.data.fills.map((one) => one.fill_seq),
+    ];
     fills = fills.slice(0, 1);
     await generation();
     expect(newest()).to.deep.equal([true, [1]]);
