@@ -106,7 +106,9 @@ export async function startRoles(
   }
 
   try {
-    await prepareDb(db, config.manifest.deploymentId);
+    await prepareDb(db, config.manifest.deploymentId, (done, total) =>
+      logger.info({ done, total }, 'deriving candles and positions from the fills'),
+    );
     const markets: Market[] = [];
     let readStatus: (() => WatcherStatus) | null = null;
     const watcherStatus = (): WatcherStatus => {

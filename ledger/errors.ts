@@ -5,6 +5,7 @@ export type DatabaseErrorCode =
   | 'BAD_DATABASE'
   | 'DATABASE_MISSING'
   | 'UNSAFE_DATABASE'
+  | 'DATABASE_NEWER'
   | 'DEPLOYMENT_MISMATCH'
   | 'DEPLOYMENT_UNBOUND';
 

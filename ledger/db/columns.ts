@@ -71,6 +71,45 @@ export async function insertAbsent<T extends object>(
   await insertParts(tx, { table, conflict: ` on conflict (${quoted(key)}) do nothing` }, rows);
 }
 
+/**
+ * Changes rows that are there, found by their key, no two with the same one, a bounded number per statement. Throws RangeError when the
+ * table lacks one of them.
+ */
+export async function updateAll<T extends object>(
+  tx: Knex.Transaction,
+  table: string,
+  key: readonly (keyof T & string)[],
+  rows: readonly T[],
+): Promise<void> {
+  const [first] = rows;
+  if (first === undefined) return;
+  const columns = Object.keys(first);
+  const others = columns.filter((column) => !(key as readonly string[]).includes(column));
+  for (let start = 0; start < rows.length; start += ROWS_PER_INSERT) {
+    if (start > 0) await nextTurn();
+    const part = rows.slice(start, start + ROWS_PER_INSERT);
+    const cells: Binding[] = [];
+    for (const row of part) addCells(cells, table, columns, row);
+    const source = isSqlite(tx) ? valuesSource(columns, part.length) : recordsSource(table, columns);
+    const changes = others.map((column) => `"${column}" = v."${column}"`).join(', ');
+    const same = key.map((column) => `t."${column}" = v."${column}"`).join(' and ');
+    const sql = `update "${table}" as t set ${changes} from (${source}) as v where ${same}`;
+    const changed = await sendChange(tx, sql, isSqlite(tx) ? cells : [JSON.stringify(part)]);
+    if (changed !== part.length) throw new RangeError(`${changed} of ${part.length} rows of ${table} are there`);
+  }
+}
+
+/** Values that are bound one by one; SQLite names the columns of such a list in this way. */
+function valuesSource(columns: readonly string[], rowCount: number): string {
+  const named = columns.map((column, i) => `column${i + 1} as "${column}"`).join(', ');
+  return `select ${named} from (values ${Array(rowCount)
+    .fill(`(${placeholders(columns.length)})`)
+    .join(', ')})`;
+}
+
+const recordsSource = (table: string, columns: readonly string[]): string =>
+  `select ${quoted(columns)} from json_populate_recordset(null::"${table}", ?)`;
+
 interface Insert {
   table: string;
   /** What follows the values. */

@@ -8,7 +8,7 @@ import pg from 'pg';
 import { toSafeInt } from '../../core/amounts.js';
 import { PgClient, SQLITE_BUSY_TIMEOUT_MS, SqliteClient, keepStatements, watchNotices } from './dialects.js';
 import { DatabaseError, DatabaseUnreachableError, databaseErrorCode } from '../errors.js';
-import { rebuildMarketData } from '../market-data/rebuild.js';
+import { rebuildMarketData, type RebuildProgress } from '../market-data/rebuild.js';
 import { migrations } from '../migrations/index.js';
 import type { Db, Queryable } from '../types.js';
 
@@ -63,33 +63,50 @@ export function withoutPassword(databaseUrl: string): string {
   return databaseUrl.replace(/^(\w+:\/\/[^:/@]*):[^@]*@/, '$1@');
 }
 
-/** Brings the tables up to date in one transaction. Any number of processes may call it at once. */
-export async function migrate(db: Db): Promise<void> {
+/**
+ * Brings the tables up to date in one transaction. Any number of processes may call it at once. Whoever owned a log before a change of the
+ * tables writes nothing after it: code that does not know a new column would leave its default in it.
+ */
+export async function migrate(db: Db, onRebuild?: RebuildProgress): Promise<void> {
   await db.knex.transaction(async (tx) => {
     if (db.kind === 'pg') {
       await tx.raw('select pg_advisory_xact_lock(?)', [MIGRATE_LOCK]);
       await tx.raw('create schema if not exists ??', [schemaOf(db)]);
     }
-    await tx.migrate.latest({
+    const config: Knex.MigratorConfig = {
       migrationSource: {
         getMigrations: async () => migrations.map((migration) => migration.name),
         getMigrationName: (name: string) => name,
         getMigration: async (name: string) => migrations.find((migration) => migration.name === name)!,
       },
-    });
-    // A migration that adds a projection leaves it to the code that keeps it to derive what is there already.
-    if ((await tx('meta').where({ key: 'stale_market_data' }).delete()) > 0) await rebuildMarketData(tx);
+    };
+    const [completed, pending] = (await tx.migrate.list(config)) as [unknown[], unknown[]];
+    if (completed.length > 0 && (pending.length > 0 || (await isStale(tx)))) await endWriters(db, tx);
+    await tx.migrate.latest(config);
+    // A migration that adds a projection leaves it to the code that keeps it to derive what is there already; operators may ask for it, too.
+    if (!(await isStale(tx))) return;
+    await tx('meta').where(STALE).delete();
+    await rebuildMarketData(tx, onRebuild);
   });
+}
+
+const STALE = { key: 'stale_market_data' };
+const isStale = async (q: Queryable): Promise<boolean> => (await q('meta').where(STALE).first('key')) !== undefined;
+
+/** Raises every epoch. On PostgreSQL no log is taken over, not even for the first time, until the transaction ends. */
+async function endWriters(db: Db, tx: Knex.Transaction): Promise<void> {
+  if (db.kind === 'pg') await tx.raw('lock table writers in exclusive mode');
+  await tx('writers').increment('epoch', 1);
 }
 
 /**
  * Makes a database ready for a deployment: brings the tables up to date and ties them to it. Another deployment's is left as it is.
  * Throws DatabaseError `DEPLOYMENT_MISMATCH`.
  */
-export async function prepareDb(db: Db, deploymentId: string): Promise<void> {
+export async function prepareDb(db: Db, deploymentId: string, onRebuild?: RebuildProgress): Promise<void> {
   const bound = await boundDeployment(db);
   if (bound !== null && bound !== deploymentId) throw deploymentMismatch(bound, deploymentId);
-  await migrate(db);
+  await migrate(db, onRebuild);
   await bindDeployment(db, deploymentId);
 }
 

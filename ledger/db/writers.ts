@@ -6,10 +6,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import pg from 'pg';
 import { RolledBackError, sendChange } from './dialects.js';
-import { CommitUnknownError, WriterLostError, databaseErrorCode } from '../errors.js';
+import { CommitUnknownError, DatabaseError, WriterLostError, databaseErrorCode } from '../errors.js';
 import { beforeClose } from './db.js';
 import { holdAdvisoryLock, lockKey, type AdvisoryLock } from './pg-lock.js';
-import type { Db, LogName, Writer } from '../types.js';
+import { migrations } from '../migrations/index.js';
+import type { Db, LogName, Queryable, Writer } from '../types.js';
 
 export interface AcquireOptions {
   /** Stops waiting as a standby; `acquireWriter` then rejects with the signal's reason. */
@@ -31,7 +32,7 @@ const LOOK_MS = 250;
  * Takes a log over. PostgreSQL: waits as a standby until the log's advisory lock is free, and holds it on a connection of its own.
  * A holder that shows no life for some
  * seconds, because it is frozen, loses the lock to who waits. SQLite has one process, so the newest taker wins at once. Both raise the epoch, which cuts off any earlier holder. Closing the
- * database releases its writers.
+ * database releases its writers. Throws DatabaseError `DATABASE_NEWER` when the tables were changed by a newer version.
  */
 export async function acquireWriter(db: Db, log: LogName, options: AcquireOptions = {}): Promise<Writer> {
   options.signal?.throwIfAborted();
@@ -68,6 +69,8 @@ async function raiseEpoch(db: Db, log: LogName, lock: AdvisoryLock | null): Prom
     }
     await tx('writers').insert({ log, epoch: 0 }).onConflict('log').ignore();
     await tx('writers').where({ log }).increment('epoch', 1);
+    // Behind the row's lock: a change of the tables either is seen here or raises the epoch once more.
+    await checkVersion(tx);
     const row = await tx<{ log: string; epoch: number }>('writers').where({ log }).first('epoch');
     return row!.epoch;
   });
@@ -81,6 +84,16 @@ async function raiseEpoch(db: Db, log: LogName, lock: AdvisoryLock | null): Prom
   } finally {
     isOver = true;
   }
+}
+
+/** A process that waited for a log while the tables were changed does not know what to write into them. */
+async function checkVersion(q: Queryable): Promise<void> {
+  const known = new Set(migrations.map(({ name }) => name));
+  const done = await q<{ name: string }>('knex_migrations').select('name');
+  const other = done.find(({ name }) => !known.has(name));
+  if (other === undefined) return;
+  const message = `A newer version of Curvebook changed this database (${other.name}); start that version`;
+  throw new DatabaseError('DATABASE_NEWER', message);
 }
 
 type LosableWriter = Writer & { lose(reason: string): void };

@@ -1,8 +1,8 @@
 /** Candles, positions and what parts of fills were paid, made anew from the fills. */
 import type { Knex } from 'knex';
 import { joined, candlesOf } from '../../core/market-data/candles.js';
-import { sendChange, sendForRows } from '../db/dialects.js';
-import { toColumn } from '../db/columns.js';
+import { sendForRows } from '../db/dialects.js';
+import { toColumn, updateAll } from '../db/columns.js';
 import { readAttributedFills, type FillRow } from '../chain/fills.js';
 import type { AttributedFill, AttributedPart, Queryable } from '../types.js';
 import { candleKey, storeCandles, type MarketCandle } from './candle-rows.js';
@@ -59,8 +59,17 @@ function advance(open: Map<string, MarketCandle>, added: MarketCandle): MarketCa
   return before === undefined || same ? [] : [before];
 }
 
+/** Told how many fills of how many were derived anew. */
+export type RebuildProgress = (done: number, total: number) => void;
+
+/** Fills between two calls of `RebuildProgress`. */
+const PROGRESS_FILLS = 10_000;
+
 /** Replaces all rows of the projections by what the fills say, inside a transaction of the ledger log's writer, or of a migration. */
-export async function rebuildMarketData(tx: Knex.Transaction): Promise<void> {
+export async function rebuildMarketData(tx: Knex.Transaction, onProgress?: RebuildProgress): Promise<void> {
+  const [counted] = await sendForRows<{ total: number }>(tx, 'select count(*) as total from fills');
+  const total = counted!.total;
+  let done = 0;
   await tx('candles').delete();
   await tx('maker_positions').delete();
   const [newest] = await sendForRows<{ last: number | null }>(tx, 'select max(generation) as last from generations');
@@ -69,6 +78,10 @@ export async function rebuildMarketData(tx: Knex.Transaction): Promise<void> {
     for await (const { fills, details, candles } of deriveMarketData(tx, market, positions)) {
       await storeCandles(tx, candles);
       await storeDetails(tx, fills, details);
+      const before = done;
+      done += fills.length;
+      const isDue = Math.floor(done / PROGRESS_FILLS) > Math.floor(before / PROGRESS_FILLS);
+      if (isDue || (done === total && fills.length > 0)) onProgress?.(done, total);
     }
   }
   await storePositions(tx, newest?.last ?? 0, [...positions.values()]);
@@ -79,13 +92,18 @@ async function storeDetails(
   fills: readonly AttributedFill[],
   details: ReadonlyMap<AttributedPart, PartDetails>,
 ): Promise<void> {
-  const sql =
-    'update order_fills set quote_units = ?, closed_units = ?, timestamp_ms = ? where market = ? and fill_seq = ? and oid = ?';
-  for (const { fill, orderFills } of fills) {
-    for (const part of orderFills) {
+  const rows = fills.flatMap(({ fill, orderFills }) =>
+    orderFills.map((part) => {
       const { quoteUnits, closedUnits } = details.get(part)!;
-      const row = [toColumn(quoteUnits), toColumn(closedUnits), fill.timestampMs];
-      await sendChange(tx, sql, [...row, fill.market, fill.fillSeq, part.oid]);
-    }
-  }
+      return {
+        market: fill.market,
+        fill_seq: fill.fillSeq,
+        oid: part.oid,
+        quote_units: toColumn(quoteUnits),
+        closed_units: toColumn(closedUnits),
+        timestamp_ms: fill.timestampMs,
+      };
+    }),
+  );
+  await updateAll(tx, 'order_fills', ['market', 'fill_seq', 'oid'], rows);
 }

@@ -54,7 +54,7 @@ describe('database', () => {
       const { url, schema } = locationOf(db);
       const others = await Promise.all([openDb(url, { schema }), openDb(url, { schema })]);
       try {
-        await Promise.all([migrate(db), ...others.map(migrate)]);
+        await Promise.all([migrate(db), ...others.map((other) => migrate(other))]);
         await migrate(db);
         const rows = await db.knex<{ name: string }>('knex_migrations').select('name');
         expect(rows.map((row) => row.name)).to.have.members(migrations.map((step) => step.name));

@@ -2,6 +2,8 @@ import { expect } from 'chai';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { migrate, openDb } from '../../../ledger/db/db.js';
 import { CommitUnknownError, WriterLostError } from '../../../ledger/errors.js';
+import { migrations } from '../../../ledger/migrations/index.js';
+import type { Migration } from '../../../ledger/migrations/tables.js';
 import { appendOrderRows, lastOrderSeq, readOrderRows } from '../../../ledger/orders/order-log.js';
 import type { Db, Writer } from '../../../ledger/types.js';
 import { acquireWriter } from '../../../ledger/db/writers.js';
@@ -121,6 +123,38 @@ describe('writers', () => {
       expect(await lastOrderSeq(db.knex)).to.equal(1);
       expect(lost.map((error) => error.log)).to.deep.equal(['order']);
       await writer.release();
+    });
+
+    it('writes nothing after a change of the tables, and goes only to a version that knows it', async () => {
+      const db = await migrated(open);
+      const lost: WriterLostError[] = [];
+      const onLost = (error: WriterLostError) => void lost.push(error);
+      const [order, ledger] = [
+        await acquireWriter(db, 'order', { onLost }),
+        await acquireWriter(db, 'ledger', { onLost }),
+      ];
+      await withOther(db, migrate);
+      await append(order, 1);
+      const steps = migrations as Migration[];
+      steps.push({
+        name: '9999-of-a-newer-version',
+        up: (knex) => knex.schema.createTable('newer', (table) => table.text('one')),
+        down: () => Promise.resolve(),
+      });
+      try {
+        await withOther(db, migrate);
+        expect(await errorOf(append(order, 2))).to.be.instanceOf(WriterLostError);
+        expect(await errorOf(ledger.tx(() => Promise.resolve()))).to.be.instanceOf(WriterLostError);
+        expect(lost.map((error) => error.log)).to.deep.equal(['order', 'ledger']);
+        await Promise.all([order.release(), ledger.release()]);
+        const newer = await acquireWriter(db, 'order');
+        await append(newer, 2);
+        await newer.release();
+      } finally {
+        steps.pop();
+      }
+      expect(await errorOf(acquireWriter(db, 'order'))).to.have.property('code', 'DATABASE_NEWER');
+      expect(await lastOrderSeq(db.knex)).to.equal(2);
     });
 
     it('is refused to the holder after release, without an alarm', async () => {
