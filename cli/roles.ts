@@ -106,6 +106,8 @@ export async function startRoles(
   }
 
   try {
+    // Tables may take minutes to bring up to date: a process that does so must not pass for a dead one.
+    if (config.METRICS_PORT !== undefined) await doors.ops.open();
     await prepareDb(db, config.manifest.deploymentId, (done, total) =>
       logger.info({ done, total }, 'deriving candles and positions from the fills'),
     );

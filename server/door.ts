@@ -33,6 +33,8 @@ export interface Answering {
 
 /** An address that outlives the applications behind it: one goes and the next comes, and no connection is refused meanwhile. */
 export interface Door {
+  /** Takes the address before there is an application: probes are told that the process lives. Rejects as `answer` does. */
+  open(): Promise<void>;
   /**
    * Hands requests to this application from now on. The first one takes the address, and the address stays taken until `close`. Rejects
    * with `ListenError`; then another try is one more.
@@ -58,7 +60,7 @@ interface Application {
   inFlight: Set<ServerResponse>;
 }
 
-/** A door that nobody answers at yet: it takes no address before the first application comes. */
+/** A door that nobody answers at yet: it takes no address before it is opened or the first application comes. */
 export function createDoor({ port, host, portSetting = 'PORT', logger, holdMs = HOLD_MS }: DoorOptions): Door {
   let listening: Promise<Listening> | null = null;
   let current: Application | null = null;
@@ -106,7 +108,7 @@ export function createDoor({ port, host, portSetting = 'PORT', logger, holdMs = 
     app.upgrades.emit('upgrade', request, socket, head);
   }
 
-  async function open(): Promise<Listening> {
+  async function listen(): Promise<Listening> {
     const opened = await listenOn((request, response) => void onRequest(request, response), {
       port,
       host,
@@ -118,6 +120,14 @@ export function createDoor({ port, host, portSetting = 'PORT', logger, holdMs = 
     return opened;
   }
 
+  function address(): Promise<Listening> {
+    listening ??= listen();
+    return listening.catch((error: unknown) => {
+      listening = null;
+      throw error;
+    });
+  }
+
   function take(app: Koa): Application {
     const taken: Application = { handle: app.callback(), upgrades: new EventEmitter(), inFlight: new Set() };
     current = taken;
@@ -127,12 +137,11 @@ export function createDoor({ port, host, portSetting = 'PORT', logger, holdMs = 
   }
 
   return {
+    async open() {
+      await address();
+    },
     async answer(app) {
-      listening ??= open();
-      const opened = await listening.catch((error: unknown) => {
-        listening = null;
-        throw error;
-      });
+      const opened = await address();
       const taken = take(app);
       return {
         url: opened.url,

@@ -96,6 +96,18 @@ describe('an address that outlives the applications behind it', () => {
     expect(await endless).to.equal('cut off');
   });
 
+  it('says that the process lives before there is any application', async () => {
+    const earlier = open();
+    const { port } = await answer(earlier, 'earlier');
+    await earlier.close();
+    const door = open({ port });
+    await door.open();
+    const statusOf = async (path: string) => (await fetch(`http://${HOST}:${port}${path}`)).status;
+    expect([await statusOf('/live'), await statusOf('/ready')]).to.deep.equal([200, 503]);
+    const { url } = await answer(door, 'first');
+    expect(await nameAt(url)).to.equal('first');
+  });
+
   it('says at once that the process lives and is not ready, and refuses when nobody comes in time', async () => {
     const door = open({ holdMs: 50 });
     const first = await answer(door, 'first');
