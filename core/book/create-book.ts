@@ -3,7 +3,7 @@ import type { Address, Market, OpenOrder, OrderEffect, OrderFill, OrderLogRow, S
 import { ceilDiv } from '../amounts.js';
 import { payToken, quoteUnitsCeil } from '../market.js';
 import { crossingOf, UNCROSSED, type Crossing, type RestingLots } from './crossing.js';
-import { createMakerOrders, orderPayment, sideKey, type MakerOrders } from './maker-orders.js';
+import { createMakerOrders, sideKey, type MakerOrders } from './maker-orders.js';
 import { createNonceSet, type NonceSet } from './nonces.js';
 import { createOffers, type Offers } from './offers.js';
 import { createQuoting } from './quoting.js';

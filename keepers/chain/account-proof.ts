@@ -50,7 +50,8 @@ function nonceOf(account: Hex | null): number {
  * as a hash, as accounts are, so that no node stands inside another one. Throws RangeError when they prove neither.
  */
 export function proveValue(root: Hex, key: Hex, nodes: readonly Hex[]): Hex | null {
-  if (!Array.isArray(nodes) || nodes.length > MAX_NODES) throw new RangeError('no list of nodes');
+  const isList: boolean = Array.isArray(nodes);
+  if (!isList || nodes.length > MAX_NODES) throw new RangeError('no list of nodes');
   const nibbles = key.slice(2);
   let expected: string = root;
   let at = 0;
@@ -79,7 +80,7 @@ export function proveValue(root: Hex, key: Hex, nodes: readonly Hex[]): Hex | nu
 function itemsOf(raw: Hex): string[] {
   const items = decodeRlp(raw);
   if (!Array.isArray(items) || !items.every((item) => typeof item === 'string')) throw new RangeError('no node');
-  return items as string[];
+  return items;
 }
 
 function requireHash(child: string | undefined): string {

@@ -60,7 +60,8 @@ export function createRetiredSigners(deps: {
       lastFinished: await lastFinishedNonce(db.knex, signer),
     };
     const { agreed } = await watchOf(signer).used(signed, true);
-    const rows = await readOutbox(db.knex, signer);
+    // The key may serve another contract now: what it sends there, and what it sends itself in place of that, is that keeper's affair.
+    const rows = (await readOutbox(db.knex, signer)).filter(({ to }) => to === contract || to === signer);
     const [used, left] = [rows.filter((row) => row.nonce < agreed), rows.filter((row) => row.nonce >= agreed)];
     if (used.length > 0) await writer.tx((tx) => finishOutbox(tx, signer, agreed));
     const isOver = ({ to, validUntilSec }: OutboxRow): boolean =>

@@ -133,7 +133,7 @@ export async function otherSigners(q: Queryable, contract: Address, own: Address
   const signers = (await readUnmined(q)).filter(({ signer, count }) => signer !== own && count > 0);
   const serving: Address[] = [];
   for (const { signer } of signers) {
-    const row = await q('outbox').where({ signer, to_address: contract }).first('hash');
+    const row: unknown = await q('outbox').where({ signer, to_address: contract }).first('hash');
     if (row !== undefined) serving.push(signer);
   }
   return serving.slice(0, 16);

@@ -268,7 +268,14 @@ describe('what the documentation shows', function () {
     const isUsed = (name: string): boolean =>
       files.some((file) => textOf(`examples/${file}`).includes(` from './${name}.js'`));
     expect(names.filter((name) => !runs(name) && !isUsed(name))).to.deep.equal([]);
-    expect(names.filter(runs)).to.have.members(['maker', 'taker', 'gasless-taker', 'gasless-viem', 'read-api', 'check-fills']);
+    expect(names.filter(runs)).to.have.members([
+      'maker',
+      'taker',
+      'gasless-taker',
+      'gasless-viem',
+      'read-api',
+      'check-fills',
+    ]);
   });
 
   it('and what it does not show is found', async () => {
