@@ -3,7 +3,8 @@
  * ethers v5 along for one function, beside ethers v6, which hashes what the server signs and checks. Since it hashes by code of its own, equal
  * digests also say that nothing was left to a mistake in common.
  */
-import { PERMIT2_ADDRESS, SignatureTransfer } from '@uniswap/permit2-sdk';
+import { createRequire } from 'node:module';
+import type * as Permit2Sdk from '@uniswap/permit2-sdk';
 import { expect } from 'chai';
 import { hexlify, keccak256, toUtf8Bytes } from 'ethers';
 import { WITNESS_TYPE_STRING, orderTypedData } from '../../core/swap/typed-data.js';
@@ -11,6 +12,11 @@ import type { Address } from '../../core/types.js';
 import { PERMIT2_ADDRESS as OURS } from '../../deploy/sandbox/canonical.js';
 import { digestOf } from '../../server/swap/signature.js';
 import { seededRandom, type Random } from '../support/random.js';
+
+// Node takes only its CommonJS half: the other one names its files without their endings.
+const { PERMIT2_ADDRESS, SignatureTransfer } = createRequire(import.meta.url)(
+  '@uniswap/permit2-sdk',
+) as typeof Permit2Sdk;
 
 const WITNESS_TYPES = {
   OrderWitness: [
