@@ -20,8 +20,8 @@ describe('a connection', () => {
         unsubscribe: (key: string) => void listening.delete(key),
       },
       updates: {
-        subscribe: (type: string, user: string) => void listening.add(`${type}:${user}`),
-        unsubscribe: (type: string, user: string) => void listening.delete(`${type}:${user}`),
+        subscribe: ({ key }: { key: string }) => void listening.add(key),
+        unsubscribe: ({ key }: { key: string }) => void listening.delete(key),
       },
       sessions: createSessions(),
       info: {},
@@ -32,7 +32,7 @@ describe('a connection', () => {
       connection?.onMessage(JSON.stringify({ method: 'subscribe', subscription }));
     subscribe({ type: 'orderUpdates', user: addressOf(1) });
     subscribe({ type: 'l2Book', coin: '@0' });
-    expect([...listening]).to.deep.equal([`orderUpdates:${addressOf(1)}`, 'l2Book:@0']);
+    expect([...listening]).to.deep.equal([`orderUpdates:${addressOf(1)}`, 'l2Book:0']);
     full = true;
     subscribe({ type: 'userFills', user: addressOf(1) });
     expect([...listening]).to.deep.equal([]);

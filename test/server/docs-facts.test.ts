@@ -104,7 +104,7 @@ describe('the guides', () => {
   it('explain every reason of a signed order, and no other', () => {
     const rows = section('docs/swap.md', '## GET /orders/{orderId}').split('`reason.code`')[1]!;
     const listed = captures(rows, /^\| (`[A-Z_`, ]+`) \|/gm).flatMap((cell) => captures(cell, /`(\w+)`/g));
-    const source = ['executor', 'refusals'].map((name) => read(`keepers/executor/${name}.ts`)).join('');
+    const source = ['executor', 'economics', 'refusals'].map((name) => read(`keepers/executor/${name}.ts`)).join('');
     expect(new Set(listed)).to.deep.equal(new Set(captures(source, /code: '(\w+)'/g)));
   });
 
