@@ -8,7 +8,7 @@ import type { SwapQuote } from '../../ledger/swaps/swap-log.js';
 import { noteExecutor } from '../../ledger/swaps/swap-executors.js';
 import type { Head } from '../../liquidity/eth.js';
 import { checkGasIn, decodeRoute } from '../../liquidity/planner.js';
-import type { ExecutorDeps } from './executor.js';
+import type { ExecutorDeps } from './deps.js';
 
 /** What is said of the executor's funds is said again this often. */
 const NOTE_FUNDS_MS = 60_000;

@@ -8,7 +8,7 @@ import { GAS_PRICE_ORACLE_ADDRESS } from '../../deploy/sandbox/canonical.js';
 import { chooseFees, freshBidWei } from '../../keepers/chain/fees.js';
 import { createRpc } from '../../keepers/chain/rpc.js';
 import { createEconomics } from '../../keepers/executor/economics.js';
-import type { ExecutorDeps } from '../../keepers/executor/executor.js';
+import type { ExecutorDeps } from '../../keepers/executor/deps.js';
 import { readPending } from '../../ledger/swaps/swap-log.js';
 import { createDataFees } from '../../liquidity/data-fee.js';
 import type { Head } from '../../liquidity/eth.js';

@@ -1,6 +1,6 @@
 /** Suites on a chain that mines when it is told to: one chain for all, an empty database and a stack of its own for each test. */
 import type { Wallet } from 'ethers';
-import type { ExecutorDeps } from '../../keepers/executor/executor.js';
+import type { ExecutorDeps } from '../../keepers/executor/deps.js';
 import type { SwapDeps } from '../../server/swap/deps.js';
 import { custodyOf, type Custody } from './custody.js';
 import { forOneDatabase, type OpenTestDb } from './db.js';

@@ -1,0 +1,49 @@
+import type { Logger } from 'pino';
+import type { GasModel } from '../../core/swap/pricing.js';
+import type { Address } from '../../core/types.js';
+import type { Db, Writer } from '../../ledger/types.js';
+import type { MarketData } from '../../liquidity/market-data.js';
+import type { Outbox } from '../chain/outbox.js';
+import type { Rpc } from '../chain/rpc.js';
+
+/** What an executor works with, and the limits that it keeps. */
+export interface ExecutorDeps {
+  db: Db;
+  /** Writer of the swap log. */
+  writer: Writer;
+  /** Queues: an order's transaction never takes the place of another's. */
+  outbox: Outbox;
+  rpc: Rpc;
+  settler: Address;
+  marketData: MarketData;
+  /** Nothing is sent while the ledger is not ready: it could not be told whether it was filled. */
+  readiness(): { ready: boolean };
+  /** Orders that buy or sell one of these tokens wait, until they expire. */
+  quarantined?(): ReadonlySet<Address>;
+  toleranceBps: number;
+  /** Most transactions for one order; one that was mined and reverted counts, one that was never signed does not. */
+  maxSends: number;
+  /**
+   * Most gas that an order may take by its simulation: its owner's contract may burn any amount, and the fee was fixed before. The limit of
+   * its transaction leaves some room above what was simulated.
+   */
+  maxGas: bigint;
+  /** Orders looked at in one round. Default: 128, so that a round does not take much longer than a block. */
+  ordersPerRound?: number;
+  /** What fees are computed from: the check of a signature by an account's code may take no more gas than the fee leaves for it. */
+  gasModel: GasModel;
+  feeMarginBps: number;
+  /** Most of its cost that an order may lose, by its fee as it is worth now. Default: all of it. */
+  maxLossBps?: number;
+  /**
+   * Most transactions of one owner that may have reverted since the newest fill of an order, those under way counted; of an account with code,
+   * one. Further ones are only sent after the owner has swapped by itself.
+   */
+  maxReverts: number;
+  pollIntervalMs: number;
+  /** Wall clock, for what is stored and what expires. */
+  nowMs(): number;
+  /** For intervals; a step of the wall clock must not change them. Default: `nowMs`. */
+  monotonicMs?(): number;
+  logger: Logger;
+}
