@@ -179,13 +179,17 @@ function requestOf({ path, parameters }: Route): fc.Arbitrary<Asked> {
       maxLength: 2,
     },
   );
-  return fc
-    .tuple(values, queries, fc.oneof({ weight: 4, arbitrary: fc.constant([]) }, strange))
-    .map(([list, named, extra]) => {
-      const filled = inPath.reduce((text, { name }, i) => text.replace(`{${name}}`, () => list[i] ?? ''), path);
-      const query = [...named.flat(), ...extra].join('&');
-      return { route: path, target: query === '' ? filled : `${filled}?${query}`, hasGap: list.includes('') };
-    });
+  return (
+    fc
+      .tuple(values, queries, fc.oneof({ weight: 4, arbitrary: fc.constant([]) }, strange))
+      .map(([list, named, extra]) => {
+        const filled = inPath.reduce((text, { name }, i) => text.replace(`{${name}}`, () => list[i] ?? ''), path);
+        const query = [...named.flat(), ...extra].join('&');
+        return { route: path, target: query === '' ? filled : `${filled}?${query}`, hasGap: list.includes('') };
+      })
+      // Node itself refuses heads above 16 KiB, before anything of ours is asked.
+      .filter(({ target }) => target.length < 12_000)
+  );
 }
 
 const described = fc.oneof(...routes.map(requestOf));
