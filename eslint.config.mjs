@@ -33,6 +33,26 @@ const noEnvironment = {
   message: 'Settings are read once, in cli/config.ts, and passed in.',
 };
 
+/** SQL stands in `ledger/`, beside the log whose tables it reads. Others pass connections and transactions on to functions of it. */
+const SQL_ELSEWHERE = 'SQL belongs into ledger/ (docs/architecture.md); ask for rows by a function of it.';
+const noSql = [
+  { selector: 'CallExpression[callee.name=/^(q|tx|knex)$/]', message: SQL_ELSEWHERE },
+  { selector: 'CallExpression[callee.property.name=/^(knex|reads)$/]', message: SQL_ELSEWHERE },
+  {
+    selector: "CallExpression[callee.property.name='raw'][callee.object.name=/^(q|tx|knex)$/]",
+    message: SQL_ELSEWHERE,
+  },
+  {
+    selector: "CallExpression[callee.property.name='raw'][callee.object.property.name=/^(knex|reads)$/]",
+    message: SQL_ELSEWHERE,
+  },
+  {
+    selector: 'CallExpression[callee.name=/^(sendForRows|sendChange|insertAll|upsertAll|updateAll|insertValues)$/]',
+    message: SQL_ELSEWHERE,
+  },
+  { selector: "ImportDeclaration[source.value='knex']", message: SQL_ELSEWHERE },
+];
+
 /** Folders that `folder` must not import. Dependencies point one way: server, keepers, cli, deploy -> ledger -> core. */
 const forbiddenImports = {
   core: ['ledger', 'liquidity', 'keepers', 'server', 'cli', 'deploy', 'test', 'typechain-types'],
@@ -104,6 +124,10 @@ export default tseslint.config(
   {
     files: ['{core,ledger,liquidity,keepers,server,cli,sdk,web}/**/*.{ts,tsx}'],
     rules: { 'no-restricted-syntax': ['error', ...noFloats, noEnvironment] },
+  },
+  {
+    files: ['{core,liquidity,keepers,server,sdk,web}/**/*.{ts,tsx}', 'cli/**/*.ts'],
+    rules: { 'no-restricted-syntax': ['error', ...noFloats, ...noSql, noEnvironment] },
   },
   {
     // The one place that reads the environment, and tools whose settings come from it.

@@ -30,6 +30,10 @@ export interface CommandLine {
   deep: boolean;
   /** First block to read anew. */
   from: string | undefined;
+  /** When the oldest backup was made that may be restored. */
+  before: string | undefined;
+  /** Say what would be done, and do nothing. */
+  dryRun: boolean;
 }
 
 /**
@@ -70,6 +74,8 @@ export function readCommandLine(
         'capital-origin': { type: 'boolean', default: false },
         deep: { type: 'boolean', default: false },
         from: { type: 'string' },
+        before: { type: 'string' },
+        'dry-run': { type: 'boolean', default: false },
       },
     });
     for (const token of tokens) {
@@ -83,8 +89,19 @@ export function readCommandLine(
       const value = (values as Record<string, unknown>)[option];
       if (typeof value === 'string') overrides[setting] = value;
     }
-    const { help, json, yes, all, signer, 'capital-origin': capitalOrigin, deep, from } = values;
-    return { positionals, overrides, help, json, yes, all, capitalOrigin, signer, deep, from };
+    const {
+      help,
+      json,
+      yes,
+      all,
+      signer,
+      'capital-origin': capitalOrigin,
+      deep,
+      from,
+      before,
+      'dry-run': dryRun,
+    } = values;
+    return { positionals, overrides, help, json, yes, all, capitalOrigin, signer, deep, from, before, dryRun };
   } catch (error) {
     throw new UsageError(error instanceof Error ? error.message : String(error));
   }

@@ -9,7 +9,7 @@ import { tokenListSchema } from '../server/swap/tokens.js';
 import { settingsSchema, type Settings } from './settings.js';
 import { readSwapConfig, wrappedNativeOf, swapManifest, type SwapConfig } from './swap-settings.js';
 
-export { ROLES, settingsSchema, type Role, type Settings } from './settings.js';
+export { ROLES, settingsSchema, type Role } from './settings.js';
 
 /** Chain ids that published clients of the exchange wire sign agent approvals for, beside the wallet's own. */
 const CLIENT_CHAIN_IDS = [42_161n, 421_614n];
@@ -30,11 +30,12 @@ const manifestSchema = z.object({
   tokenList: tokenListSchema.optional(),
 });
 
-export type Manifest = z.output<typeof manifestSchema>;
+type Manifest = z.output<typeof manifestSchema>;
 
 export interface Config extends Omit<
   Settings,
   | 'RPC_URL'
+  | 'HEADS_URL'
   | 'OPERATOR_ADDRESS'
   | 'POSTER_PRIVATE_KEY'
   | 'SETTLER_PRIVATE_KEY'
@@ -47,6 +48,8 @@ export interface Config extends Omit<
   /** The preferred endpoint, and all of them. */
   rpcUrl: string;
   rpcUrls: readonly string[];
+  /** WebSocket endpoints that tell of new heads. */
+  headsUrls: readonly string[];
   manifest: Manifest;
   operator: Address;
   /** Null when this process does not post. */
@@ -79,6 +82,7 @@ export interface CommandConfig {
   archiveDir: string | null;
   /** Signs what is exported to the archive; null when neither the settings nor the manifest name it. */
   posterPrivateKey: Hex | null;
+  settlerPrivateKey: Hex | null;
 }
 
 const commandSchema = settingsSchema.pick({
@@ -91,6 +95,7 @@ const commandSchema = settingsSchema.pick({
   MIN_ORDER_VALUES: true,
   ARCHIVE_DIR: true,
   POSTER_PRIVATE_KEY: true,
+  SETTLER_PRIVATE_KEY: true,
 });
 
 /** Reads what operator commands need, and judges nothing else. Throws `ConfigError` with all problems at once. */
@@ -109,6 +114,8 @@ export function loadCommandConfig(
     archiveDir: settings.ARCHIVE_DIR ?? null,
     posterPrivateKey:
       settings.POSTER_PRIVATE_KEY ?? manifest.accounts.find(({ role }) => role === 'poster')?.privateKey ?? null,
+    settlerPrivateKey:
+      settings.SETTLER_PRIVATE_KEY ?? manifest.accounts.find(({ role }) => role === 'settler')?.privateKey ?? null,
     ...placesOf(settings, manifest),
   };
 }
@@ -152,6 +159,7 @@ export function loadConfig(
   const problems: string[] = [];
   const {
     RPC_URL,
+    HEADS_URL,
     OPERATOR_ADDRESS,
     POSTER_PRIVATE_KEY,
     SETTLER_PRIVATE_KEY,
@@ -193,6 +201,7 @@ export function loadConfig(
     signatureChainIds,
     rpcUrl,
     rpcUrls,
+    headsUrls: HEADS_URL ?? (RPC_URL === undefined ? ownHeads(manifest) : []),
     manifest,
     operator,
     posterPrivateKey,
@@ -202,6 +211,10 @@ export function loadConfig(
     wrappedNative: wrappedNativeOf(settings, manifest),
   };
 }
+
+/** A sandbox's chain tells of its heads where it answers. */
+const ownHeads = ({ rpcUrl, accounts }: Manifest): string[] =>
+  rpcUrl === undefined || accounts.length === 0 ? [] : [rpcUrl.replace(/^http/, 'ws')];
 
 /** How soon a claim is settled again. */
 export const settlePace = (

@@ -42,6 +42,9 @@ export const integer = (minimum: number, maximum: number, fallback: number) =>
 /** Where something answers over HTTP. */
 export const httpUrl = z.url({ protocol: /^https?$/, error: 'must be an http:// or https:// URL' });
 
+/** Where something tells over WebSocket. */
+export const wsUrl = z.url({ protocol: /^wss?$/, error: 'must be a ws:// or wss:// URL' });
+
 /** Settings as they are given, without those that are blank: they count as absent. */
 export function givenSettings(env: Readonly<Record<string, string | undefined>>): Record<string, string> {
   const trimmed = Object.entries(env).map(([name, value]): [string, string] => [name, value?.trim() ?? '']);

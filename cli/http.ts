@@ -1,4 +1,4 @@
-import { chainPreset } from '../deploy/chain-preset.js';
+import { explorerUrlOf } from './swap-settings.js';
 import { signatureBackend } from '../core/wire/recover.js';
 import { ENDPOINTS } from '../server/endpoints.js';
 import { createApp } from '../server/app.js';
@@ -37,6 +37,8 @@ export interface HttpHandle {
   port: number;
   /** Wakes the gateway's follower. */
   onGeneration(): void;
+  /** Makes a standby the gateway, once its process has the log. */
+  promote(writer: Writer): Promise<void>;
   facts(): GatewayFacts;
   /** Ends what is answered here; the address stays taken, and requests wait for whoever answers next. */
   close(): Promise<void>;
@@ -106,7 +108,7 @@ export async function startHttp(
   });
   const limits = readLimits(config.READ_REQUESTS_PER_MINUTE);
   const reads = { ...readDeps(shared, gateway, sessions, startedMs), checkpoints, limits };
-  const pages = consoleRoutes(limits.read);
+  const pages = consoleRoutes(limits.read, { rpcUrl: deploymentFacts(config).publicRpcUrl });
   const app = createApp({
     routers: [
       // What is asked for most comes first: each router in front of another one takes its time.
@@ -159,6 +161,7 @@ export async function startHttp(
     url: answering.url,
     port: answering.port,
     onGeneration: gateway.onGeneration,
+    promote: gateway.promote,
     facts() {
       const book = gateway.book();
       const openOrders = book.makersWithOrders().reduce((sum, maker) => sum + book.openOrders(maker).length, 0);
@@ -181,14 +184,14 @@ export async function startHttp(
 
 /** An endpoint of the operator's own may have a key in it: only the one that is named for clients is served, or a sandbox's. */
 function deploymentFacts(config: Config): DeploymentFacts {
-  const { chainId, contracts, accounts, rpcUrl } = config.manifest;
+  const { contracts, accounts, rpcUrl } = config.manifest;
   const { custodian, curveBook, entrypoint, orderSettler, lens, adapter, permit2 } = contracts;
   const isSandbox = accounts.length > 0;
   return {
     contracts: { custodian, curveBook, entrypoint, orderSettler, lens, adapter, permit2 },
     wrappedNative: config.wrappedNative,
     publicRpcUrl: config.PUBLIC_RPC_URL ?? (isSandbox ? (rpcUrl ?? null) : null),
-    explorerUrl: config.EXPLORER_URL ?? (isSandbox ? null : (chainPreset(chainId)?.explorer.url ?? null)),
+    explorerUrl: explorerUrlOf(config),
     orderSources: config.ORDER_SOURCES,
     isSandbox,
   };

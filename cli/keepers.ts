@@ -1,15 +1,19 @@
 /** The keepers that send transactions, put together from the configuration. The executor is in swap.ts. */
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Address, Hex, Market } from '../core/types.js';
 import { openArchive } from '../keepers/archive/archive.js';
 import { ArchiveError } from '../keepers/archive/format.js';
 import { createFolderStore } from '../keepers/archive/store.js';
 import { createCompactor } from '../keepers/compactor.js';
+import { startGasMeter, withMeter } from '../keepers/gas-meter.js';
 import type { Loop } from '../keepers/loop.js';
 import { mayPost } from '../keepers/chain/quorum.js';
 import type { RpcPool } from '../keepers/chain/pool.js';
 import type { ServedContract } from '../keepers/chain/retired-signers.js';
+import { createPosterMemory, startWarming, type PosterMemory, type Warming } from '../keepers/poster/memory.js';
 import { createPoster, type PosterDeps } from '../keepers/poster/poster.js';
 import { createSettler } from '../keepers/settler/settler.js';
+import { LedgerReversedError } from '../ledger/errors.js';
 import { createSnapshotStore } from '../ledger/orders/snapshots.js';
 import type { Writer } from '../ledger/types.js';
 import { MAX_CLOSED_ORDERS } from '../server/orders/limits.js';
@@ -18,7 +22,7 @@ import { ConfigError } from './errors.js';
 import { keeperOutbox, rpcPool, type Shared } from './shared.js';
 
 /** Posts curves. Throws unless its log and its key are there, which the configuration has checked. */
-export async function startPoster(shared: Shared, signal: AbortSignal): Promise<Loop> {
+export async function startPoster(shared: Shared, signal: AbortSignal, memory?: PosterMemory): Promise<Loop> {
   const { config, db, logger, markets, nowMs, monotonicMs } = shared;
   const writer = shared.writers.get('publication');
   const privateKey = config.posterPrivateKey;
@@ -36,6 +40,7 @@ export async function startPoster(shared: Shared, signal: AbortSignal): Promise<
     markets,
     // Keepers do not share one: two of them replaying at once would wait for each other.
     snapshots: createSnapshotStore(markets),
+    memory,
     readiness: shared.readiness,
     curveTtlSec: config.CURVE_TTL_SEC,
     touchBeforeSec: config.TOUCH_BEFORE_SEC,
@@ -60,6 +65,56 @@ export async function startPoster(shared: Shared, signal: AbortSignal): Promise<
   });
   shared.keepers.poster = () => poster.status();
   return poster.start(signal);
+}
+
+/** How long a process waits for its logs before it follows what it is to post from. */
+const PATIENCE_MS = 1_000;
+
+/** A poster to be, in a process that waits for its logs. */
+export interface PosterWarming {
+  /** Ends the reading of listings, for another role to read them; those that a reversal has taken back since are dropped from the shared list. */
+  takeOver(): Promise<void>;
+  /**
+   * What there is to go on from, after the round that was under way; undefined for nothing. Throws LedgerReversedError when the ledger was
+   * reversed since `takeOver`, and what the signal was aborted with.
+   */
+  memory(): Promise<PosterMemory | undefined>;
+  /** Resolves when nothing is read any more. */
+  readonly done: Promise<void>;
+}
+
+/** Follows what a poster posts from until `acquired` ends or `takeOver` is called. Nothing is followed when the wait is short. */
+export function warmPoster(shared: Shared, acquired: Promise<void>, signal: AbortSignal): PosterWarming {
+  const { config, db, logger, markets, nowMs } = shared;
+  const memory = createPosterMemory(markets);
+  const ended = new AbortController();
+  const either = AbortSignal.any([signal, ended.signal]);
+  const deps = { db, markets, memory, pollIntervalMs: config.POLL_INTERVAL_MS, nowMs, logger };
+  let warming: Warming | null = null;
+  let isStale = false;
+  void acquired.catch(() => undefined).then(() => ended.abort());
+  const done = delay(PATIENCE_MS, undefined, { signal: either }).then(
+    () => (warming = startWarming(deps, either, signal)).done,
+    () => undefined,
+  );
+  return {
+    done,
+    async takeOver() {
+      ended.abort();
+      if (warming === null || (await warming.isCurrent())) return;
+      isStale = true;
+      markets.length = 0;
+    },
+    async memory() {
+      const aborted = Promise.withResolvers<void>();
+      signal.addEventListener('abort', () => aborted.resolve(), { once: true });
+      if (!signal.aborted) await Promise.race([done, aborted.promise]);
+      signal.throwIfAborted();
+      if (warming === null || isStale) return undefined;
+      if (!(await warming.isCurrent())) throw new LedgerReversedError(memory.follower.position().generation);
+      return memory;
+    },
+  };
 }
 
 /** A contract with posters. */
@@ -92,7 +147,7 @@ export function startCompactor({ config, logger, nowMs }: Shared, writer: Writer
 }
 
 /** Settles withdrawals and cuts checkpoints. Throws unless its log and its key are there, which the configuration has checked. */
-export function startSettler(shared: Shared, signal: AbortSignal): Loop {
+export async function startSettler(shared: Shared, signal: AbortSignal): Promise<Loop> {
   const { config, db, logger, nowMs, monotonicMs } = shared;
   const writer = shared.writers.get('settlement');
   const privateKey = config.settlerPrivateKey;
@@ -100,13 +155,14 @@ export function startSettler(shared: Shared, signal: AbortSignal): Loop {
   const rpc = rpcPool(shared, 'settler');
   // It follows listings by itself: a round computes on one state of the ledger.
   const markets: Market[] = [];
+  const outbox = keeperOutbox(shared, 'settler', {
+    ...{ writer, rpc, privateKey, order: 'queue' },
+    serves: posterContract(rpc, config.manifest.contracts.custodian),
+  });
   const settler = createSettler({
     db,
     writer,
-    outbox: keeperOutbox(shared, 'settler', {
-      ...{ writer, rpc, privateKey, order: 'queue' },
-      serves: posterContract(rpc, config.manifest.contracts.custodian),
-    }),
+    outbox,
     rpc,
     custodian: config.manifest.contracts.custodian,
     markets,
@@ -117,10 +173,13 @@ export function startSettler(shared: Shared, signal: AbortSignal): Loop {
     batchMax: config.SETTLE_BATCH_MAX,
     emptyPerHour: config.EMPTY_SETTLEMENTS_PER_HOUR,
     pace: settlePace(config),
+    archive: await archiveOf(shared, privateKey),
     nowMs,
     monotonicMs,
     logger,
   });
   shared.keepers.settler = () => settler.status();
-  return settler.start(signal);
+  const { signer } = outbox;
+  const meter = startGasMeter({ role: 'settler', db, writer, rpc, signer, nowMs, monotonicMs, logger }, signal);
+  return withMeter(settler.start(signal), meter);
 }

@@ -6,6 +6,7 @@ import { UNATTRIBUTED } from '../ledger/types.js';
 import { readBalances } from '../ledger/chain/ledger-log.js';
 import { readOperatorStandings } from '../ledger/chain/operator-capital.js';
 import { readWorstPairs } from '../ledger/chain/pair-gains.js';
+import { readSwapProfits } from '../ledger/swaps/swap-costs.js';
 import { sumReverts } from '../ledger/swaps/swap-wallets.js';
 import { databaseBytes } from '../ledger/db/storage.js';
 import { readSuspenseFacts } from '../ledger/chain/suspense.js';
@@ -14,10 +15,16 @@ import { servedTokens } from '../core/operator-row.js';
 import { quarantinedTokens } from '../ledger/chain/token-findings.js';
 import { isLosing } from '../core/attribution/gains.js';
 import type { Address, Readiness } from '../core/types.js';
+import { readBusiness, type BusinessFacts } from '../ledger/accounts/business.js';
+import { readTx } from '../ledger/db/db.js';
+import { createRemembered } from '../server/rendered.js';
 import type { Shared } from './shared.js';
 
 /** Pairs of maker and taker per quote token that metrics name: each label costs memory where they are kept. */
 const SHOWN_PAIRS = 5;
+
+/** How long what the business metrics say is taken for new. */
+const BUSINESS_MS = 10_000;
 
 const HOUR_MS = 3_600_000;
 
@@ -28,7 +35,7 @@ export interface Ops {
   close(): Promise<void>;
 }
 
-export interface OpsSources {
+interface OpsSources {
   /** False while the process waits for its logs. */
   started(): boolean;
   /** HTTP is served, by the gateway itself or while it waits for its logs. */
@@ -73,6 +80,7 @@ const readinessOf =
 
 function metricSources(shared: Shared, sources: OpsSources): MetricSources {
   const { keepers, markets, db, nowMs } = shared;
+  const remembered = createRemembered<BusinessFacts>();
   const symbolOf = (address: Address): string =>
     markets.flatMap(({ base, quote }) => [base, quote]).find((token) => token.address === address)?.symbol ?? address;
   return {
@@ -117,6 +125,15 @@ function metricSources(shared: Shared, sources: OpsSources): MetricSources {
       if (!shared.config.ROLES.includes('executor')) return null;
       return sumReverts(db.reads, nowMs() - HOUR_MS);
     },
+    async swapProfits() {
+      if (!shared.config.ROLES.includes('executor')) return [];
+      const profits = await readSwapProfits(db.reads, nowMs() - HOUR_MS);
+      const nothing = { filled: 0, feesWei: 0n, filledCostWei: 0n, revertedCostWei: 0n, worstWei: 0n };
+      return servedTokens(markets).map(({ address, symbol }) => ({
+        ...(profits.find(({ token }) => token === address) ?? nothing),
+        token: symbol,
+      }));
+    },
     async suspense() {
       const { items, units } = await readSuspenseFacts(db.reads);
       const tokens = new Map(markets.flatMap(({ base, quote }) => [base, quote]).map(({ address }) => [address, 0n]));
@@ -139,12 +156,29 @@ function metricSources(shared: Shared, sources: OpsSources): MetricSources {
         ...worst.map((pair) => ({ ...pair, token: symbolOf(pair.token), losing: isLosing(pair) })),
       ];
     },
+    async business() {
+      if (!shared.config.ROLES.includes('watcher')) return null;
+      // Scrapes come more often than blocks that matter here.
+      const { wrappedNative: nativeToken } = shared.config;
+      const facts = await remembered.get(`${Math.floor(nowMs() / BUSINESS_MS)}`, () =>
+        readTx(db, (q) => readBusiness(q, markets, { nativeToken, nowMs: nowMs() })),
+      );
+      return {
+        markets: facts.markets.map((one) => {
+          const { pair, quote } = markets[one.market]!;
+          return { ...one, pair, quoteDecimals: quote.decimals };
+        }),
+        gasWei: facts.gasWei,
+      };
+    },
     signers: () =>
       keepers.signers.map(({ role, status }) => {
         const { signer, ...facts } = status();
         return { role, address: signer, ...facts };
       }),
     endpoints: () => keepers.endpoints.flatMap(({ user, health }) => health().map((one) => ({ user, ...one }))),
+    heads: () => keepers.heads?.() ?? null,
+    hints: () => shared.hints.facts(),
     poster: () => keepers.poster?.() ?? null,
     settler: () => keepers.settler?.() ?? null,
     async storage() {

@@ -1,28 +1,34 @@
+import type { Logger } from 'pino';
 import { createMinOrderUnits } from '../core/min-order.js';
 import type { Market } from '../core/types.js';
 import type { Loop } from '../keepers/loop.js';
 import { createRemoteStatus } from '../keepers/watcher/remote-status.js';
+import type { PosterMemory } from '../keepers/poster/memory.js';
 import { narrate } from '../keepers/watcher/narrate.js';
 import { judgeReadiness, type WatcherStatus } from '../keepers/watcher/status.js';
 import { createTransferWatch } from '../keepers/watcher/tokens/transfer-watch.js';
 import { createReplicationWatch } from '../keepers/replication.js';
 import { createWatcher } from '../keepers/watcher/watcher.js';
+import { createPace } from '../keepers/watcher/wakes.js';
+import { NO_HINTS, listenForHints } from '../ledger/db/hints.js';
 import { openDb, prepareDb } from '../ledger/db/db.js';
+import { LedgerReversedError } from '../ledger/errors.js';
 import { createSnapshotStore } from '../ledger/orders/snapshots.js';
 import type { GenerationWrite, LogName, Writer } from '../ledger/types.js';
 import { acquireWriter } from '../ledger/db/writers.js';
 import { type Config, type Role } from './config.js';
 import { ConfigError } from './errors.js';
 import { fillLine } from './fill-line.js';
-import { startHttp, type HttpHandle } from './http.js';
+import { startHttp, type HttpHandle, type HttpOptions } from './http.js';
 import { createLogger } from './logger.js';
-import { startCompactor, startPoster, startSettler } from './keepers.js';
+import { startCompactor, startPoster, startSettler, warmPoster, type PosterWarming } from './keepers.js';
 import { startOps, type Ops } from './ops.js';
 import { checkChain, rpcPool, type Doors, type Shared } from './shared.js';
-import { serveStandby } from './standby.js';
+import { serveStandby, type Standing } from './standby.js';
 import { startExecutor } from './swap.js';
 import { startSwapCheck } from './swap-check.js';
 import { unusedNames } from './unused-names.js';
+import { wakeByHeads, wakeByHints } from './wakes.js';
 
 /** The ledger was reconciled with the chain, or rows were compacted before they were read: roles start again from what is stored. */
 export class RolesOutdatedError extends Error {
@@ -34,7 +40,7 @@ export class RolesOutdatedError extends Error {
 }
 
 /** A running set of roles. */
-export interface Running {
+interface Running {
   /** Where the HTTP server listens, null when no role of this process needs one. */
   url: string | null;
   /** Stops the roles in order, closes the database. */
@@ -51,7 +57,7 @@ const LOG_OF: Partial<Record<Role, LogName>> = {
   executor: 'swap',
 };
 
-export interface StartOptions {
+interface StartOptions {
   /** Gives the start up, which may wait for logs that another process holds. A set of roles that runs is stopped by `stop`. */
   signal: AbortSignal;
   /** Where the roles answer; they stay open when the roles end. */
@@ -76,7 +82,7 @@ export async function startRoles(
 
   const db = await openDb(config.DATABASE_URL);
   const writers = new Map<LogName, Writer>();
-  const loops: Loop[] = [];
+  const loops: Pick<Loop, 'done'>[] = [];
   let http: HttpHandle | null = null;
   let ops: Ops | null = null;
   let failure: Error | null = null;
@@ -119,15 +125,18 @@ export async function startRoles(
     };
     const replication = createReplicationWatch({ db, required: config.REQUIRE_SYNC_REPLICA, logger });
     loops.push(replication.start(signal));
+    const hints = config.WAKE ? listenForHints(db, { signal, logger }) : NO_HINTS;
+    loops.push(hints);
     const shared: Shared = {
       config,
       doors,
       db,
+      hints,
       logger,
       markets,
       minOrderUnits: createMinOrderUnits(config.MIN_ORDER_VALUES),
       writers,
-      keepers: { signers: [], endpoints: [], poster: null, settler: null, transfers: null, proofs: null },
+      keepers: { signers: [], endpoints: [], poster: null, settler: null, transfers: null, proofs: null, heads: null },
       watcherStatus,
       readiness() {
         const readiness = judgeReadiness(watcherStatus(), Date.now());
@@ -151,16 +160,29 @@ export async function startRoles(
     acquired.catch(() => undefined);
     const { metrics } = ops;
     const onReversal = () => fail(new RolesOutdatedError());
+    const warming = config.ROLES.includes('poster') ? warmPoster(shared, acquired, signal) : undefined;
+    if (warming !== undefined) loops.push(warming);
+    let executor: Loop | null = null;
+    const httpOptions: HttpOptions = {
+      signal,
+      metrics,
+      failure: () => failure?.message ?? null,
+      onSwapOrder: () => executor?.wake(),
+      onOutdated: onReversal,
+    };
+    let standing: Standing | null = null;
     if (config.ROLES.includes('gateway')) {
-      await serveStandby(shared, acquired, {
-        signal,
-        metrics,
-        failure: () => failure?.message ?? null,
-        onServing: (isServing) => (isOnStandby = isServing),
-      });
+      const onServing = (isServing: boolean): void => void (isOnStandby = isServing);
+      standing = await serveStandby(shared, acquired, { ...httpOptions, onServing });
+      http = standing?.http ?? null;
     }
     await acquired;
+    signal.throwIfAborted();
+    await warming?.takeOver();
+    signal.throwIfAborted();
     const listeners: (() => void)[] = [];
+    /** Of who waits for deposits and withdrawals. */
+    const claims: (() => void)[] = [];
     const notify = () => listeners.forEach((listener) => listener());
     let toldUnused = false;
     listeners.push(() => {
@@ -175,32 +197,47 @@ export async function startRoles(
         const market = markets[one.fill.market];
         if (market !== undefined) printLine(fillLine(market, one));
       }
+      if (write.custody.length > 0) claims.forEach((wake) => wake());
     });
+    loops.push(ledger.loop);
+    signal.throwIfAborted();
     readStatus = ledger.status;
-    loops.push(ledger.loop, ...startTransferWatch(shared, signal));
-    const executor = config.ROLES.includes('executor') ? startExecutor(shared, signal) : null;
-    if (executor !== null) {
-      listeners.push(executor.wake);
-      loops.push(executor);
-    }
+    const ownsLedger = writers.has('ledger');
+    const nextBlock = (): number => ledger.status().nextBlock;
+    if (ownsLedger) loops.push({ done: wakeByHeads(shared, { wake: ledger.loop.wake, nextBlock }, signal) });
+    // What this process commits itself it knows already.
+    wakeByHints(shared, ownsLedger ? ['operator'] : ['ledger', 'operator'], ledger.loop.wake, signal);
+    wakeByHints(shared, ['operator'], notify, signal);
+    loops.push(...startTransferWatch(shared, signal));
     const orderWriter = writers.get('order');
     if (orderWriter !== undefined) {
-      http = await startHttp(shared, orderWriter, {
-        signal,
-        metrics,
-        failure: () => failure?.message ?? null,
-        onSwapOrder: () => executor?.wake(),
-        onOutdated: onReversal,
-      });
+      http = await promoted(standing, orderWriter, logger);
+      signal.throwIfAborted();
+      http ??= await startHttp(shared, orderWriter, httpOptions);
+      signal.throwIfAborted();
+      // First, since fills are told by it.
       listeners.push(http.onGeneration);
       loops.push(startCompactor(shared, orderWriter, signal));
     }
+    if (config.ROLES.includes('executor')) {
+      executor = startExecutor(shared, signal);
+      listeners.push(executor.wake);
+      if (!writers.has('order')) wakeByHints(shared, ['swaps'], executor.wake, signal);
+      loops.push(executor);
+    }
     if (config.ROLES.includes('poster')) {
-      const loop = await startPoster(shared, signal);
+      // Not before: a round that was under way may replay a long log, and neither the ledger nor the gateway waits for that.
+      const loop = await startPoster(shared, signal, await warmedMemory(warming, onReversal));
       listeners.push(loop.wake);
       loops.push(loop);
+      signal.throwIfAborted();
     }
-    if (config.ROLES.includes('settler')) loops.push(startSettler(shared, signal));
+    if (config.ROLES.includes('settler')) {
+      const loop = await startSettler(shared, signal);
+      claims.push(loop.wake);
+      wakeByHints(shared, ownsLedger ? ['operator'] : ['claims', 'operator'], loop.wake, signal);
+      loops.push(loop);
+    }
   } catch (error) {
     await stop();
     if (interrupt.aborted) return null;
@@ -210,6 +247,32 @@ export async function startRoles(
   isStarting = false;
   logger.info({ roles: config.ROLES, url: http?.url, metrics: ops.url, database: db.kind }, 'roles started');
   return { url: http?.url ?? null, stop, failed };
+}
+
+/** What the standby serves, as the gateway; null when there is none, or when what it holds can't be brought up to date: then it is closed. */
+async function promoted(standing: Standing | null, writer: Writer, logger: Logger): Promise<HttpHandle | null> {
+  if (standing === null) return null;
+  try {
+    await standing.promote(writer);
+    return standing.http;
+  } catch (error) {
+    logger.warn({ err: error }, 'the standby is not promoted; the gateway starts from what is stored');
+    await standing.http.close();
+    return null;
+  }
+}
+
+/** Undefined for a poster that starts cold. A reversal since the markets were read makes every role start again. */
+async function warmedMemory(
+  warming: PosterWarming | undefined,
+  onReversal: () => void,
+): Promise<PosterMemory | undefined> {
+  try {
+    return await warming?.memory();
+  } catch (error) {
+    if (error instanceof LedgerReversedError) onReversal();
+    throw error;
+  }
 }
 
 /** Beside the watcher, by endpoints of its own, so that it holds up no scan. */
@@ -256,6 +319,7 @@ export async function startLedger(
     markets,
     snapshots,
     pollIntervalMs: config.POLL_INTERVAL_MS,
+    pace: config.WAKE ? createPace(config.POLL_INTERVAL_MS, shared.monotonicMs) : undefined,
     haltOnSuspense: config.HALT_ON_SUSPENSE,
     scanMaxBlocks: config.SCAN_MAX_BLOCKS,
     proveBlocks: config.PROVE_BLOCKS,

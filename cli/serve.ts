@@ -42,10 +42,10 @@ export async function runServe({ overrides }: CommandLine): Promise<number> {
 }
 
 /** The addresses outlive the roles, which start again when what they hold is out of date: nobody is refused a connection meanwhile. */
-function openDoors({ PORT, METRICS_PORT, HOST, LOG_LEVEL }: Config): Doors {
+function openDoors({ PORT, METRICS_PORT, HOST, LOG_LEVEL, TRUST_PROXY: trustProxy }: Config): Doors {
   const logger = createLogger(LOG_LEVEL);
   return {
-    http: createDoor({ port: PORT, host: HOST, logger }),
+    http: createDoor({ port: PORT, host: HOST, trustProxy, logger }),
     ops: createDoor({ port: METRICS_PORT ?? 0, host: HOST, portSetting: 'METRICS_PORT', logger }),
   };
 }

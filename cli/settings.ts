@@ -1,7 +1,7 @@
 /** What the environment may say, setting by setting. */
 import { z } from 'zod';
 import { DEFAULT_MIN_ORDER_VALUES, OTHER_MIN_ORDER_VALUE } from '../core/min-order.js';
-import { address, coin, digitsToInt, httpUrl, integer, privateKey, wholeNumber } from './fields.js';
+import { address, coin, digitsToInt, httpUrl, integer, privateKey, wholeNumber, wsUrl } from './fields.js';
 import { swapSettings } from './swap-settings.js';
 
 /** What one process may do. On SQLite one process plays all of them. */
@@ -38,6 +38,17 @@ export const settingsSchema = z.object({
     .refine((urls) => new Set(urls.map(sameUrl)).size === urls.length, 'names one twice')
     .optional()
     .describe('JSON-RPC endpoints, comma-separated, the preferred one first; default: rpcUrl of the manifest'),
+  HEADS_URL: z
+    .string()
+    .transform((list) => (list === 'none' ? [] : list.split(',').map((url) => url.trim())))
+    .pipe(z.array(wsUrl))
+    .optional()
+    .describe(
+      'WebSocket endpoints, comma-separated, whose new heads have the watcher look at once; what they tell is not believed; none: it looks when a block is due; default: none, in a sandbox its chain',
+    ),
+  WAKE: flag('true').describe(
+    'look when a block is due or told of, and on PostgreSQL when another process commits; false: only after each pause',
+  ),
   ROLES: z
     .string()
     .default(ROLES.join(','))
@@ -88,9 +99,9 @@ export const settingsSchema = z.object({
     .min(1)
     .optional()
     .describe(
-      'folder to which publications and their books are written before they are sent, for the day the database is lost; absent: nowhere',
+      'folder to which publications with their books, and settlements, are written before they are sent, for the day the database is lost; absent: nowhere',
     ),
-  ARCHIVE_REQUIRED: flag('true').describe('post nothing while ARCHIVE_DIR can not be written'),
+  ARCHIVE_REQUIRED: flag('true').describe('post and settle nothing while ARCHIVE_DIR can not be written'),
   CHECKPOINT_INTERVAL_SEC: integer(1, 3_600, 60).describe('time from one checkpoint to the next'),
   POLL_INTERVAL_MS: integer(20, 10_000, 500).describe('pause between two scans of the chain'),
   SCAN_MAX_BLOCKS: integer(1, 2_000, 200).describe('most blocks in one scan'),

@@ -1,9 +1,11 @@
+import type { Settler } from '../keepers/settler/settler.js';
 import type { Logger } from 'pino';
 import type { MinOrderUnits } from '../core/min-order.js';
 import type { Hex, Market } from '../core/types.js';
 import { createOutbox, type Outbox, type OutboxStatus } from '../keepers/chain/outbox.js';
 import { createRpcPool, type EndpointHealth, type RpcPool } from '../keepers/chain/pool.js';
 import type { ServedContract } from '../keepers/chain/retired-signers.js';
+import type { HeadFeedFacts } from '../keepers/chain/head-feed.js';
 import type { PosterStatus } from '../keepers/poster/poster.js';
 import type { ProofCounts } from '../keepers/watcher/scan/proof.js';
 import type { TransferFacts } from '../keepers/watcher/tokens/transfer-watch.js';
@@ -11,21 +13,24 @@ import type { ReplicationStatus } from '../keepers/replication.js';
 import type { WatcherStatus } from '../keepers/watcher/status.js';
 import type { Readiness } from '../core/types.js';
 import type { Door } from '../server/door.js';
+import type { Hints } from '../ledger/db/hints.js';
 import type { Db, LogName, Writer } from '../ledger/types.js';
 import { type Config, type Role } from './config.js';
 import { ConfigError } from './errors.js';
 
 /** What the keepers of this process let others see. */
-export interface KeeperFacts {
+interface KeeperFacts {
   signers: { role: Role; status(): OutboxStatus }[];
   /** Endpoints as each user of them sees them. */
   endpoints: { user: string; health(): EndpointHealth[] }[];
   poster: (() => PosterStatus) | null;
-  settler: (() => { blockedBy: string | null }) | null;
+  settler: (() => ReturnType<Settler['status']>) | null;
   /** Whether tokens move the amount that they are told to. */
   transfers: (() => TransferFacts[]) | null;
   /** Of the watcher; null before it runs, or elsewhere. */
   proofs: (() => Readonly<ProofCounts>) | null;
+  /** Of heads that are told to the watcher; null where none are. */
+  heads: (() => { wakes: number; endpoints: HeadFeedFacts[] }) | null;
 }
 
 /** Addresses of a process, which stay taken while its roles start again: those of the interface, and of metrics and probes. */
@@ -39,6 +44,8 @@ export interface Shared {
   config: Config;
   doors: Doors;
   db: Db;
+  /** Tell of commits of other processes. */
+  hints: Hints;
   logger: Logger;
   markets: Market[];
   minOrderUnits: MinOrderUnits;

@@ -1,9 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { createRemoteStatus } from '../keepers/watcher/remote-status.js';
-import { LogCompactedError } from '../ledger/errors.js';
+import { LedgerReversedError, LogCompactedError } from '../ledger/errors.js';
 import { ListenError } from '../server/listen.js';
-import { startHttp, type HttpOptions } from './http.js';
+import type { Writer } from '../ledger/types.js';
+import { startHttp, type HttpHandle, type HttpOptions } from './http.js';
 import type { Shared } from './shared.js';
+import { wakeByHints } from './wakes.js';
 
 /** How long a process waits for its logs before it serves reads meanwhile. */
 const PATIENCE_MS = 1_000;
@@ -11,21 +13,41 @@ const PATIENCE_MS = 1_000;
 /** How long it waits before it starts again from what is stored. */
 const REBUILD_MS = 100;
 
-export interface StandbyOptions {
+interface StandbyOptions {
   signal: AbortSignal;
   metrics: HttpOptions['metrics'];
   failure: HttpOptions['failure'];
-  /** Called when reads begin to be served, and before they end. */
+  /** Called when reads begin to be served, and before they end, promoted or not. */
   onServing(isServing: boolean): void;
+  /** Of the roles, for after the promotion. */
+  onSwapOrder: HttpOptions['onSwapOrder'];
+  onOutdated: HttpOptions['onOutdated'];
+}
+
+/** A standby whose process has its logs, and that still serves reads. */
+export interface Standing {
+  http: HttpHandle;
+  /**
+   * Makes it the gateway, from where it has followed the logs to: what is left of them is read, and then actions are taken at the same
+   * address, by the same connections. Rejects when what it holds is out of date, or it has stopped; then it must be closed, and another one
+   * started.
+   */
+  promote(writer: Writer): Promise<void>;
 }
 
 /**
  * Serves reads while a process waits for logs that another one holds: everything but actions, which get 503 `standby`, and it says
- * of itself that it is not active. When the ledger is reconciled, or rows are compacted before they were read, it starts again from what
- * is stored, at the same door; clients of its sockets connect anew. Ends when `acquired` does: requests wait at the door for the roles
- * themselves. Nothing is served when the wait is short, or the address is the holder's.
+ * of itself that it is not active. When part of the ledger is taken back, rows are
+ * compacted before they were read, or what was read can't be applied, it starts again from what is stored, at the same door; clients of its
+ * sockets connect anew. Ends when `acquired` does, with what serves, to be promoted or closed, or when the signal is aborted. Null when nothing
+ * serves, because the wait was short, the address is the holder's, what was followed is out of date, or it was told to stop; then requests wait
+ * at the door for the roles themselves.
  */
-export async function serveStandby(shared: Shared, acquired: Promise<void>, options: StandbyOptions): Promise<void> {
+export async function serveStandby(
+  shared: Shared,
+  acquired: Promise<void>,
+  options: StandbyOptions,
+): Promise<Standing | null> {
   const { signal } = options;
   const { logger } = shared;
   let isOver = false;
@@ -37,30 +59,36 @@ export async function serveStandby(shared: Shared, acquired: Promise<void>, opti
   await Promise.race([ended, delay(PATIENCE_MS)]);
   while (!isOver && !signal.aborted) {
     try {
-      await serveOnce(shared, ended, options);
+      const standing = await serveOnce(shared, ended, options);
+      if (standing !== null) return standing;
     } catch (error) {
       if (error instanceof ListenError) {
         logger.warn({ err: error }, 'on standby without serving reads');
-        return ended;
+        await ended;
+        return null;
       }
-      // Rows were compacted before they were read.
-      if (!(error instanceof LogCompactedError)) throw error;
+      // What is stored moved on between two reads of the start.
+      if (!(error instanceof LogCompactedError) && !(error instanceof LedgerReversedError)) throw error;
     }
     if (!isOver) await Promise.race([ended, delay(REBUILD_MS)]);
   }
+  return null;
 }
 
-/** Serves what is stored now and follows it, until `ended` does or it is out of date. */
+/** Serves what is stored now and follows it, until `ended` does; null when it is out of date before. */
 async function serveOnce(
   shared: Shared,
   ended: Promise<void>,
-  { signal, metrics, failure, onServing }: StandbyOptions,
-): Promise<void> {
+  { signal, metrics, failure, onServing, onSwapOrder, onOutdated }: StandbyOptions,
+): Promise<Standing | null> {
   const { config, db, logger } = shared;
   const stopping = new AbortController();
   const both = AbortSignal.any([signal, stopping.signal]);
-  let onOutdated: () => void = () => undefined;
-  const outdated = new Promise<void>((resolve) => (onOutdated = resolve));
+  const waiting = new AbortController();
+  let isPromoted = false;
+  const outdated = Promise.withResolvers<void>();
+  let isOutdated = false;
+  void outdated.promise.then(() => (isOutdated = true));
   const remote = createRemoteStatus({
     db,
     markets: [],
@@ -68,23 +96,57 @@ async function serveOnce(
     pollIntervalMs: config.POLL_INTERVAL_MS,
     logger,
     onGeneration: () => undefined,
-    onReversal: onOutdated,
+    onReversal: outdated.resolve,
   });
-  const loop = remote.start(both);
-  try {
-    const http = await startHttp(
-      { ...shared, watcherStatus: remote.status, readiness: () => ({ ready: false, reason: 'standby' }) },
-      null,
-      { signal: both, metrics, failure, onSwapOrder: () => undefined, onOutdated },
-    );
-    onServing(true);
-    logger.info({ url: http.url }, 'on standby: another process holds a log');
-    await Promise.race([ended, outdated]);
+  const whileWaiting = AbortSignal.any([both, waiting.signal]);
+  const loop = remote.start(whileWaiting);
+  const view: Shared = {
+    ...shared,
+    watcherStatus: () => (isPromoted ? shared.watcherStatus() : remote.status()),
+    readiness: () => (isPromoted ? shared.readiness() : { ready: false, reason: 'standby' }),
+  };
+  let http: HttpHandle | null = null;
+
+  async function end(): Promise<void> {
     stopping.abort();
-    onServing(false);
-    await http.close();
-  } finally {
-    stopping.abort();
+    if (http !== null) onServing(false);
+    await http?.close();
     await loop.done;
+  }
+
+  try {
+    const served = await startHttp(view, null, {
+      ...{ signal: both, metrics, failure },
+      onSwapOrder: () => isPromoted && onSwapOrder(),
+      onOutdated: () => (isPromoted ? onOutdated() : outdated.resolve()),
+    });
+    http = served;
+    onServing(true);
+    wakeByHints(shared, ['ledger', 'operator'], loop.wake, whileWaiting);
+    wakeByHints(shared, ['ledger', 'orders', 'operator'], http.onGeneration, whileWaiting);
+    logger.info({ url: http.url }, 'on standby: another process holds a log');
+    const isCurrent = await Promise.race([ended.then(() => true), outdated.promise.then(() => false)]);
+    if (!isCurrent || signal.aborted) {
+      await end();
+      return null;
+    }
+    return {
+      http: { ...served, close: end },
+      async promote(writer) {
+        // What came after the last look is found by the gateway itself, which reads both logs once more before it takes actions.
+        if (isOutdated) throw new Error('what the standby holds is out of date');
+        const startedMs = shared.monotonicMs();
+        await Promise.race([
+          served.promote(writer),
+          outdated.promise.then(() => Promise.reject(new Error('what the standby holds is out of date'))),
+        ]);
+        isPromoted = true;
+        waiting.abort();
+        logger.info({ tookMs: Math.round(shared.monotonicMs() - startedMs) }, 'the standby takes actions');
+      },
+    };
+  } catch (error) {
+    await end();
+    throw error;
   }
 }

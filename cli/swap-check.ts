@@ -15,7 +15,7 @@ const RETRY_MS = 5_000;
 const SETTLER: Interface = OrderSettler__factory.createInterface();
 
 /** `wrong` is an address that can't be meant; `missing` what works once it is there. */
-export interface SwapFindings {
+interface SwapFindings {
   wrong: string[];
   missing: string[];
 }

@@ -41,7 +41,13 @@ export const swapSettings = {
     'most gas that an order may take; one that takes more is not sent, and expires',
   ),
   SWAP_MAX_REVERTS: integer(1, 1_000, 2).describe(
-    "most reverted transactions of one owner's orders since its last fill, one for an account with code; beyond it nothing is sent for the owner until it has swapped by itself",
+    "most reverted transactions of one owner's orders since its last fill; beyond it nothing is sent for the owner until it has swapped by itself",
+  ),
+  SWAP_NEW_ACCOUNT_GAS: integer(0, 10_000_000, 94_000).describe(
+    'gas that orders of an account may burn by reverting before its first fill or swap: what setting it up takes. Fills and swaps add to it; less than 80,000 refuses new accounts',
+  ),
+  SWAP_NEW_CONTRACT_GAS: integer(0, 10_000_000, 94_000).describe(
+    'the same for an account with code, whose check can burn all the gas of a transaction, 150,000 to 240,000: that much lets such accounts begin with an order instead of two swaps',
   ),
   SWAP_QUOTES_PER_MINUTE: integer(1, 1_000_000, 300).describe('quotes per client address and minute'),
   SWAP_ORDERS_PER_MINUTE: integer(1, 1_000_000, 60).describe('submitted orders per client address and minute'),
@@ -72,7 +78,7 @@ export const swapManifest = {
 };
 
 /** Where the address of a contract comes from: what nobody wrote down for this deployment may be absent from its chain. */
-export type Origin = 'settings' | 'manifest' | 'preset';
+type Origin = 'settings' | 'manifest' | 'preset';
 
 export interface SwapConfig {
   permit2: Address;
@@ -86,7 +92,7 @@ export interface SwapConfig {
 }
 
 /** What a manifest says about swaps. */
-export interface SwapManifest {
+interface SwapManifest {
   chainId: number;
   contracts: z.output<z.ZodObject<typeof swapManifest>>;
   /** As recorded when markets were configured. */
@@ -179,4 +185,16 @@ function readUniswapV3(
     quoter: lower(uniswapV3Quoter.address),
     origin: 'preset',
   };
+}
+
+/** Where people look at transactions: what the operator names, else what the chain is known for; null in a sandbox and elsewhere. */
+export function explorerUrlOf({
+  EXPLORER_URL,
+  manifest,
+}: {
+  EXPLORER_URL?: string | undefined;
+  manifest: { chainId: number; accounts: readonly unknown[] };
+}): string | null {
+  const isSandbox = manifest.accounts.length > 0;
+  return EXPLORER_URL ?? (isSandbox ? null : (chainPreset(manifest.chainId)?.explorer.url ?? null));
 }

@@ -4,6 +4,7 @@ import type { Address } from '../core/types.js';
 import { tokenRows } from '../deploy/chain-preset.js';
 import { quarantinedTokens } from '../ledger/chain/token-findings.js';
 import type { RpcPool } from '../keepers/chain/pool.js';
+import { startGasMeter, withMeter } from '../keepers/gas-meter.js';
 import { createExecutor } from '../keepers/executor/executor.js';
 import type { Loop } from '../keepers/loop.js';
 import { createMarketData, type MarketData } from '../liquidity/market-data.js';
@@ -11,7 +12,7 @@ import { createUniswapV3 } from '../liquidity/uniswap-v3.js';
 import type { SwapDeps } from '../server/swap/deps.js';
 import { swapRoutes } from '../server/swap/endpoints.js';
 import type { SwapToken } from '../server/swap/deps.js';
-import type { SwapConfig } from './swap-settings.js';
+import { explorerUrlOf, type SwapConfig } from './swap-settings.js';
 import { keeperOutbox, rpcPool, type Shared } from './shared.js';
 
 /** The swap API, or null for a deployment without a settler. `onOrder` is called when an order was accepted. */
@@ -34,6 +35,8 @@ export function swapRouter(shared: Shared, onOrder: SwapDeps['onOrder']): Router
         ...(swap.uniswapV3 === null ? [] : [swap.uniswapV3.factory, swap.uniswapV3.router, swap.uniswapV3.quoter]),
       ],
       wrappedNative: swap.wrappedNative,
+      markets: () => shared.markets,
+      explorerUrl: explorerUrlOf(config),
       get tokens() {
         // Nobody wrote a list: whatever is traded may be quoted, as soon as it is known.
         return swap.tokens.length > 0 ? swap.tokens : listedTokens(shared);
@@ -92,12 +95,19 @@ export function startExecutor(shared: Shared, signal: AbortSignal): Loop {
     feeMarginBps: config.SWAP_FEE_MARGIN_BPS,
     maxLossBps: config.SWAP_MAX_LOSS_BPS,
     maxReverts: config.SWAP_MAX_REVERTS,
+    newAccountGas: BigInt(config.SWAP_NEW_ACCOUNT_GAS),
+    newContractGas: BigInt(config.SWAP_NEW_CONTRACT_GAS),
     pollIntervalMs: config.POLL_INTERVAL_MS,
     nowMs: shared.nowMs,
     monotonicMs: shared.monotonicMs,
     logger,
   });
-  return executor.start(signal);
+  const { nowMs, monotonicMs } = shared;
+  const meter = startGasMeter(
+    { role: 'executor', db, writer, rpc, signer: outbox.signer, nowMs, monotonicMs, logger },
+    signal,
+  );
+  return withMeter(executor.start(signal), meter);
 }
 
 function listedTokens({ config, markets }: Shared): SwapToken[] {

@@ -5,6 +5,7 @@ import {UUPSUpgradeable} from "@openzeppelin/contracts/proxy/utils/UUPSUpgradeab
 import {Ownable2StepUpgradeable} from "@openzeppelin/contracts-upgradeable/access/Ownable2StepUpgradeable.sol";
 import {ICurveBook} from "./interfaces/ICurveBook.sol";
 import {ICustodian} from "./interfaces/ICustodian.sol";
+import {IOrderSettler} from "./interfaces/IOrderSettler.sol";
 import {CurveMath} from "./libraries/CurveMath.sol";
 import {CurvePosts} from "./libraries/CurvePosts.sol";
 import {MarketIds} from "./libraries/MarketIds.sol";
@@ -39,15 +40,19 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
     address private immutable ENTRYPOINT;
     /// @custom:oz-upgrades-unsafe-allow state-variable-immutable
     ICustodian private immutable CUSTODIAN;
+    /// @custom:oz-upgrades-unsafe-allow state-variable-immutable
+    IOrderSettler private immutable SETTLER;
 
     /* SETUP */
 
     /// @param entrypoint The only caller of `consume`.
     /// @param custodian Pays what is sold here.
+    /// @param settler Says which accounts signed orders may call; zero when there is none.
     /// @custom:oz-upgrades-unsafe-allow constructor
-    constructor(address entrypoint, address custodian) {
+    constructor(address entrypoint, address custodian, address settler) {
         ENTRYPOINT = entrypoint;
         CUSTODIAN = ICustodian(custodian);
+        SETTLER = IOrderSettler(settler);
         _disableInitializers();
     }
 
@@ -78,6 +83,8 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
             revert BadMarketConfig(base, quote, lotExponent, tickLotMantissa, tickLotExponent);
         }
         _checkMaxTtl(maxTtlSec);
+        _checkToken(base);
+        _checkToken(quote);
 
         CurveBookStorage storage $ = _storage();
         market = MarketIds.idOf(base, quote);
@@ -358,6 +365,11 @@ contract CurveBook is ICurveBook, Ownable2StepUpgradeable, UUPSUpgradeable {
     function _listed(bytes32 market) private view returns (Market storage m) {
         m = _storage().markets[market];
         if (!m.swapWord.scale().isListed()) revert UnknownMarket(market);
+    }
+
+    /// @dev A route may call a target with any data; of a token that is traded, that could move what orders bring.
+    function _checkToken(address token) private view {
+        if (address(SETTLER) != address(0) && SETTLER.isTarget(token)) revert ForbiddenToken(token);
     }
 
     function _checkMaxTtl(uint256 maxTtlSec) private pure {

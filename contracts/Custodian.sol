@@ -21,6 +21,21 @@ import {ClaimWord, ClaimWordLibrary} from "./types/ClaimWord.sol";
 contract Custodian is ICustodian, Ownable2StepUpgradeable, UUPSUpgradeable, ReentrancyGuardTransient {
     using SafeERC20 for IERC20;
 
+    /// @notice The contracts of a deployment beside the implementation of the custodian. Of an implementation that is replaced without a new one
+    /// of the custodian, the custodian knows nothing.
+    struct Peers {
+        address custodian;
+        address curveBook;
+        address entrypoint;
+        address settler;
+        address lens;
+        address adapter;
+        /// @dev Implementation behind `curveBook`.
+        address curveBookCode;
+        /// @dev Implementation behind `entrypoint`.
+        address entrypointCode;
+    }
+
     /* STORAGE */
 
     /// @custom:storage-location erc7201:curvebook.storage.Custodian
@@ -41,16 +56,59 @@ contract Custodian is ICustodian, Ownable2StepUpgradeable, UUPSUpgradeable, Reen
     /// @custom:oz-upgrades-unsafe-allow state-variable-immutable
     address private immutable SETTLER;
 
+    /// @custom:oz-upgrades-unsafe-allow state-variable-immutable
+    address private immutable CUSTODIAN;
+    /// @custom:oz-upgrades-unsafe-allow state-variable-immutable
+    address private immutable LENS;
+    /// @custom:oz-upgrades-unsafe-allow state-variable-immutable
+    address private immutable ADAPTER;
+    /// @custom:oz-upgrades-unsafe-allow state-variable-immutable
+    address private immutable CURVE_BOOK_CODE;
+    /// @custom:oz-upgrades-unsafe-allow state-variable-immutable
+    address private immutable ENTRYPOINT_CODE;
+    /// @custom:oz-upgrades-unsafe-allow state-variable-immutable
+    address private immutable SELF;
+    /// @dev Bit b is set if b is the last byte of any of these addresses, or of zero.
+    /// @custom:oz-upgrades-unsafe-allow state-variable-immutable
+    uint256 private immutable LAST_BYTES;
+    /// @dev The same of the last byte but one.
+    /// @custom:oz-upgrades-unsafe-allow state-variable-immutable
+    uint256 private immutable NEXT_BYTES;
+
     /* SETUP */
 
-    /// @param entrypoint The only caller of `payOut`.
-    /// @param curveBook Never a recipient.
-    /// @param settler Never a recipient; zero when there is none.
+    /// @param peers The platform's contracts, each of which is refused as a recipient. What is not there is zero.
     /// @custom:oz-upgrades-unsafe-allow constructor
-    constructor(address entrypoint, address curveBook, address settler) {
-        ENTRYPOINT = entrypoint;
-        CURVE_BOOK = curveBook;
-        SETTLER = settler;
+    constructor(Peers memory peers) {
+        ENTRYPOINT = peers.entrypoint;
+        CURVE_BOOK = peers.curveBook;
+        SETTLER = peers.settler;
+        CUSTODIAN = peers.custodian;
+        LENS = peers.lens;
+        ADAPTER = peers.adapter;
+        CURVE_BOOK_CODE = peers.curveBookCode;
+        ENTRYPOINT_CODE = peers.entrypointCode;
+        SELF = address(this);
+        address[9] memory refused = [
+            address(0),
+            peers.custodian,
+            peers.curveBook,
+            peers.entrypoint,
+            peers.settler,
+            peers.lens,
+            peers.adapter,
+            peers.curveBookCode,
+            peers.entrypointCode
+        ];
+        uint256 lastBytes = 0;
+        uint256 nextBytes = 0;
+        for (uint256 i = 0; i < refused.length; ++i) {
+            uint256 account = uint160(refused[i]);
+            lastBytes |= 1 << (account & 0xff);
+            nextBytes |= 1 << ((account >> 8) & 0xff);
+        }
+        LAST_BYTES = lastBytes;
+        NEXT_BYTES = nextBytes;
         _disableInitializers();
     }
 
@@ -206,7 +264,7 @@ contract Custodian is ICustodian, Ownable2StepUpgradeable, UUPSUpgradeable, Reen
 
     /// @dev Asks for the lock but does not take it: the caller's own lock keeps out whatever could count on what is leaving.
     function _payOut(address token, address to, uint256 amount, uint256 withheld) private returns (uint256 available) {
-        if (_isRefused(to)) _refuse(to);
+        if (_mayBeRefused(to)) _refuse(to);
         available = availableLiquidity(token);
         bool covered;
         // Same as covered = amount <= available && withheld <= available - amount, without a jump.
@@ -220,25 +278,29 @@ contract Custodian is ICustodian, Ownable2StepUpgradeable, UUPSUpgradeable, Reen
         Tokens.push(token, to, amount);
     }
 
-    /// @dev Whether a payment may not be made now, by this caller, or to this recipient: tokens sent to nobody, or to one of the platform's own
-    /// contracts, would be lost or could be taken for something else.
-    function _isRefused(address to) private view returns (bool refused) {
-        (address entrypoint, address curveBook, address settler) = (ENTRYPOINT, CURVE_BOOK, SETTLER);
+    /// @dev False only if a payment may be made now, by this caller, and to this recipient. Tokens sent to nobody, or to one of the platform's
+    /// own contracts, would be lost or could be taken for something else.
+    function _mayBeRefused(address to) private view returns (bool possible) {
+        (address entrypoint, address self, uint256 lastBytes, uint256 nextBytes) = (
+            ENTRYPOINT,
+            SELF,
+            LAST_BYTES,
+            NEXT_BYTES
+        );
         bool entered = _reentrancyGuardEntered();
-        // Same as entered || msg.sender != ENTRYPOINT || to == address(0) || to == address(this) || to == ENTRYPOINT || to == CURVE_BOOK ||
-        // to == SETTLER, without a jump for each.
+        // Same as entered || msg.sender != ENTRYPOINT || isForbiddenRecipient(to), but true for one more recipient in 1,000, or fewer: for those
+        // that end in the last byte of one such account and the last but one of one such account. Two look-ups, whatever their number.
         assembly ("memory-safe") {
-            refused := or(
-                or(or(entered, iszero(eq(caller(), entrypoint))), or(iszero(to), eq(to, address()))),
-                or(eq(to, entrypoint), or(eq(to, curveBook), eq(to, settler)))
-            )
+            let ending := and(and(shr(byte(31, to), lastBytes), shr(byte(30, to), nextBytes)), 1)
+            possible := or(or(entered, iszero(eq(caller(), entrypoint))), or(ending, eq(to, self)))
         }
     }
 
+    /// @dev Reverts if a payment may indeed not be made.
     function _refuse(address to) private view {
         if (_reentrancyGuardEntered()) revert ReentrancyGuardReentrantCall();
         if (msg.sender != ENTRYPOINT) revert NotEntrypoint(msg.sender);
-        revert ForbiddenRecipient(to);
+        if (isForbiddenRecipient(to)) revert ForbiddenRecipient(to);
     }
 
     /* VIEWS */
@@ -251,6 +313,13 @@ contract Custodian is ICustodian, Ownable2StepUpgradeable, UUPSUpgradeable, Reen
         assembly ("memory-safe") {
             units := mul(gt(held, claimed), sub(held, claimed))
         }
+    }
+
+    /// @inheritdoc ICustodian
+    function isForbiddenRecipient(address account) public view returns (bool forbidden) {
+        bool proxy = account == CUSTODIAN || account == CURVE_BOOK || account == ENTRYPOINT;
+        bool code = account == SELF || account == CURVE_BOOK_CODE || account == ENTRYPOINT_CODE;
+        return account == address(0) || proxy || code || account == SETTLER || account == LENS || account == ADAPTER;
     }
 
     /// @inheritdoc ICustodian

@@ -4,6 +4,7 @@ pragma solidity ^0.8.28;
 import {Ownable, Ownable2Step} from "@openzeppelin/contracts/access/Ownable2Step.sol";
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
+import {ICustodian} from "./interfaces/ICustodian.sol";
 import {ICurveBook} from "./interfaces/ICurveBook.sol";
 import {IEntrypoint} from "./interfaces/IEntrypoint.sol";
 import {IOrderSettler} from "./interfaces/IOrderSettler.sol";
@@ -117,7 +118,7 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
         Order calldata order,
         Route calldata route
     ) external onlyExecutor locked returns (uint256 amountIn, uint256 amountOut) {
-        if (order.recipient == address(0) || _isOurs(order.recipient)) revert ForbiddenRecipient(order.recipient);
+        if (_isOurs(order.recipient)) revert ForbiddenRecipient(order.recipient);
         if (order.tokenIn == order.tokenOut) revert SameToken(order.tokenIn);
         if (route.amountIn > order.maxAmountIn) revert ExcessiveInput(route.amountIn, order.maxAmountIn);
         if (route.feeAmount > route.amountIn) revert FeeTooHigh(route.feeAmount, route.amountIn);
@@ -345,8 +346,9 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
         }
     }
 
+    /// @dev Zero, or one of the platform's contracts, as the custodian's implementation of now knows them.
     function _isOurs(address account) private view returns (bool) {
-        return account == address(this) || account == ENTRYPOINT || account == CUSTODIAN || account == CURVE_BOOK;
+        return ICustodian(CUSTODIAN).isForbiddenRecipient(account);
     }
 
     /* VIEWS */

@@ -1,7 +1,7 @@
 /** Exact arithmetic on amounts: bigint base units inside, plain decimal strings outside. Nothing here rounds unless its name says how. */
 
 /** Why a decimal was refused. */
-export type AmountErrorCode = 'bad_decimal' | 'too_many_decimals' | 'bad_decimals';
+type AmountErrorCode = 'bad_decimal' | 'too_many_decimals' | 'bad_decimals';
 
 /** A decimal string that is not an amount of the token. */
 export class AmountError extends Error {
@@ -16,13 +16,13 @@ export class AmountError extends Error {
 }
 
 /** A plain decimal as digits and scale: value = digits / 10^scale, no trailing zeros after the point. */
-export interface Decimal {
+interface Decimal {
   digits: bigint;
   scale: number;
 }
 
 /** Longest decimal string that is read; 2^256 has 78 digits. */
-export const MAX_DECIMAL_CHARS = 120;
+const MAX_DECIMAL_CHARS = 120;
 /** Most decimals of a token. */
 export const MAX_DECIMALS = 77;
 /** Where sums of amounts that strangers choose saturate. */

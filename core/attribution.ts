@@ -22,7 +22,7 @@ export interface SideState {
 }
 
 /** The part of a chain fill that attribution needs. `quoteUnits` is the full curve amount. */
-export interface FillAmounts {
+interface FillAmounts {
   side: Side;
   baseUnits: bigint;
   quoteUnits: bigint;
@@ -99,7 +99,7 @@ export function orderFillsOf(market: Market, side: Side, decomposition: Decompos
 }
 
 /** What replaying a curve gives: one decomposition per fill, and per fill by how much its reported consumption was off. */
-export interface CurveReplay {
+interface CurveReplay {
   decompositions: Decomposition[];
   mismatchUnits: bigint[];
 }

@@ -4,12 +4,12 @@
  */
 import { carryFills, restingOrders, type RestingOrder } from './attribution/carry.js';
 import { trimMaker, type TrimSide } from './exposure/trim.js';
-import { envelopePayment, worstPayment, type MakerSide } from './exposure/worst.js';
+import { envelopePayment, worstPayment } from './exposure/worst.js';
 import { payToken } from './market.js';
 import { snapshotSide, trimSnapshot } from './snapshot.js';
 import type { Address, Market, MarketSnapshot, OrderFill, Side, Trim } from './types.js';
 
-export { envelopePayment, worstPayment, type MakerSide };
+export { envelopePayment, worstPayment };
 
 /**
  * A publication that can still be executed: the live one, or one with a higher sequence number that may still land, and whose
@@ -30,7 +30,7 @@ export interface ExposureMarket {
 }
 
 /** A market's candidate after the limit. `trims` rise by oid. */
-export interface TrimmedMarket {
+interface TrimmedMarket {
   market: Market;
   trims: Trim[];
   snapshot: MarketSnapshot | null;

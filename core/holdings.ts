@@ -52,3 +52,25 @@ function mostNamed(balances: readonly bigint[]): bigint | null {
 }
 
 const magnitude = (units: bigint): bigint => (units < 0n ? -units : units);
+
+/** A traded token, as the vault was compared with the ledger. */
+interface TradedToken {
+  /** What the ledger explains. */
+  expectedUnits: bigint;
+  /** Transfers took some of it. */
+  isShort: boolean;
+  /** Something else is wrong with it. */
+  isQuarantined: boolean;
+}
+
+/** Fewer tokens that transfers took of halt nothing: what happens to a single one may be its issuer's doing. */
+const HALTING_TOKENS = 2;
+
+/**
+ * Whether what is missing is everybody's matter: transfers took of several traded tokens, and none that the vault holds anything of is whole. As
+ * long as one is, its markets are backed, and what is missing is the matter of the others': an issuer of several tokens can take them back.
+ */
+export function isRobbed(traded: readonly TradedToken[]): boolean {
+  const isWhole = (one: TradedToken): boolean => !one.isShort && !one.isQuarantined && one.expectedUnits > 0n;
+  return traded.filter(({ isShort }) => isShort).length >= HALTING_TOKENS && !traded.some(isWhole);
+}

@@ -8,9 +8,9 @@ export const SUBTICKS_PER_TICK = 256n;
 /** Highest order price: with room to spare, prices up to it have a place in a packed word. */
 export const MAX_PRICE_TICKS = 2n ** 31n;
 /** Bounds that the contract sets on a listing. */
-export const MAX_LOT_EXPONENT = 18;
-export const MAX_TICK_LOT_MANTISSA = 1023n;
-export const MAX_TICK_LOT_EXPONENT = 31;
+const MAX_LOT_EXPONENT = 18;
+const MAX_TICK_LOT_MANTISSA = 1023n;
+const MAX_TICK_LOT_EXPONENT = 31;
 export const MAX_TTL_SEC = 255;
 
 /** A listing that the contract would refuse, too. */
@@ -26,7 +26,7 @@ export class MarketError extends Error {
 }
 
 /** What a MarketListed event and the tokens themselves say. */
-export interface MarketListing {
+interface MarketListing {
   index: number;
   base: Token;
   quote: Token;
@@ -36,7 +36,7 @@ export interface MarketListing {
 }
 
 /** The arguments of listMarket that fix the grid: lotUnits = 10^lotExponent, tickLotUnits = tickLotMantissa x 10^tickLotExponent. */
-export interface GridExponents {
+interface GridExponents {
   lotExponent: number;
   tickLotMantissa: bigint;
   tickLotExponent: number;

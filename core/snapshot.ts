@@ -6,7 +6,7 @@ import { keccakText } from './hash.js';
 import type { Address, Hex, Market, MarketSnapshot, Side, SnapshotOrder, Trim } from './types.js';
 
 /** The last fill removed from the book, and the base units taken per side since genesis after that fill. */
-export interface SnapshotProgress {
+interface SnapshotProgress {
   fillSeq: number;
   askVolumeUnits: bigint;
   bidVolumeUnits: bigint;

@@ -17,7 +17,7 @@ export interface MeasuredTransfer {
 }
 
 /** Transfers along `route`: from the first to the second, from there to the third, and so on. */
-export interface TransferRoute {
+interface TransferRoute {
   token: Address;
   /** At least two, none twice. */
   route: readonly Address[];

@@ -8,13 +8,13 @@ import { DeployError } from './errors.js';
 import { upgradesCore } from './upgrade/upgrades-core.js';
 import { normalizeLayout } from './upgrade/layout.js';
 
-export interface Immutable {
+interface Immutable {
   name: string;
   /** Byte offsets in the runtime code at which its value stands, each 32 bytes long. */
   offsets: number[];
 }
 
-export interface BuiltContract {
+interface BuiltContract {
   name: string;
   /** `contracts/….sol` */
   source: string;
@@ -26,7 +26,7 @@ export interface BuiltContract {
   immutables: Immutable[];
 }
 
-export interface Compilation {
+interface Compilation {
   /** Names the input. */
   id: string;
   /** Standard JSON, as the compiler got it. */
@@ -66,12 +66,12 @@ interface BuildInfo {
   input: Record<string, unknown>;
 }
 
-/** UUPSUpgradeable's own address, by which it tells a call through a proxy. */
-const SELF = '__self';
+/** The implementation's own address: UUPSUpgradeable's, by which it tells a call through a proxy, and the custodian's. */
+const SELF = ['__self', 'SELF'];
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
-export interface BuildPlace {
+interface BuildPlace {
   artifacts: string;
   cache: string;
   /** Where the sources are, within the project. */
@@ -140,11 +140,11 @@ export function readBuild({ artifacts, cache, sources }: BuildPlace = PROJECT): 
   };
 }
 
-/** Runtime code as it is at `address`: the one immutable that differs between copies of a contract is its own address. */
+/** Runtime code as it is at `address`: all that differs between copies of a contract is its own address. */
 export function codeAt(address: string, code: string, immutables: readonly Immutable[]): string {
   const word = zeroPadValue(address, 32).slice(2).toLowerCase();
   let text = code.slice(2);
-  for (const { offsets } of immutables.filter(({ name }) => name === SELF)) {
+  for (const { offsets } of immutables.filter(({ name }) => SELF.includes(name))) {
     for (const offset of offsets) text = `${text.slice(0, 2 * offset)}${word}${text.slice(2 * (offset + 32))}`;
   }
   return `0x${text}`;
@@ -155,7 +155,7 @@ export function immutableValues(code: string, immutables: readonly Immutable[]):
   const values: Record<string, string> = {};
   for (const { name, offsets } of immutables) {
     const offset = offsets[0];
-    if (name !== SELF && offset !== undefined) values[name] = dataSlice(code, offset, offset + 32);
+    if (!SELF.includes(name) && offset !== undefined) values[name] = dataSlice(code, offset, offset + 32);
   }
   return values;
 }

@@ -24,8 +24,7 @@ const presetSchema = z.strictObject({
   ),
 });
 
-export type ChainPreset = z.output<typeof presetSchema>;
-export type PresetToken = ChainPreset['tokens'][number];
+type ChainPreset = z.output<typeof presetSchema>;
 
 /** Null for a chain that nothing is known of. */
 export function chainPreset(chainId: number): ChainPreset | null {

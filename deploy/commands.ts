@@ -1,5 +1,6 @@
 /** The commands that only need the owner's calls: configuring, and passing the ownership on. */
-import { isError } from 'ethers';
+import { isError, type BaseContract } from 'ethers';
+import { MAX_SEQ_STEP } from '../core/curve/post.js';
 import { decodeSymbol, nameTokens } from '../core/token-names.js';
 import type { Address, Hex, Token } from '../core/types.js';
 import { actionOn, assertOwner, sendActions, type Action } from './actions.js';
@@ -13,7 +14,7 @@ import { knownPlaces, type KnownPlaces } from './known-places.js';
 import { listingOf, manifestToken } from './listing.js';
 import { acceptActions, transferActions } from './ownership.js';
 import type { DeploymentRecord } from './record.js';
-import { readState, type PlatformState } from './state.js';
+import { logsOf, readState, type PlatformState } from './state.js';
 import { assertEvenTransfers } from './checks/token-check.js';
 import { addressesOf } from './upgrade/upgrade.js';
 
@@ -154,13 +155,17 @@ export async function acceptCommand(context: Context, next: string, mode: Mode):
   return actions;
 }
 
+/** Of the numbers that the contract takes next, at most so many may have been used; a poster leaves out those that never landed, too, which no chain knows. */
+const MOST_USED = MAX_SEQ_STEP / 2;
+
 /**
  * Gives sequence numbers of a market back that somebody used up. The live curve ends at once. Throws `BAD_ARGUMENT` for a pair that the record
- * does not name, and for a number above the live one, which the contract refuses.
+ * does not name, for a number above the live one, which the contract refuses, and for one above which most numbers of one step were used: no number
+ * is given away twice, so that the poster would have none that the contract takes, and the market would never have a curve again.
  */
 export async function setSeqCommand(
   context: Context,
-  { pair, seq }: { pair: string; seq: bigint },
+  { pair, seq, mostUsed = MOST_USED }: { pair: string; seq: bigint; mostUsed?: number },
   mode: Mode,
 ): Promise<Action[]> {
   const record = await currentRecord(context);
@@ -171,10 +176,33 @@ export async function setSeqCommand(
   const { seq: live } = await curveBook.marketState(id);
   if (seq > live)
     throw new DeployError('BAD_ARGUMENT', `--seq: ${pair} is at ${live}, and numbers are only given back`);
+  if (live - seq > BigInt(mostUsed)) {
+    const used = await usedAbove(context, { curveBook, fromBlock: record.deploymentBlock, id, seq });
+    if (used > mostUsed)
+      throw new DeployError(
+        'BAD_ARGUMENT',
+        `--seq: ${used} of the ${MAX_SEQ_STEP} numbers above ${seq} were used, and none is used twice: ${pair} might never have a curve again; name a higher one`,
+      );
+  }
   const summary = `~ sequence number of ${pair} ${live} -> ${seq}; its curve ends`;
   const actions = [await actionOn('curveBook', curveBook, 'setSeq', [id, seq], summary)];
   await carryOut(context, actions, mode);
   return actions;
+}
+
+/** How many different numbers of one step above `seq` curves of the market had. */
+async function usedAbove(
+  { provider }: Context,
+  of: { curveBook: BaseContract; fromBlock: number; id: string; seq: bigint },
+): Promise<number> {
+  const used = new Set<bigint>();
+  for (const event of ['CurvePosted', 'CurveTouched']) {
+    for (const log of await logsOf(provider, of.curveBook, event, of.fromBlock, [of.id])) {
+      const number = BigInt(log.topics[2] ?? 0);
+      if (number > of.seq && number <= of.seq + BigInt(MAX_SEQ_STEP)) used.add(number);
+    }
+  }
+  return used.size;
 }
 
 /** Compares the chain with the record, and says who owns what, who may do what, and what is listed. */

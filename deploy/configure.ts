@@ -64,7 +64,7 @@ export async function configureActions(
   ];
 }
 
-/** A token that routes may call could be made to approve somebody, of what a later order brings. The settler can't know of a later listing. */
+/** A token that routes may call could be made to approve somebody, of what a later order brings. The contracts refuse it, too; here with names. */
 function assertNoTarget(listings: readonly Listing[], targets: readonly string[]): void {
   const called = new Set(targets.map((target) => getAddress(target)));
   for (const { market, base, quote } of listings) {

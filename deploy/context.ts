@@ -24,7 +24,7 @@ export interface Context {
   log: (line: string) => void;
 }
 
-export interface ContextOptions {
+interface ContextOptions {
   provider: RpcProvider;
   signer: Signer;
   build: Build;

@@ -36,18 +36,18 @@ export const FIXED = {
   lens: 'CurveLens',
   adapter: 'PropAmmAdapter',
 } as const;
-export type FixedName = keyof typeof FIXED;
+type FixedName = keyof typeof FIXED;
 export const FIXED_NAMES = Object.keys(FIXED) as FixedName[];
 
 /** What has neither an owner nor state, and that nothing else depends on. */
 export const PERIPHERY_NAMES = ['lens', 'adapter'] as const;
-export type PeripheryName = (typeof PERIPHERY_NAMES)[number];
-export type PeripheryAddresses = Record<PeripheryName, string>;
+type PeripheryName = (typeof PERIPHERY_NAMES)[number];
+type PeripheryAddresses = Record<PeripheryName, string>;
 
 /** ERC-1967: keccak256("eip1967.proxy.implementation") - 1 */
 const IMPLEMENTATION_SLOT = toBeHex(BigInt(id('eip1967.proxy.implementation')) - 1n, 32);
 
-export interface PlanOptions {
+interface PlanOptions {
   /** Pays for everything, and owns the contracts at first. */
   deployer: string;
   /** Nonce of the first transaction. */
@@ -56,7 +56,7 @@ export interface PlanOptions {
   withdrawDelaySec: number;
 }
 
-export interface Step {
+interface Step {
   /** The contract's name in the manifest; with a suffix for an implementation. */
   name: string;
   /** Name of its source. */
@@ -77,28 +77,37 @@ export interface DeploymentPlan {
   steps: Step[];
 }
 
-/** Constructor arguments of each implementation. */
-export function constructorArgs(name: ProxyName, at: Addresses): unknown[] {
+/**
+ * Constructor arguments of each implementation. The custodian pays nothing to a contract of the platform, so that its own depend on where the
+ * other two implementations are: whoever replaces one of those replaces the custodian's after it.
+ */
+export function constructorArgs(
+  name: ProxyName,
+  at: Addresses & PeripheryAddresses,
+  implementations: Record<ProxyName, string>,
+): unknown[] {
+  const { custodian, curveBook, entrypoint, orderSettler, lens, adapter } = at;
+  const codes = [implementations.curveBook, implementations.entrypoint];
   const args = {
-    custodian: [at.entrypoint, at.curveBook, at.orderSettler],
-    curveBook: [at.entrypoint, at.custodian],
-    entrypoint: [at.curveBook, at.custodian, at.orderSettler],
+    custodian: [[custodian, curveBook, entrypoint, orderSettler, lens, adapter, ...codes]],
+    curveBook: [entrypoint, custodian, orderSettler],
+    entrypoint: [curveBook, custodian, orderSettler],
   };
   return args[name];
 }
 
 /** Constructor arguments of the settler. */
-export function settlerArgs(owner: string, permit2: string, at: Addresses): string[] {
+function settlerArgs(owner: string, permit2: string, at: Addresses): string[] {
   return [owner, permit2, at.entrypoint, at.custodian, at.curveBook];
 }
 
 /** Constructor arguments of the periphery. */
-export function peripheryArgs(name: PeripheryName, at: Addresses, periphery: PeripheryAddresses): string[] {
-  return { lens: [at.curveBook, at.custodian], adapter: [at.entrypoint, periphery.lens] }[name];
+function peripheryArgs(name: PeripheryName, at: Addresses, periphery: PeripheryAddresses): string[] {
+  return { lens: [at.curveBook, at.custodian], adapter: [at.entrypoint, periphery.lens, at.custodian] }[name];
 }
 
 /** Call data of each proxy's initialization. */
-export function initializeData(name: ProxyName, owner: string, withdrawDelaySec: number): string {
+function initializeData(name: ProxyName, owner: string, withdrawDelaySec: number): string {
   const data = {
     custodian: () => Custodian__factory.createInterface().encodeFunctionData('initialize', [owner, withdrawDelaySec]),
     curveBook: () => CurveBook__factory.createInterface().encodeFunctionData('initialize', [owner]),
@@ -121,7 +130,7 @@ export function planDeployment({ deployer, firstNonce, permit2, withdrawDelaySec
     ...names.map((name) => ({
       name: `${name} implementation`,
       source: PROXIES[name],
-      args: constructorArgs(name, addresses),
+      args: constructorArgs(name, { ...addresses, ...periphery }, implementations),
     })),
     ...names.map((name) => ({
       name,

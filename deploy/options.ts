@@ -31,7 +31,7 @@ export const COMMANDS = {
   },
 } as const satisfies Record<string, { options: readonly Option[]; does: string }>;
 
-export type Command = keyof typeof COMMANDS;
+type Command = keyof typeof COMMANDS;
 
 const OPTIONS = {
   config: { type: 'string', value: 'FILE', does: 'configuration; default <deployments>/<chainId>.config.json' },

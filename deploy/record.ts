@@ -112,7 +112,7 @@ const pendingSchema = z.strictObject({
 });
 
 export type PendingDeployment = z.output<typeof pendingSchema>;
-export type Layouts = Record<string, StorageLayout>;
+type Layouts = Record<string, StorageLayout>;
 
 export interface DeploymentFiles {
   readonly path: string;

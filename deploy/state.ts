@@ -77,12 +77,19 @@ function accountsIn(logs: readonly Log[]): string[] {
   return [...new Set(logs.map((log) => getAddress(dataSlice(log.topics[1] ?? '0x', 12))))];
 }
 
-async function logsOf(provider: Provider, contract: BaseContract, event: string, fromBlock: number): Promise<Log[]> {
+/** Every event of a kind that a contract emitted from a block on, of these indexed arguments where they are named. */
+export async function logsOf(
+  provider: Provider,
+  contract: BaseContract,
+  event: string,
+  fromBlock: number,
+  indexed: readonly string[] = [],
+): Promise<Log[]> {
   const topic = contract.interface.getEvent(event)?.topicHash;
   if (topic === undefined) throw new Error(`no event ${event}`);
   const address = await contract.getAddress();
   const toBlock = await provider.getBlockNumber();
-  return logsBetween(provider, { address, topics: [topic] }, fromBlock, toBlock);
+  return logsBetween(provider, { address, topics: [topic, ...indexed] }, fromBlock, toBlock);
 }
 
 /** Endpoints limit ranges and results differently, so a range that fails is halved. */

@@ -5,7 +5,7 @@ import type { Writer } from '../ledger/types.js';
 import { startLoop, type Loop } from './loop.js';
 import { MAX_REORG_BLOCKS } from './watcher/reconcile.js';
 
-export interface CompactorDeps {
+interface CompactorDeps {
   /** Writer of the order log. */
   writer: Writer;
   /** Order rows younger than this stay. */
@@ -16,7 +16,7 @@ export interface CompactorDeps {
   logger: Logger;
 }
 
-export interface Compactor {
+interface Compactor {
   /** Looks once a minute until the signal. */
   start(signal: AbortSignal): Loop;
   /** Compacts all that may be compacted now, step by step; stops between two steps once the signal is aborted. */

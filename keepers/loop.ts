@@ -8,9 +8,11 @@ export interface Loop {
   readonly done: Promise<void>;
 }
 
-export interface LoopOptions {
+interface LoopOptions {
   name: string;
   intervalMs: number;
+  /** Pause after a step that did not fail, asked each time. Default: `intervalMs`. */
+  pauseMs?(): number;
   /** Longest pause after steps that failed one after the other; each of them doubles it. Default: no longer than usual. */
   maxBackoffMs?: number;
   signal: AbortSignal;
@@ -27,7 +29,8 @@ export function startLoop(step: (signal: AbortSignal) => Promise<void>, options:
 
   async function pause(): Promise<void> {
     const either = AbortSignal.any([signal, wakeUp.signal]);
-    const pauseMs = Math.max(intervalMs, Math.min(maxBackoffMs, intervalMs * 2 ** Math.min(failures, 16)));
+    const backoffMs = Math.max(intervalMs, Math.min(maxBackoffMs, intervalMs * 2 ** Math.min(failures, 16)));
+    const pauseMs = failures === 0 && options.pauseMs !== undefined ? options.pauseMs() : backoffMs;
     await delay(pauseMs, undefined, { signal: either }).catch(() => undefined);
     if (wakeUp.signal.aborted) wakeUp = new AbortController();
   }

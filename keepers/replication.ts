@@ -9,7 +9,7 @@ export interface ReplicationStatus {
   isUnsafe: boolean;
 }
 
-export interface ReplicationWatch {
+interface ReplicationWatch {
   /** Nothing is attached and nothing unsafe on SQLite, and before the first look. */
   status(): ReplicationStatus;
   /** Nothing may be promised now, because a synchronous replica is required and there is none. */

@@ -1,6 +1,6 @@
 import type { LogName } from './types.js';
 
-export type DatabaseErrorCode =
+type DatabaseErrorCode =
   | 'BAD_DATABASE_URL'
   | 'BAD_DATABASE'
   | 'DATABASE_MISSING'

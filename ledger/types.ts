@@ -29,6 +29,9 @@ export interface Db {
 /** A query runner: the root connection, or the transaction that a function must stay inside. */
 export type Queryable = Knex | Knex.Transaction;
 
+/** A transaction of a writer; whoever gets one stays inside it. */
+export type Transaction = Knex.Transaction;
+
 /**
  * The right to append to one log. `tx` runs one transaction at a time; it fails with `WriterLostError` and writes nothing once
  * another process has taken the log over.
@@ -46,6 +49,9 @@ export const UNATTRIBUTED = 'unattributed';
 /** What no stored book or settlement explains: nobody's until the operator resolves it. */
 export const SUSPENSE = 'suspense';
 export type Account = Address | typeof VAULT | typeof UNATTRIBUTED | typeof SUSPENSE;
+
+/** Whether a row of the ledger is a maker's, a taker's or the operator's. */
+export const isAddress = (account: Account): account is Address => account.startsWith('0x');
 
 export type EntryKind =
   'deposit' | 'fill' | 'residual' | 'takerFee' | 'inputFee' | 'execution' | 'unattributed' | 'suspense' | 'assignment';
@@ -357,6 +363,8 @@ export interface OutboxRow {
   sentMs: number;
   /** Last second in which mining it is of any use; null when it never expires. */
   validUntilSec: number | null;
+  /** Most wei per gas that the act may cost, whatever it is replaced by. Null or left out: as much as its sender pays for anything. */
+  maxFeeWei?: bigint | null;
 }
 
 /** One act of the operator. */
@@ -395,7 +403,7 @@ export interface CheckpointHead {
 
 /** A row that a checkpoint changed; zeros for one that is gone. */
 export interface CheckpointRow {
-  account: Account;
+  account: Address;
   token: Address;
   balanceUnits: bigint;
   reservedUnits: bigint;
@@ -416,7 +424,8 @@ export interface Settlement {
   cutBlock: number;
   checkpointSeq: number;
   preparedMs: number;
-  preparedBy: 'settler' | 'operator';
+  /** `archive`: by a database that was lost; its cut and checkpoint were that one's, and are 0 here, as is its generation. */
+  preparedBy: 'settler' | 'operator' | 'archive';
   /** The operator's act behind it, null for the settler's own. */
   operatorSeq: number | null;
   txKey: string;
@@ -424,6 +433,10 @@ export interface Settlement {
 
 /**
  * How a prepared settlement ended. `landed`: its event is in the ledger. `refused`: its transaction was mined without the event, or its
- * nonce was used otherwise. `abandoned`: it was never signed.
+ * nonce was used otherwise. `abandoned`: this database never signed it.
  */
 export type SettlementOutcome = 'landed' | 'refused' | 'abandoned';
+
+export type SwapKind = 'sell' | 'buy';
+/** Which executions of a swap are compared: all, all with our own preferred, or our own alone. */
+export type RoutingPreference = 'auto' | 'preferService' | 'onlyService';

@@ -11,7 +11,7 @@ const BOOK = CurveBook__factory.createInterface();
 const CUSTODIAN = Custodian__factory.createInterface();
 
 /** A market's curve as it is at a block, and when it ends. */
-export interface LiveCurve {
+interface LiveCurve {
   state: CurveState;
   /** First second in which it can't be executed any more. */
   deadlineSec: number;

@@ -1,5 +1,5 @@
 /** What a rollup charges for a transaction beside its gas: for its data, by the gas price oracle that such chains have. */
-import { Interface } from 'ethers';
+import { Interface, Transaction } from 'ethers';
 import { ceilDiv } from '../core/amounts.js';
 import type { DataFee } from '../core/swap/pricing.js';
 import type { Address, Hex } from '../core/types.js';
@@ -11,20 +11,35 @@ const ORACLE = new Interface([
   'function getOperatorFee(uint256 gasUsed) view returns (uint256)',
 ]);
 /**
- * Bytes of an order's transaction that don't compress, its signature not counted: addresses, amounts and the owner's signature; and what each call
- * of a pool adds. Of each route measured, the fee for so many is at least that for its call data.
+ * Bytes of an order's transaction that don't compress, its signature not counted: addresses, amounts, nonce, prices and the owner's signature; and
+ * what each call of a pool adds. Of each route measured, the fee for so many is at least that for its transaction.
  */
-const ORDER_BYTES = 320n;
+export const ORDER_BYTES = 368n;
 const CALL_BYTES = 160n;
 /** Gas at which the operator's fee is asked for, which is linear. */
 const PROBE_GAS = 1_000_000n;
 
-export interface DataFees {
+interface DataFees {
   /** By the model, for a quote; per gas it is rounded up. */
   expected(head: Head): Promise<{ data: DataFee; weiPerGas: bigint }>;
-  /** Of one transaction's call data and gas, for whoever is about to send it. */
-  of(data: Hex, gas: bigint, head: Head): Promise<bigint>;
+  /** Of one transaction, as it would be signed, at its whole limit of gas, for whoever is about to send it. */
+  of(transaction: Unsigned, head: Head): Promise<bigint>;
 }
+
+/** What is known of a transaction before its sender chooses nonce and prices. */
+export interface Unsigned {
+  to: Address;
+  data: Hex;
+  gasLimit: bigint;
+}
+
+/** As long and as hard to compress as what a sender chooses may be: chain id, nonce and both prices. */
+const CHOSEN = {
+  chainId: 0x6d3c95e1,
+  nonce: 0x7a4e29c3,
+  maxFeePerGas: 0x5b93d17e62n,
+  maxPriorityFeePerGas: 0x49e7a6c58dn,
+};
 
 const NOTHING = { data: { orderWei: 0n, callWei: 0n }, weiPerGas: 0n };
 
@@ -64,9 +79,10 @@ export function createDataFees(eth: EthReader, oracle: Address | null): DataFees
       const data = { orderWei: order + fixed, callWei: withCall - order };
       return { data, weiPerGas: ceilDiv(probe - fixed, PROBE_GAS) };
     },
-    async of(data, gas, head) {
+    async of(transaction, head) {
       if (!(await hasOracle())) return 0n;
-      return (await ask('getL1Fee', [data], head)) + (await operatorFee(gas, head));
+      const { unsignedSerialized } = Transaction.from({ type: 2, ...CHOSEN, ...transaction });
+      return (await ask('getL1Fee', [unsignedSerialized], head)) + (await operatorFee(transaction.gasLimit, head));
     },
   };
 }

@@ -8,6 +8,8 @@ export interface EthReader {
   batch(requests: readonly { method: string; params: unknown[] }[]): Promise<unknown[]>;
   /** Runs work on one endpoint of several, and on the next one when what that one answered can't be read. */
   attempt?<T>(work: (eth: EthReader) => Promise<T>): Promise<T>;
+  /** Asks each of several endpoints by itself; those that are silent have no vote. The one in use comes first. */
+  survey?<T>(ask: (eth: EthReader) => Promise<T>): Promise<{ answer: T; convict(problem: string): void }[]>;
 }
 
 /** A block as prices are read at it. */
@@ -18,21 +20,37 @@ export interface Head {
   baseFeeWei: bigint;
 }
 
-export interface HeadReader {
+interface HeadReader {
   /** The newest block, as it is after the call: a request that is under way already does not answer it. */
   head(): Promise<Head>;
   /** What `load` finds at that block, kept until the next one. A failure is not kept. */
   at<T>(head: Head, key: string, load: () => Promise<T>): Promise<T>;
 }
 
-/** Follows the newest block. Concurrent callers share one request, and what was read at a block is read once. */
+/** One endpoint is believed within so many blocks of what most of them said last, either way, and within a factor of two of their base fee. */
+const STEP_BLOCKS = 16;
+const FEE_FACTOR = 2n;
+
+/**
+ * Follows the newest block. An endpoint that names one which the others don't know, or another base fee, is passed over: nothing could be read
+ * at that block, or nothing would seem to be worth its gas. Concurrent callers share one request, and what was read at a block is read once.
+ */
 export function createHeadReader(eth: EthReader): HeadReader {
   let running: Promise<Head> | null = null;
   let queued: Promise<Head> | null = null;
+  /** Never one endpoint's word, which could walk away from it step by step. */
+  let agreed: Head | null = null;
   let kept: { hash: Hex; values: Map<string, Promise<unknown>> } = { hash: '0x', values: new Map() };
 
+  async function believedHead(): Promise<Head> {
+    const first = await readHead(eth);
+    if (eth.survey === undefined || (agreed !== null && isNear(first, agreed))) return first;
+    agreed = mostReached(await eth.survey(readHead));
+    return agreed;
+  }
+
   function start(): Promise<Head> {
-    const request = readHead(eth);
+    const request = believedHead();
     running = request;
     const done = (): void => {
       if (running === request) running = null;
@@ -61,10 +79,37 @@ export function createHeadReader(eth: EthReader): HeadReader {
       if (found !== undefined) return found;
       const loading = load();
       values.set(key, loading);
-      loading.catch(() => values.delete(key));
+      loading.catch(() => {
+        values.delete(key);
+        // Perhaps there is no such block: the next head is asked of all.
+        agreed = null;
+      });
       return loading;
     },
   };
+}
+
+const isNear = (one: Head, other: Head): boolean =>
+  Math.abs(one.number - other.number) <= STEP_BLOCKS &&
+  one.baseFeeWei <= FEE_FACTOR * other.baseFeeWei &&
+  other.baseFeeWei <= FEE_FACTOR * one.baseFeeWei;
+
+/**
+ * The head that most of the endpoints have reached, of two the one that both have, with the base fee in the middle, of two the lower one. With
+ * three and more, whoever is far from it is penalised.
+ */
+function mostReached(votes: readonly { answer: Head; convict(problem: string): void }[]): Head {
+  const middle = Math.floor(votes.length / 2);
+  const falling = votes.map(({ answer }) => answer).sort((a, b) => b.number - a.number);
+  const fees = votes.map(({ answer }) => answer.baseFeeWei).sort((a, b) => (a > b ? -1 : 1));
+  const reached = { ...falling[middle]!, baseFeeWei: fees[middle]! };
+  for (const { answer, convict } of votes) {
+    if (votes.length < 3 || isNear(answer, reached)) continue;
+    convict(
+      `its newest block is ${answer.number} with a base fee of ${answer.baseFeeWei}, and others are at ${reached.number} with ${reached.baseFeeWei}`,
+    );
+  }
+  return reached;
 }
 
 async function readHead(eth: EthReader): Promise<Head> {

@@ -1,13 +1,15 @@
+import { maxBig } from '../core/amounts.js';
 import { curveSource } from '../core/swap/curve-source.js';
 import type { GasPrice } from '../core/swap/pricing.js';
 import type { Source } from '../core/swap/source.js';
-import type { Address, Hex, Market } from '../core/types.js';
+import { split } from '../core/swap/split.js';
+import type { Address, Market } from '../core/types.js';
 import { readCurve } from './curve.js';
-import { createDataFees } from './data-fee.js';
+import { createDataFees, type Unsigned } from './data-fee.js';
 import { createHeadReader, type EthReader, type Head } from './eth.js';
 import type { Venue } from './venue.js';
 
-export interface MarketDataDeps {
+interface MarketDataDeps {
   eth: EthReader;
   contracts: { curveBook: Address; custodian: Address };
   /** Listed markets; may grow. */
@@ -25,10 +27,10 @@ export interface MarketData {
    * Our own curve, if it is alive at `atSec`, and every external pool of the pair. A venue that can't be read is left out and reported.
    */
   sources(sellToken: Address, buyToken: Address, head: Head, atSec: number): Promise<Source[]>;
-  /** What gas costs in the sell token, null when nothing prices it. */
+  /** What gas costs in the sell token, null when there is not enough ether for sale to price it. */
   gasPrice(sellToken: Address, head: Head, atSec: number): Promise<GasPrice | null>;
-  /** What a transaction costs at this block, in wei. */
-  costWei(data: Hex, gas: bigint, head: Head): Promise<bigint>;
+  /** What a rollup charges for this very transaction, beside the price of gas, at its whole limit of gas; in wei. */
+  chargeWei(transaction: Unsigned, head: Head): Promise<bigint>;
   /** What a rollup charges, beside the price of gas, for an order of so much gas and so many external calls, as quotes reckon with; in wei. */
   dataWei(gas: bigint, calls: number, head: Head): Promise<bigint>;
   /** The venue of an external source. Throws RangeError for an id that no venue knows. */
@@ -37,8 +39,14 @@ export interface MarketData {
 
 /** Tip per gas that our transactions offer. */
 const PRIORITY_FEE_WEI = 1_000_000n;
-/** Gas is priced by what this much costs: enough that rounding does not matter. */
-const REFERENCE_WEI = 10n ** 15n;
+/**
+ * Gas is priced by what the ether of so many dear orders costs over all sources together. A source that offers it too cheap lowers the price by its
+ * part of that amount alone, so that whoever lowers it gives away more than as many orders as can be under way would save.
+ */
+export const GAS_PRICE_ORDERS = 100n;
+const DEAR_ORDER_GAS = 400_000n;
+/** The least amount: enough that rounding does not matter. */
+const LEAST_REFERENCE_WEI = 10n ** 15n;
 
 export function createMarketData(
   deps: MarketDataDeps,
@@ -92,15 +100,13 @@ export function createMarketData(
       const beside = await expectedFees(head);
       const cost = { weiPerGas: head.baseFeeWei + PRIORITY_FEE_WEI + beside.weiPerGas, data: beside.data };
       if (sellToken === wrappedNative) return { ...cost, units: 1n, wei: 1n };
-      const prices = (await sources(sellToken, wrappedNative, head, atSec))
-        .map((source) => source.inputFor(REFERENCE_WEI))
-        .filter((units) => units !== null);
-      if (prices.length === 0) return null;
-      return { ...cost, units: prices.reduce((a, b) => (a < b ? a : b)), wei: REFERENCE_WEI };
+      const { orderWei, callWei } = beside.data;
+      const dearWei = DEAR_ORDER_GAS * cost.weiPerGas + orderWei + 2n * callWei;
+      const wei = maxBig(LEAST_REFERENCE_WEI, GAS_PRICE_ORDERS * dearWei);
+      const parts = split('buy', await sources(sellToken, wrappedNative, head, atSec), wei);
+      return parts === null ? null : { ...cost, units: parts.reduce((sum, { inUnits }) => sum + inUnits, 0n), wei };
     },
-    async costWei(data, gas, head) {
-      return gas * (head.baseFeeWei + PRIORITY_FEE_WEI) + (await dataFees.of(data, gas, head));
-    },
+    chargeWei: (transaction, head) => dataFees.of(transaction, head),
     async dataWei(gas, calls, head) {
       const { data, weiPerGas } = await expectedFees(head);
       return data.orderWei + BigInt(calls) * data.callWei + gas * weiPerGas;

@@ -5,7 +5,7 @@ import type { Address } from '../core/types.js';
 import type { Head } from './eth.js';
 import type { MarketData } from './market-data.js';
 
-export type PlanQuestion = Omit<RouteQuestion, 'sources'> & { sellToken: Address; buyToken: Address };
+type PlanQuestion = Omit<RouteQuestion, 'sources'> & { sellToken: Address; buyToken: Address };
 
 /**
  * The best route at a block, its external parts as their venues quote them. A venue that refuses what its pool promised is left out, and
@@ -54,13 +54,24 @@ function withParts(plan: RoutePlan, parts: Part[]): RoutePlan {
 interface StoredRoute {
   /** Gas in the fee for the check of the owner's signature; absent for none. */
   checkGas?: string;
+  /** Absent where the pair trades one way only. */
+  impactBps?: number;
   parts: { id: string; in: string; out: string }[];
 }
 
-/** A route's parts as JSON text, with the gas in its fee that pays for the check of the owner's signature. */
-export function encodeRoute(parts: readonly Part[], checkGas = 0n): string {
+/** What a stored route says beside its parts. */
+export interface RouteNotes {
+  /** Gas in the fee that pays for the check of the owner's signature. */
+  checkGas?: bigint;
+  /** How much less it brings than the mid price, before the fee; null where there is none. */
+  impactBps?: number | null;
+}
+
+/** A route's parts and notes as JSON text. */
+export function encodeRoute(parts: readonly Part[], { checkGas = 0n, impactBps = null }: RouteNotes = {}): string {
   const stored: StoredRoute = {
     ...(checkGas === 0n ? {} : { checkGas: checkGas.toString() }),
+    ...(impactBps === null ? {} : { impactBps }),
     parts: parts.map(({ id, inUnits, outUnits }) => ({ id, in: inUnits.toString(), out: outUnits.toString() })),
   };
   return JSON.stringify(stored);
@@ -68,6 +79,9 @@ export function encodeRoute(parts: readonly Part[], checkGas = 0n): string {
 
 /** The gas that `encodeRoute` was told of. */
 export const checkGasIn = (text: string): bigint => BigInt((JSON.parse(text) as StoredRoute).checkGas ?? '0');
+
+/** The impact that `encodeRoute` was told of; null without one. */
+export const impactIn = (text: string): number | null => (JSON.parse(text) as StoredRoute).impactBps ?? null;
 
 /** Inverse of encodeRoute. */
 export function decodeRoute(text: string): Part[] {

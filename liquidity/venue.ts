@@ -4,7 +4,7 @@ import type { Address, Hex } from '../core/types.js';
 import type { Head } from './eth.js';
 
 /** A swap at a venue: exactly `inUnits` are sold (kind sell), or exactly `outUnits` bought (kind buy). */
-export interface VenueTrade {
+interface VenueTrade {
   /** Of the source that the venue named. */
   id: string;
   kind: SplitKind;
@@ -15,7 +15,7 @@ export interface VenueTrade {
 }
 
 /** A call of an external contract that takes up to `amountIn` of the sell token from the caller. */
-export interface VenueCall {
+interface VenueCall {
   target: Address;
   amountIn: bigint;
   data: Hex;

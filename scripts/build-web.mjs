@@ -1,7 +1,23 @@
 /** The console in web/, bundled for browsers: files named by their contents, and the page that names them. */
 import { readFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { projectRoot } from './console.mjs';
+
+/**
+ * What core hashes with on a server is exchanged for what browsers can.
+ * @type {import('esbuild').Plugin}
+ */
+export const browserHash = {
+  name: 'browser-hash',
+  setup(build) {
+    const core = join(projectRoot, 'core', 'hash.ts');
+    build.onResolve({ filter: /\/hash\.js$/ }, ({ path, resolveDir }) =>
+      resolve(resolveDir, path.replace(/\.js$/, '.ts')) === core
+        ? { path: join(projectRoot, 'sdk', 'src', 'hash.ts') }
+        : undefined,
+    );
+  },
+};
 
 /**
  * Files of the console, below `web/` of the output; nothing is written here.
@@ -24,6 +40,7 @@ export async function bundleWeb(output) {
     jsx: 'automatic',
     minify: true,
     legalComments: 'none',
+    plugins: [browserHash],
     define: { 'process.env.NODE_ENV': '"production"' },
     write: false,
     metafile: true,

@@ -3,24 +3,13 @@
 import { copyFileSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { browserHash } from './build-web.mjs';
 import { projectRoot, say } from './console.mjs';
 import { runOrExit } from './process.mjs';
 
 const SDK = join(projectRoot, 'sdk');
 const CONTRACTS = join(projectRoot, 'contracts-package');
 const ENTRIES = ['index', 'stream', 'maker', 'taker', 'verify', 'viem', 'ethers'];
-
-/** What core hashes with on a server is exchanged for what browsers can. */
-const browserHash = {
-  name: 'browser-hash',
-  /** @param {import('esbuild').PluginBuild} build */
-  setup(build) {
-    const core = join(projectRoot, 'core', 'hash.ts');
-    build.onResolve({ filter: /\/hash\.js$/ }, ({ path, resolveDir }) =>
-      resolve(resolveDir, path.replace(/\.js$/, '.ts')) === core ? { path: join(SDK, 'src', 'hash.ts') } : undefined,
-    );
-  },
-};
 
 /**
  * The browser half as modules: `platform: browser` fails on anything of Node's.

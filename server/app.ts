@@ -23,7 +23,7 @@ const EXPOSED_HEADERS = [
 
 export type AppLogger = Pick<Logger, 'info' | 'error'> & Partial<Pick<Logger, 'debug' | 'isLevelEnabled'>>;
 
-export interface AppOptions {
+interface AppOptions {
   /** Tried in order; the first one that knows the path answers. */
   routers: readonly Router[];
   logger: AppLogger;
@@ -36,7 +36,7 @@ export interface AppOptions {
 }
 
 /** Shape of every error body outside the order interface. */
-export interface ErrorBody {
+interface ErrorBody {
   error: { code: string; message: string };
 }
 

@@ -10,37 +10,56 @@ import { notModified, tagOf } from './rendered.js';
 const BUILT = fileURLToPath(new URL('../dist/web/', import.meta.url));
 
 /** Paths of its pages: the page itself knows what to show at each. */
-const PAGES = ['/', '/market', '/market/:pair', '/fills/:pair/:seq'];
+const PAGES = ['/', '/market', '/market/:pair', '/swap', '/maker', '/operator', '/fills/:pair/:seq'];
 
 const TYPES: Readonly<Record<string, string>> = { js: 'text/javascript', css: 'text/css' };
 
 /**
- * Only what this server sends may run or be shown, no page of others may frame it, and it talks to nobody else. Pictures may also come with
- * the page itself.
+ * Only what this server sends may run or be shown, no page of others may frame it, and it talks to nobody but this server and the chain's endpoint
+ * that GET /v0/deployment names, if it names one. Pictures may also come with the page itself.
  */
-const POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self' data:",
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join('; ');
+function policyOf(rpcUrl: string | null): string {
+  return [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data:",
+    `connect-src 'self'${originOf(rpcUrl)}`,
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ');
+}
+
+/** Of a URL only what says who is talked to; a path may hold a key, and nothing but http and https is talked. */
+function originOf(url: string | null): string {
+  if (url === null || !URL.canParse(url)) return '';
+  const { origin, protocol } = new URL(url);
+  return protocol === 'http:' || protocol === 'https:' ? ` ${origin}` : '';
+}
+
+export interface ConsoleOptions {
+  /** The chain's endpoint for clients; null where they are given none. */
+  rpcUrl?: string | null;
+  folder?: string;
+}
 
 /**
  * GET / and the other pages of the console, and what they load from /assets. Read once; without a build there are no such pages, and null is
  * returned. Files in /assets are named by their contents, so that they never change; the page is asked for each time. `limit` counts requests.
  */
-export function consoleRoutes(limit: Middleware, folder = BUILT): Router | null {
+export function consoleRoutes(
+  limit: Middleware,
+  { rpcUrl = null, folder = BUILT }: ConsoleOptions = {},
+): Router | null {
   const built = readBuilt(folder);
   if (built === null) return null;
   const router = new Router();
+  const policy = policyOf(rpcUrl);
   const tag = `"${tagOf(built.page)}"`;
   for (const path of PAGES) {
     router.get(path, limit, (ctx) => {
-      ctx.set('Content-Security-Policy', POLICY);
+      ctx.set('Content-Security-Policy', policy);
       ctx.set('X-Content-Type-Options', 'nosniff');
       ctx.set('Referrer-Policy', 'no-referrer');
       ctx.set('Cache-Control', 'no-cache');

@@ -1,4 +1,4 @@
-import { EventEmitter } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Duplex } from 'node:stream';
@@ -7,11 +7,14 @@ import { createApp, type AppLogger } from './app.js';
 import { ApiError } from './errors.js';
 import { closeServer, listenOn, type Listening } from './listen.js';
 import { probeRoutes } from './ops/probes.js';
+import { clientAddress, networkOf } from './rate-limit.js';
 
 /** How long a request waits for the next application before it is refused: as long as most clients wait themselves. */
 const HOLD_MS = 10_000;
 /** How many requests may wait: what more there are is refused at once. */
 const MAX_HELD = 1_000;
+/** How many of them may be of one address, so that nobody takes the others' room. */
+const MAX_HELD_PER_ADDRESS = 100;
 /** How long an application that goes waits for its requests in flight before it cuts them off. */
 const LEAVE_GRACE_MS = 3_000;
 const RETRY_AFTER_SEC = '1';
@@ -44,13 +47,15 @@ export interface Door {
   close(): Promise<void>;
 }
 
-export interface DoorOptions {
+interface DoorOptions {
   /** 0 takes any free port, and keeps it. */
   port: number;
   host: string;
   /** Named when somebody else has the port. */
   portSetting?: string;
   logger: AppLogger;
+  /** Counts clients by what a proxy in front wrote to the end of X-Forwarded-For. Default: no. */
+  trustProxy?: boolean;
   holdMs?: number;
 }
 
@@ -61,35 +66,48 @@ interface Application {
 }
 
 /** A door that nobody answers at yet: it takes no address before it is opened or the first application comes. */
-export function createDoor({ port, host, portSetting = 'PORT', logger, holdMs = HOLD_MS }: DoorOptions): Door {
+export function createDoor(options: DoorOptions): Door {
+  const { port, host, portSetting = 'PORT', logger, trustProxy = false, holdMs = HOLD_MS } = options;
   let listening: Promise<Listening> | null = null;
   let current: Application | null = null;
   let held = 0;
+  const heldOf = new Map<string, number>();
   let isClosed = false;
   const arrivals = new EventEmitter();
   arrivals.setMaxListeners(0);
   const nobody = nobodyAnswers(logger).callback();
 
-  /** The application that answers, now or in a while; null when none comes in time. */
-  async function next(): Promise<Application | null> {
+  /** The application that answers, now or in a while; null when none comes in time, or the client goes first. */
+  async function next(request: IncomingMessage): Promise<Application | null> {
     if (current !== null || isClosed || held >= MAX_HELD) return current;
+    const network = networkOf(clientAddress(request, trustProxy));
+    const others = heldOf.get(network) ?? 0;
+    if (others >= MAX_HELD_PER_ADDRESS) return null;
     held += 1;
+    heldOf.set(network, others + 1);
     const over = new AbortController();
+    const gone = (): void => over.abort();
+    request.socket.once('close', gone);
+    const { signal } = over;
+    const quietly = (wait: Promise<unknown>): Promise<unknown> => wait.catch(() => undefined);
     try {
-      const arrived = new Promise<void>((resolve) => arrivals.once('change', resolve));
       await Promise.race([
-        arrived,
-        delay(holdMs, undefined, { signal: over.signal, ref: false }).catch(() => undefined),
+        quietly(once(arrivals, 'change', { signal })),
+        quietly(delay(holdMs, undefined, { signal, ref: false })),
       ]);
       return current;
     } finally {
-      held -= 1;
+      request.socket.off('close', gone);
       over.abort();
+      held -= 1;
+      const left = (heldOf.get(network) ?? 1) - 1;
+      if (left > 0) heldOf.set(network, left);
+      else heldOf.delete(network);
     }
   }
 
   async function onRequest(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const app = current ?? (PROBE.test(request.url ?? '') ? null : await next());
+    const app = current ?? (PROBE.test(request.url ?? '') ? null : await next(request));
     // A client that has gone meanwhile wants nothing any more, least of all an order.
     if (response.destroyed) return;
     if (app === null) {
@@ -103,7 +121,8 @@ export function createDoor({ port, host, portSetting = 'PORT', logger, holdMs = 
 
   async function onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     socket.on('error', () => undefined);
-    const app = current ?? (await next());
+    const app = current ?? (await next(request));
+    if (socket.destroyed) return;
     if (app === null || app.upgrades.listenerCount('upgrade') === 0) return refuse(socket);
     app.upgrades.emit('upgrade', request, socket, head);
   }

@@ -7,7 +7,7 @@ import { addressParameter } from './read/schemas.js';
 import { readBody } from './swap/body.js';
 
 /** An account that everybody knows the key of. */
-export interface SandboxAccount {
+interface SandboxAccount {
   role: string;
   address: Address;
   privateKey: string;

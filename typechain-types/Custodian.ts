@@ -4,6 +4,14 @@
 import type { BaseContract, BigNumberish, BytesLike, FunctionFragment, Result, Interface, EventFragment, AddressLike, ContractRunner, ContractMethod, Listener } from "ethers"
 import type { TypedContractEvent, TypedDeferredTopicFilter, TypedEventLog, TypedLogDescription, TypedListener, TypedContractMethod } from "./common.js"
   
+export declare namespace Custodian {
+      
+    export type PeersStruct = {custodian: AddressLike, curveBook: AddressLike, entrypoint: AddressLike, settler: AddressLike, lens: AddressLike, adapter: AddressLike, curveBookCode: AddressLike, entrypointCode: AddressLike}
+
+    export type PeersStructOutput = [custodian: string, curveBook: string, entrypoint: string, settler: string, lens: string, adapter: string, curveBookCode: string, entrypointCode: string] & {custodian: string, curveBook: string, entrypoint: string, settler: string, lens: string, adapter: string, curveBookCode: string, entrypointCode: string }
+  
+    }
+
 export declare namespace ICustodian {
       
     export type PaymentStruct = {token: AddressLike, to: AddressLike, amount: BigNumberish, withheld: BigNumberish}
@@ -18,7 +26,7 @@ export declare namespace ICustodian {
     }
 
   export interface CustodianInterface extends Interface {
-    getFunction(nameOrSignature: "UPGRADE_INTERFACE_VERSION" | "acceptOwnership" | "availableLiquidity" | "claim" | "claimBasis" | "deposit" | "executeWithdraw" | "initialize" | "isLocked" | "isPoster" | "owner" | "payOut" | "payOutWithheld" | "pendingOwner" | "proxiableUUID" | "renounceOwnership" | "requestWithdraw" | "setPoster" | "setWithdrawDelay" | "settleWithdraw" | "settleWithdrawBatch" | "totalClaims" | "transferOwnership" | "upgradeToAndCall" | "withdrawDelay"): FunctionFragment;
+    getFunction(nameOrSignature: "UPGRADE_INTERFACE_VERSION" | "acceptOwnership" | "availableLiquidity" | "claim" | "claimBasis" | "deposit" | "executeWithdraw" | "initialize" | "isForbiddenRecipient" | "isLocked" | "isPoster" | "owner" | "payOut" | "payOutWithheld" | "pendingOwner" | "proxiableUUID" | "renounceOwnership" | "requestWithdraw" | "setPoster" | "setWithdrawDelay" | "settleWithdraw" | "settleWithdrawBatch" | "totalClaims" | "transferOwnership" | "upgradeToAndCall" | "withdrawDelay"): FunctionFragment;
 
     getEvent(nameOrSignatureOrTopic: "Deposited" | "Initialized" | "OwnershipTransferStarted" | "OwnershipTransferred" | "PosterSet" | "SettlementSkipped" | "Upgraded" | "WithdrawDelaySet" | "WithdrawExecuted" | "WithdrawRequested" | "WithdrawSettled"): EventFragment;
 
@@ -30,6 +38,7 @@ encodeFunctionData(functionFragment: 'claimBasis', values: [AddressLike, Address
 encodeFunctionData(functionFragment: 'deposit', values: [AddressLike, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'executeWithdraw', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'initialize', values: [AddressLike, BigNumberish]): string;
+encodeFunctionData(functionFragment: 'isForbiddenRecipient', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'isLocked', values?: undefined): string;
 encodeFunctionData(functionFragment: 'isPoster', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'owner', values?: undefined): string;
@@ -56,6 +65,7 @@ decodeFunctionResult(functionFragment: 'claimBasis', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'deposit', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'executeWithdraw', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'initialize', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'isForbiddenRecipient', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'isLocked', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'isPoster', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'owner', data: BytesLike): Result;
@@ -306,6 +316,14 @@ decodeFunctionResult(functionFragment: 'withdrawDelay', data: BytesLike): Result
     
 
     
+    isForbiddenRecipient: TypedContractMethod<
+      [account: AddressLike, ],
+      [boolean],
+      'view'
+    >
+    
+
+    
     isLocked: TypedContractMethod<
       [],
       [boolean],
@@ -483,6 +501,11 @@ getFunction(nameOrSignature: 'initialize'): TypedContractMethod<
       [owner: AddressLike, delaySec: BigNumberish, ],
       [void],
       'nonpayable'
+    >;
+getFunction(nameOrSignature: 'isForbiddenRecipient'): TypedContractMethod<
+      [account: AddressLike, ],
+      [boolean],
+      'view'
     >;
 getFunction(nameOrSignature: 'isLocked'): TypedContractMethod<
       [],

@@ -1,16 +1,18 @@
 import { openArchive } from '../../keepers/archive/archive.js';
-import { exportPublications } from '../../keepers/archive/export.js';
+import { exportPublications, exportSettlements } from '../../keepers/archive/export.js';
 import type { ArchiveHighs } from '../../keepers/archive/format.js';
 import { carryOutImport, planImport, type ImportDeps, type ImportPlan } from '../../keepers/archive/import.js';
-import { createFolderStore, FILES_PER_FOLDER, readArchive, type ArchiveStore } from '../../keepers/archive/store.js';
+import { carryOutPrune, planPrune, type PrunePlan } from '../../keepers/archive/prune.js';
+import { createFolderStore, readArchive, type ArchiveStore } from '../../keepers/archive/store.js';
 import { openDb, prepareDb } from '../../ledger/db/db.js';
+import type { Hex } from '../../core/types.js';
 import type { Db } from '../../ledger/types.js';
 import { readVerb, type CommandLine } from '../arguments.js';
 import { NO_OPERATOR, type CommandConfig } from '../config.js';
-import { ConfigError } from '../errors.js';
+import { ConfigError, UsageError } from '../errors.js';
 import { commandConfig, commandRpc, confirm, print, readAddress, withDatabase, type Io } from './command.js';
 
-const VERBS = ['list', 'check', 'export', 'import'] as const;
+const VERBS = ['list', 'check', 'export', 'import', 'prune'] as const;
 
 /** Keeps what explains fills outside the database, and brings it back. */
 export async function runArchive(line: CommandLine, io: Io): Promise<number> {
@@ -18,7 +20,7 @@ export async function runArchive(line: CommandLine, io: Io): Promise<number> {
   const config = commandConfig(line);
   if (config.archiveDir === null) throw new ConfigError(['ARCHIVE_DIR: required, or --archive']);
   const store = createFolderStore(config.archiveDir);
-  const run = { list: runList, check: runCheck, export: runExport, import: runImport }[verb];
+  const run = { list: runList, check: runCheck, export: runExport, import: runImport, prune: runPrune }[verb];
   return run({ line, io, config, store });
 }
 
@@ -33,6 +35,7 @@ interface Folder {
   first: number;
   last: number;
   publications: number;
+  settlements: number;
   books: number;
   fromMs: number;
   toMs: number;
@@ -43,13 +46,14 @@ async function runList({ line, io, config, store }: Run): Promise<number> {
   for await (const { batch } of readArchive(store, config.manifest.deploymentId)) {
     const { number, timeMs } = batch;
     let folder = folders.at(-1);
-    if (folder === undefined || number % FILES_PER_FOLDER === 0) {
-      folder = { first: number, last: number, publications: 0, books: 0, fromMs: timeMs, toMs: timeMs };
+    if (folder === undefined || number % store.filesPerFolder === 0) {
+      folder = { first: number, last: number, publications: 0, settlements: 0, books: 0, fromMs: timeMs, toMs: timeMs };
       folders.push(folder);
     }
     folder.last = number;
     folder.toMs = timeMs;
     folder.publications += batch.publications.length;
+    folder.settlements += batch.settlements.length;
     folder.books += batch.snapshots.length;
   }
   const at = (ms: number): string => new Date(ms).toISOString();
@@ -61,7 +65,7 @@ async function runList({ line, io, config, store }: Run): Promise<number> {
       ? ['the archive is empty']
       : folders.map(
           (one) =>
-            `files ${one.first} to ${one.last}, ${at(one.fromMs)} to ${at(one.toMs)}: ${one.publications} publications, ${one.books} books`,
+            `files ${one.first} to ${one.last}, ${at(one.fromMs)} to ${at(one.toMs)}: ${one.publications} publications, ${one.books} books, ${one.settlements} settlements`,
         ),
   );
   return 0;
@@ -69,17 +73,18 @@ async function runList({ line, io, config, store }: Run): Promise<number> {
 
 async function runCheck({ line, io, config, store }: Run): Promise<number> {
   const signers = new Set<string>();
-  let [first, files, publications] = [0, 0, 0];
+  let [first, files, publications, settlements] = [0, 0, 0, 0];
   let highs: ArchiveHighs | null = null;
   for await (const { batch, signer } of readArchive(store, config.manifest.deploymentId)) {
     if (files === 0) first = batch.number;
     files += 1;
     publications += batch.publications.length;
+    settlements += batch.settlements.length;
     highs = batch.highs;
     signers.add(signer);
   }
-  const facts = { files, first, publications, signers: [...signers], highs };
-  const said = `${files} files from ${first} on follow each other, with ${publications} publications, signed by ${[...signers].join(', ')}`;
+  const facts = { files, first, publications, settlements, signers: [...signers], highs };
+  const said = `${files} files from ${first} on follow each other, with ${publications} publications and ${settlements} settlements, signed by ${[...signers].join(', ')}`;
   const lines = [files === 0 ? 'the archive is empty' : said];
   if (line.overrides.RPC_URL === undefined || files === 0) {
     print(io, line, { ok: true, ...facts }, lines);
@@ -93,15 +98,23 @@ async function runCheck({ line, io, config, store }: Run): Promise<number> {
 }
 
 async function runExport({ line, io, config, store }: Run): Promise<number> {
-  const { posterPrivateKey: privateKey, manifest } = config;
+  const { posterPrivateKey: privateKey, settlerPrivateKey, manifest } = config;
   if (privateKey === null)
     throw new ConfigError(['POSTER_PRIVATE_KEY: required, the manifest names no poster account']);
   return withDatabase(config, async (db) => {
     const { deploymentId } = manifest;
-    const archive = await openArchive({ store, deploymentId, privateKey, nowMs: () => Date.now() });
-    const report = await exportPublications({ db, store, archive, deploymentId });
-    print(io, line, { ok: true, ...report }, [
+    const signedBy = (key: Hex) => openArchive({ store, deploymentId, privateKey: key, nowMs: () => Date.now() });
+    const report = await exportPublications({ db, store, archive: await signedBy(privateKey), deploymentId });
+    // Without the settler's key nobody could believe them.
+    const settlements =
+      settlerPrivateKey === null
+        ? null
+        : await exportSettlements({ db, store, archive: await signedBy(settlerPrivateKey), deploymentId });
+    print(io, line, { ok: true, ...report, settlements }, [
       `${report.exported} publications written; ${report.lost} have no book any more and were not hit`,
+      settlements === null
+        ? 'settlements were left out: SETTLER_PRIVATE_KEY is not set'
+        : `${settlements} settlements written`,
     ]);
     return 0;
   });
@@ -121,7 +134,7 @@ async function runImport({ line, io, config, store }: Run): Promise<number> {
     }
     const report = await carryOutImport(deps, plan);
     print(io, line, { ok: true, ...summary(plan), ...report }, [
-      `imported ${report.imported} publications and ${report.books} books; closed ${report.closedOrders} orders of ${report.closedMakers} makers`,
+      `imported ${report.imported} publications, ${report.books} books and ${report.settlements} settlements; closed ${report.closedOrders} orders of ${report.closedMakers} makers`,
       ...(report.reconcileSeq === null
         ? []
         : [`asked for as act ${report.reconcileSeq}: the watcher reads the blocks anew when it runs`]),
@@ -132,30 +145,77 @@ async function runImport({ line, io, config, store }: Run): Promise<number> {
   }
 }
 
+async function runPrune({ line, io, config, store }: Run): Promise<number> {
+  const beforeMs = readTime(line.before);
+  return withDatabase(config, async (db) => {
+    const plan = await planPrune({ db, store, deploymentId: config.manifest.deploymentId, beforeMs });
+    const lines = describePrune(plan, beforeMs);
+    if (plan.folders.length === 0 || line.dryRun) {
+      print(io, line, { ok: true, ...plan, removed: 0 }, lines);
+      return 0;
+    }
+    if (!line.json) io.output.write(`${lines.join('\n')}\n`);
+    if (!(await confirm(io, line, 'Remove them?'))) {
+      print(io, line, { ok: false, code: 'NOT_CONFIRMED', message: 'nothing was done' }, []);
+      return 1;
+    }
+    const removed = await carryOutPrune(store, plan);
+    print(io, line, { ok: true, ...plan, removed }, [`removed ${removed} files`]);
+    return 0;
+  });
+}
+
+/** A time with a zone that is over. */
+function readTime(text: string | undefined): number {
+  const isTime = text !== undefined && /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2})$/.test(text);
+  const ms = isTime ? Date.parse(text) : Number.NaN;
+  if (Number.isNaN(ms) || ms > Date.now())
+    throw new UsageError('--before: when the oldest backup was made that you may restore, as 2026-01-31T12:00:00Z');
+  return ms;
+}
+
+function describePrune({ folders, keeps }: PrunePlan, beforeMs: number): string[] {
+  const at = (ms: number): string => new Date(ms).toISOString();
+  return [
+    ...folders.map((one) => `would remove files ${one.first} to ${one.last}, ${at(one.fromMs)} to ${at(one.toMs)}`),
+    ...(folders.length === 0
+      ? ['nothing can be removed']
+      : [
+          `afterwards a restore takes a backup of ${at(beforeMs)} or later: no new database can be made of the archive alone`,
+        ]),
+    keeps ?? 'more can be removed with the next run',
+  ];
+}
+
 function importDeps({ line, config, store }: Pick<Run, 'line' | 'config' | 'store'>, db: Db): ImportDeps {
   const { manifest, operator } = config;
   if (operator === null) throw new ConfigError([NO_OPERATOR]);
   const signers = line.signer.split(',').filter((one) => one.trim() !== '');
-  const { curveBook, entrypoint } = manifest.contracts;
+  const { curveBook, entrypoint, custodian } = manifest.contracts;
   return {
     db,
     store,
     endpoints: commandRpc(config).endpoints,
     deploymentId: manifest.deploymentId,
     deploymentBlock: manifest.deploymentBlock,
-    contracts: { curveBook, entrypoint },
+    contracts: { curveBook, entrypoint, custodian },
     operator,
     signers: new Set(signers.map((one) => readAddress(one.trim()))),
     nowMs: () => Date.now(),
   };
 }
 
-function summary({ files, publications, missing, landed, books, unexplained, rereading }: ImportPlan) {
+function summary(plan: ImportPlan) {
+  const { files, publications, missing, landed, superseded, settlements, checkpoint, books, unexplained, rereading } =
+    plan;
   return {
     files,
     publications,
     missing: missing.length,
     landed,
+    superseded: superseded.map(({ market, seq }) => ({ market, seq })),
+    settlements: settlements.length,
+    checkpoint: checkpoint === null ? null : { seq: checkpoint.checkpointSeq, root: checkpoint.root },
     books: books.length,
     unexplained: unexplained.map(({ market, seq, blockNumber }) => ({ market, seq, blockNumber })),
     rereadFrom: rereading === null ? null : rereading.block.number + 1,
@@ -163,9 +223,14 @@ function summary({ files, publications, missing, landed, books, unexplained, rer
 }
 
 function describe(plan: ImportPlan): string[] {
-  const { missing, landed, books, unexplained, rereading, publications } = plan;
+  const { missing, landed, superseded, settlements, checkpoint, books, unexplained, rereading, publications } = plan;
   return [
     `the database lacks ${missing.length} of ${publications} publications of the archive, of which ${landed} landed; ${books.length} books`,
+    `it lacks ${settlements.length} settlements${checkpoint === null ? '' : `; the newest checkpoint that was published is ${checkpoint.checkpointSeq}, root ${checkpoint.root}`}`,
+    ...superseded.map(
+      ({ market, seq }) =>
+        `curve ${seq} of market ${market} landed as the archive has it; the database's own of that number makes way, kept in the archive's folder set-aside`,
+    ),
     ...(rereading === null
       ? []
       : [

@@ -95,7 +95,8 @@ ${COMMON_OPTIONS}`,
 
 Compares the ledger with the chain. What the chain no longer has is shown (deposits, fills, and whom they were told to); else every booking that
 is missing or too much is, as \`verify --rpc\` finds them. Asks, and has the watcher roll the ledger back to the last scan before that by
-reversing entries, and read the chain anew, each block proven. That ends the halt unless a sum does not hold then. Refuses more than 64 lost
+reversing entries, and read the chain anew, each block proven. What is derived from the fills (candles, positions, sums of accounts) is compared, too,
+and made anew where it differs. That ends the halt unless a sum does not hold then. Refuses more than 64 lost
 blocks without --deep. Exits with ${EXIT_PENDING} when the watcher has not done it within ${RECONCILE_WAIT_MS / 1_000} s; it will when it runs.
 
   --from <block>      read this block and everything after it anew, whether or not it differs
@@ -168,18 +169,23 @@ ${COMMON_OPTIONS}`,
     load: async () => (await import('./outbox.js')).runOutbox,
   },
   archive: {
-    summary: 'publications and books outside the database: list, check, export, import',
-    help: `curvebook archive <list|check|export|import> [--archive <dir>] [--signer <addresses>] [--yes] [options]
+    summary: 'publications, books and settlements outside the database: list, check, export, import, prune',
+    help: `curvebook archive <list|check|export|import|prune> [--archive <dir>] [--signer <addresses>] [--before <time>] [--dry-run] [--yes] [options]
 
 list     what the archive holds, by folder
 check    whether every file is there, unaltered and signed; with --rpc also what \`import\` would do
-export   writes the publications of the database that the archive lacks, signed with POSTER_PRIVATE_KEY
-import   after a loss: puts publications and books that the database lacks into it, or into a new one, once they agree with the chain;
+export   writes the publications of the database that the archive lacks, signed with POSTER_PRIVATE_KEY, and the settlements, signed with
+         SETTLER_PRIVATE_KEY
+import   after a loss: puts publications, books and settlements that the database lacks into it, or into a new one, once they agree with the chain;
          lets all numbers go on above what was given away, closes the open orders, refuses older nonces, and has the watcher read
-         anew what it booked without knowing the curves. Stop gateway and poster first. Asks before it does anything.
+         anew what it booked without knowing the curves. Stop gateway, poster and settler first. Asks before it does anything.
+prune    removes the oldest folders of files, of which neither this database nor a backup of --before or later can lack anything; says what and
+         asks. Nothing but the archive makes no database any more then.
 
   --archive <dir>     the archive (ARCHIVE_DIR)
-  --signer <list>     posters of former times whose files are to be believed, comma-separated
+  --before <time>     when the oldest backup was made that may be restored, 2026-01-31T12:00:00Z
+  --dry-run           say what would be removed, and remove nothing
+  --signer <list>     posters and settlers of former times whose files are to be believed, comma-separated
   --yes               do not ask
   --rpc <url>         JSON-RPC endpoints, comma-separated (RPC_URL)
 ${COMMON_OPTIONS}`,

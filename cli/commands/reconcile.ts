@@ -2,8 +2,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { toSafeInt } from '../../core/amounts.js';
 import { ReconcileError, planReconcile, type ReconcilePlan } from '../../keepers/watcher/reconcile.js';
 import { planRepair, type RepairPlan } from '../../keepers/watcher/repair.js';
+import { verifyActivity } from '../../keepers/verify/activity.js';
+import { verifyMarketData } from '../../keepers/verify/market-data.js';
+import { VerifyError, type VerifyProgress } from '../../keepers/verify/verification.js';
 import { readStandingHalt } from '../../keepers/watcher/status.js';
 import { lastGeneration } from '../../ledger/chain/generations.js';
+import { readMarkets } from '../../ledger/chain/markets.js';
+import { readTx } from '../../ledger/db/db.js';
 import { lastCarriedOut, requestReconcile } from '../../ledger/operator/reconcile-requests.js';
 import type { Db } from '../../ledger/types.js';
 import type { CommandLine } from '../arguments.js';
@@ -24,7 +29,8 @@ export async function runReconcile(line: CommandLine, io: Io): Promise<number> {
   const from = readBlockNumber(line.from);
   return withDatabase(config, async (db) => {
     try {
-      return await carryOut(io, line, db, await makePlan(config, line, io, db, from));
+      const plan = await makePlan(config, line, io, db, from);
+      return await carryOut(io, line, db, plan, await derivedDifference(db, line, io));
     } catch (error) {
       if (!(error instanceof ReconcileError)) throw error;
       print(io, line, { ok: false, code: error.code, message: error.message }, [`${error.code}: ${error.message}`]);
@@ -51,12 +57,12 @@ async function makePlan(
 }
 
 /** A line now and then: a long chain takes minutes. */
-function progressOn({ errors }: Io, line: CommandLine): (done: number, total: number) => void {
+function progressOn({ errors }: Io, line: CommandLine, what = 'blocks'): (done: number, total: number) => void {
   let saidMs = Date.now();
   return (done, total) => {
     if (line.json || Date.now() - saidMs < 1_000) return;
     saidMs = Date.now();
-    errors.write(`compared ${done} of ${total} blocks\n`);
+    errors.write(`compared ${done} of ${total} ${what}\n`);
   };
 }
 
@@ -66,27 +72,53 @@ function readBlockNumber(text: string | undefined): number | undefined {
   return toSafeInt(BigInt(text));
 }
 
-async function carryOut(io: Io, line: CommandLine, db: Db, found: Plan | null): Promise<number> {
+/** What candles, positions or sums of accounts differ in from what the fills come to; null where they agree. */
+async function derivedDifference(db: Db, line: CommandLine, io: Io): Promise<string | null> {
+  try {
+    await readTx(db, async (q) => {
+      const of = { q, markets: await readMarkets(q), onProgress: progressOn(io, line, 'fills') };
+      const onProgress = ({ done, total }: VerifyProgress): void => of.onProgress(done, total);
+      await verifyMarketData({ ...of, onProgress });
+      await verifyActivity({ ...of, onProgress });
+    });
+    return null;
+  } catch (error) {
+    if (error instanceof VerifyError) return error.message;
+    throw error;
+  }
+}
+
+async function carryOut(
+  io: Io,
+  line: CommandLine,
+  db: Db,
+  found: Plan | null,
+  derived: string | null,
+): Promise<number> {
   const plan = found?.plan ?? null;
-  if (found === null && !line.capitalOrigin) {
+  if (found === null && derived === null && !line.capitalOrigin) {
     const halt = await readStandingHalt(db.knex);
     const hint = halt === null ? '' : `; it is halted by ${halt.code}, which \`curvebook resume\` puts an end to`;
-    print(io, line, { ok: true, plan: null, halt }, [
+    print(io, line, { ok: true, plan: null, derived, halt }, [
       `the ledger and the chain agree on every block and booking${hint}`,
     ]);
     return 0;
   }
-  if (!line.json) io.output.write(`${describe(found, line.capitalOrigin).join('\n')}\n`);
+  if (!line.json) io.output.write(`${describe(found, line.capitalOrigin, derived).join('\n')}\n`);
   if (!(await confirm(io, line, 'Reconcile?'))) {
     print(io, line, { ok: false, code: 'NOT_CONFIRMED', message: 'nothing was done' }, []);
     return 1;
   }
-  const request = { reversal: plan?.reversal ?? null, capitalOrigin: line.capitalOrigin };
+  const request = {
+    reversal: plan?.reversal ?? null,
+    capitalOrigin: line.capitalOrigin,
+    marketData: derived !== null,
+  };
   const operatorSeq = await requestReconcile(db, request, Date.now());
   const done = await waitFor(db, operatorSeq);
   const head = await lastGeneration(db.knex);
   const halt = await readStandingHalt(db.knex);
-  print(io, line, { ok: done, operatorSeq, plan, generation: head?.generation ?? 0, halt }, [
+  print(io, line, { ok: done, operatorSeq, plan, derived, generation: head?.generation ?? 0, halt }, [
     done
       ? `done; the ledger is at generation ${head?.generation}, block ${head?.toBlock}${halt === null ? '' : `, halted by ${halt.code}`}`
       : `asked for as act ${operatorSeq}; the watcher does it when it runs, unless the ledger has moved on by then`,
@@ -101,8 +133,12 @@ async function waitFor(db: Db, operatorSeq: number): Promise<boolean> {
   return false;
 }
 
-function describe(found: Plan | null, capitalOrigin: boolean): string[] {
+function describe(found: Plan | null, capitalOrigin: boolean, derived: string | null): string[] {
   const lines = found === null ? [] : found.kind === 'repair' ? describeRepair(found.plan) : describePlan(found.plan);
+  if (derived !== null)
+    lines.push(
+      `candles, positions and sums of accounts are made anew from the fills, which they differ from: ${derived}`,
+    );
   return capitalOrigin ? [...lines, 'the net_capital counters start again at the next block'] : lines;
 }
 

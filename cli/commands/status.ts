@@ -6,7 +6,7 @@ import { readHead } from '../../keepers/watcher/scan/headers.js';
 import { readCapitalOrigin, readOperatorStandings } from '../../ledger/chain/operator-capital.js';
 import { countPendingClaims } from '../../ledger/chain/claims.js';
 import { readTx } from '../../ledger/db/db.js';
-import { loadLedgerHead, readMarkets } from '../../ledger/chain/ledger-log.js';
+import { loadLedgerHead, readMarkets, readProgress } from '../../ledger/chain/ledger-log.js';
 import { readOperatorState } from '../../ledger/operator/operator-log.js';
 import { readWorstPairs } from '../../ledger/chain/pair-gains.js';
 import { readOrphans } from '../../ledger/chain/orphans.js';
@@ -56,6 +56,7 @@ async function readStatus(q: Queryable, config: CommandConfig) {
   const head = await loadLedgerHead(q);
   const halt = await readStandingHalt(q);
   const markets = await readMarkets(q);
+  const progress = await readProgress(q);
   const { approved, suspended } = await readOperatorState(q);
   const reversal = (await readReversals(q)).at(-1) ?? null;
   const readiness = judgeReadiness(
@@ -86,7 +87,7 @@ async function readStatus(q: Queryable, config: CommandConfig) {
     markets: await Promise.all(
       markets.map(async ({ index, pair }) => ({
         pair,
-        fillSeq: head?.progress.find(({ market }) => market === index)?.fillSeq ?? 0,
+        fillSeq: progress.find(({ market }) => market === index)?.fillSeq ?? 0,
         preparedSeq: await lastPublicationSeq(q, index),
         landedSeq: await landedSeq(q, index),
       })),

@@ -1,10 +1,11 @@
-import { formatUnits } from '../../core/amounts.js';
+import { formatUnits, maxBig } from '../../core/amounts.js';
 import type { Address, Token } from '../../core/types.js';
 import { assignmentEntries } from '../../keepers/watcher/derive/postings.js';
 import { readBalances } from '../../ledger/chain/balances.js';
 import { readClaimsOf } from '../../ledger/chain/claims.js';
 import { readMarkets } from '../../ledger/chain/markets.js';
 import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
+import { openSettlements } from '../../ledger/settlements/settlement-log.js';
 import { readSuspense, type SuspenseRow } from '../../ledger/chain/suspense.js';
 import type { Db } from '../../ledger/types.js';
 import { readVerb, type CommandLine } from '../arguments.js';
@@ -60,7 +61,13 @@ async function assign(
 /** Throws UsageError where what is assigned would leave the account with less than it may withdraw: nobody could take that back in time. */
 async function requireBacked(db: Db, account: Address, rows: readonly SuspenseRow[]): Promise<void> {
   const balances = await readBalances(db.knex, { account });
-  for (const { token, claimUnits } of await readClaimsOf(db.knex, [account])) {
+  // What is signed may land with the next block.
+  const signed = (await openSettlements(db.knex)).filter(({ maker }) => maker === account);
+  for (const claim of await readClaimsOf(db.knex, [account])) {
+    const { token } = claim;
+    const claimUnits = signed
+      .filter((one) => one.token === token)
+      .reduce((most, { amountUnits }) => maxBig(most, amountUnits), claim.claimUnits);
     const deltaUnits = rows
       .flatMap((row) => assignmentEntries(row, account))
       .filter((one) => one.account === account && one.token === token)

@@ -10,7 +10,7 @@ import { readVerb, type CommandLine } from '../arguments.js';
 import { commandConfig, commandRpc, confirm, print, withDatabase, type Io } from './command.js';
 
 /** One listed token as the watcher has it. */
-export interface TokenRow {
+interface TokenRow {
   token: string;
   address: Address;
   pairs: string[];

@@ -1,4 +1,5 @@
-import { verifyLedger } from '../../keepers/verify/verify.js';
+import type { ArchivedVerdict } from '../../keepers/verify/checkpoints.js';
+import { verifyLedger, type VerifyReport } from '../../keepers/verify/verify.js';
 import { VerifyError, type VerifyProgress } from '../../keepers/verify/verification.js';
 import { NO_OPERATOR } from '../config.js';
 import { ConfigError } from '../errors.js';
@@ -29,7 +30,7 @@ export async function runVerify(line: CommandLine, io: Io): Promise<number> {
         ...report.warnings.map((warning) => `warning: ${warning}`),
         `verified up to generation ${report.generation}, block ${report.blockNumber}: ${report.blocks} blocks, ` +
           `${report.curves} curves, ${report.foldedCurves} of them compacted, ${report.fills} fills, ${report.postings} postings, ${report.balances} balances, ` +
-          `${report.candles} candles, ${report.claims} withdrawals, ${report.checkpoints} checkpoints, ${report.reversals} reversals, ` +
+          `${report.candles} candles, ${report.activity} sums of accounts, ${report.claims} withdrawals, ${report.checkpoints} checkpoints${published(report)}, ${report.reversals} reversals, ` +
           `${report.suspense} items in suspense, ${report.openSuspense} of them open` +
           (report.chainEvents === null ? '; the chain was not asked' : `, ${report.chainEvents} events of the chain`),
       ]);
@@ -56,3 +57,13 @@ function createProgressBar({ errors }: Io): (progress: VerifyProgress) => void {
     errors.write(errors.isTTY === true ? `\r${text}${ended ? '\n' : ''}` : `${text}\n`);
   };
 }
+
+const PUBLISHED: Record<ArchivedVerdict, string> = {
+  agrees: 'agrees',
+  differs: 'DIFFERS',
+  not_compared: 'was not compared',
+};
+
+/** What became of the newest checkpoint that was published before a loss; nothing where there was none. */
+const published = ({ archivedCheckpoint }: Pick<VerifyReport, 'archivedCheckpoint'>): string =>
+  archivedCheckpoint === null ? '' : ` (the one published before the loss ${PUBLISHED[archivedCheckpoint]})`;

@@ -2,7 +2,7 @@
 import type { SandboxManifest } from '../../deploy/manifest.js';
 import { withoutPassword } from '../../ledger/db/db.js';
 
-export interface BannerOptions {
+interface BannerOptions {
   manifest: SandboxManifest;
   manifestPath: string;
   /** Whether bots trade. */

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { createWriteStream, openSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
-export interface Ended {
+interface Ended {
   code: number | null;
   signal: NodeJS.Signals | null;
 }
@@ -19,7 +19,7 @@ export interface Child {
   stop(signal: NodeJS.Signals, graceMs: number): Promise<Ended>;
 }
 
-export interface ChildOptions {
+interface ChildOptions {
   name: string;
   /** JavaScript or TypeScript file, and its arguments. */
   command: readonly string[];

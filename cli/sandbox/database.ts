@@ -2,9 +2,8 @@
 import { appendFileSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Address } from '../../core/types.js';
-import { boundDeployment, openDb, prepareDb, schemaOf, withoutPassword } from '../../ledger/db/db.js';
+import { boundDeployment, dropTables, openDb, prepareDb, withoutPassword } from '../../ledger/db/db.js';
 import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
-import type { Db } from '../../ledger/types.js';
 
 /** A database that the sandbox won't clear, because it does not know what it holds. */
 export class ForeignDatabaseError extends Error {
@@ -18,7 +17,7 @@ export class ForeignDatabaseError extends Error {
   }
 }
 
-export interface SandboxDatabaseOptions {
+interface SandboxDatabaseOptions {
   databaseUrl: string;
   deploymentId: string;
   /** Keeps the list of sandboxes that were started here, whose databases may be cleared. */
@@ -55,19 +54,6 @@ async function clearEarlier(databaseUrl: string, directory: string): Promise<voi
   }
   const path = /^sqlite:(.+)$/.exec(databaseUrl)?.[1];
   if (path !== undefined) for (const suffix of ['', '-wal', '-shm']) rmSync(`${path}${suffix}`, { force: true });
-}
-
-async function tablesOf(db: Db): Promise<string[]> {
-  const rows = await db
-    .knex('pg_tables')
-    .withSchema('pg_catalog')
-    .where({ schemaname: schemaOf(db) })
-    .select('tablename');
-  return (rows as { tablename: string }[]).map((row) => row.tablename);
-}
-
-async function dropTables(db: Db): Promise<void> {
-  for (const table of await tablesOf(db)) await db.knex.raw('drop table ??.?? cascade', [schemaOf(db), table]);
 }
 
 const listPath = (directory: string) => join(directory, 'sandbox-deployments');

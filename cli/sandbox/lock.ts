@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { startedHere } from './database.js';
 
 /** Where a sandbox can be reached. */
-export interface SandboxPlace {
+interface SandboxPlace {
   serverUrl: string;
   rpcUrl: string;
 }

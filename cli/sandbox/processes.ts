@@ -13,12 +13,12 @@ const SERVER_TIMEOUT_MS = 90_000;
 const CHAIN_PROGRAM = fileURLToPath(new URL('../../dist/deploy/chain.js', import.meta.url));
 const CLI_PROGRAM = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 
-export interface ChainProcess {
+interface ChainProcess {
   child: Child;
   rpcUrl: string;
 }
 
-export interface ChainProcessOptions {
+interface ChainProcessOptions {
   host: string;
   port: number;
   blockTimeMs: number;
@@ -53,7 +53,7 @@ export const choosePort = async (host: string, port: number): Promise<number> =>
 export const urlOf = (host: string, port: number): string =>
   `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
 
-export interface ServerProcessOptions {
+interface ServerProcessOptions {
   manifestPath: string;
   manifest: SandboxManifest;
   databaseUrl: string;

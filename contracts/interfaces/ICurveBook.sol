@@ -59,6 +59,8 @@ interface ICurveBook {
     error UnknownMarket(bytes32 market);
     /// @notice The pair is listed already, perhaps the other way round.
     error MarketExists(bytes32 market);
+    /// @notice Signed orders may call this token (`IOrderSettler.setTarget`), which a listed one must not allow.
+    error ForbiddenToken(address token);
     /// @notice Equal tokens, a token without code, or a grid beyond its fields (see `listMarket`).
     error BadMarketConfig(
         address base,
@@ -145,7 +147,8 @@ interface ICurveBook {
         bool chargesFees;
     }
 
-    /// @notice Lists the pair. Owner only; the grid can never change afterwards. Reverts `BadMarketConfig`, `TtlOutOfRange` and `MarketExists`.
+    /// @notice Lists the pair. Owner only; the grid can never change afterwards. Reverts `BadMarketConfig`, `TtlOutOfRange`,
+    /// `ForbiddenToken` and `MarketExists`.
     /// At its worst, whoever may call this lists a token that lies, or takes a pair's only place with a grid that is of no use; nothing trades
     /// there before a poster posts.
     /// @param lotExponent lotUnits = 10^lotExponent base units, at most 10^18.

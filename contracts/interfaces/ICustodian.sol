@@ -112,12 +112,15 @@ interface ICustodian {
     /// @notice Holdings minus settled claims, zero if claims exceed holdings. This is what swaps may spend.
     function availableLiquidity(address token) external view returns (uint256);
 
+    /// @notice Whether nothing may be paid to `account`: zero, and the platform's own contracts, implementations and periphery included.
+    function isForbiddenRecipient(address account) external view returns (bool);
+
     /// @notice Whether a deposit, a settlement or the execution of a claim is under way in this transaction, so that what swaps may spend is
     /// about to change.
     function isLocked() external view returns (bool);
 
     /// @notice Sends vault funds for a swap. Entrypoint only; reverts `InsufficientLiquidity` above `availableLiquidity(token)` and
-    /// `ForbiddenRecipient` for zero and for the platform's own contracts.
+    /// `ForbiddenRecipient` where `isForbiddenRecipient(to)`.
     /// @return available What swaps may still spend of this token, as far as the token moves what it is told to.
     function payOut(address token, address to, uint256 amount) external returns (uint256 available);
 

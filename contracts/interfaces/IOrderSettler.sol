@@ -147,7 +147,8 @@ interface IOrderSettler {
 
     /// @notice Owner only. Routes may call a target with any data, and let it take the sell token of the order at hand. Permit2, the
     /// platform's contracts, tokens of listed markets and accounts without code are refused; within an order, so are its two tokens, and calls
-    /// of `approve` and `increaseAllowance`, which a venue has that is a token of its own shares. The owner must not list a market of a target.
+    /// of `approve` and `increaseAllowance`, which a venue has that is a token of its own shares.
+    /// A market of a target can't be listed (`ICurveBook.ForbiddenToken`).
     /// See the trust note above: whoever may call this can do by a target what an executor can do by a route.
     function setTarget(address target, bool allowed) external;
 

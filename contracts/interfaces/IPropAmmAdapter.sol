@@ -16,7 +16,7 @@ interface IPropAmmAdapter is IPropAMMExactOut {
     error NotTradable(address tokenIn, address tokenOut, uint256 amount);
     /// @notice The recipient's balance rose by less than the minimum, since the token kept a part.
     error InsufficientOutput(uint256 delivered, uint256 minimum);
-    /// @notice The output or the refund would stay in this contract.
+    /// @notice The output would stay in this contract, or the refund would go to one of the platform's contracts, or to nobody.
     error ForbiddenRecipient(address recipient);
 
     /// @notice Where it trades.

@@ -5,6 +5,7 @@ import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
 import {IERC165} from "@openzeppelin/contracts/utils/introspection/IERC165.sol";
+import {ICustodian} from "../interfaces/ICustodian.sol";
 import {ICurveLens} from "../interfaces/ICurveLens.sol";
 import {IEntrypoint} from "../interfaces/IEntrypoint.sol";
 import {IPropAMM} from "../interfaces/IPropAMM.sol";
@@ -20,10 +21,12 @@ contract PropAmmAdapter is IPropAmmAdapter, ReentrancyGuardTransient {
 
     IEntrypoint private immutable ENTRYPOINT;
     ICurveLens private immutable LENS;
+    ICustodian private immutable CUSTODIAN;
 
-    constructor(address entrypoint_, address lens_) {
+    constructor(address entrypoint_, address lens_, address custodian) {
         ENTRYPOINT = IEntrypoint(entrypoint_);
         LENS = ICurveLens(lens_);
+        CUSTODIAN = ICustodian(custodian);
     }
 
     /* SWAPS */
@@ -60,12 +63,12 @@ contract PropAmmAdapter is IPropAmmAdapter, ReentrancyGuardTransient {
         address recipient,
         address refundRecipient,
         uint256 deadline
-    ) external notHere(recipient) notHere(refundRecipient) nonReentrant returns (uint256 amountIn) {
+    ) external notHere(recipient) nonReentrant returns (uint256 amountIn) {
         _take(tokenIn, amountInMax);
         uint256 held = _balanceOf(tokenOut, recipient);
         amountIn = ENTRYPOINT.swapExactOutput(tokenIn, tokenOut, amountOut, amountInMax, recipient, deadline);
         amountOut = _received(tokenOut, recipient, held, amountOut);
-        _giveBack(tokenIn, refundRecipient);
+        _refund(tokenIn, refundRecipient);
         emit Swapped(msg.sender, tokenIn, tokenOut, amountIn, amountOut, recipient);
     }
 
@@ -133,6 +136,12 @@ contract PropAmmAdapter is IPropAmmAdapter, ReentrancyGuardTransient {
     function _giveBack(address token, address to) private {
         uint256 rest = _balanceOf(token, address(this));
         if (rest != 0) IERC20(token).safeTransfer(to, rest);
+    }
+
+    /// @dev What is sent to one of the platform's contracts would be lost.
+    function _refund(address token, address to) private {
+        if (CUSTODIAN.isForbiddenRecipient(to)) revert ForbiddenRecipient(to);
+        _giveBack(token, to);
     }
 
     function _received(

@@ -21,7 +21,7 @@ export function leastGainUnits(side: Side, legs: number): bigint {
 }
 
 /** What one maker's legs of a fill brought the operator. */
-export interface MakerGain {
+interface MakerGain {
   maker: Address;
   legs: number;
   /** Quote units of the maker's legs. */
@@ -74,11 +74,11 @@ export interface PairTotals {
 }
 
 /** Fewest fills from which a loss is no accident. */
-export const LOSING_FILLS = 10;
+const LOSING_FILLS = 10;
 /** Quote units that a loss must exceed, beside one per leg for rounding. */
-export const LOSING_UNITS = 1_000n;
+const LOSING_UNITS = 1_000n;
 /** A loss must exceed this part of what was traded: one bps. */
-export const LOSING_PART = 10_000n;
+const LOSING_PART = 10_000n;
 
 /**
  * Whether a pair loses the operator money systematically: over at least LOSING_FILLS fills, more than LOSING_UNITS beside the rounding of

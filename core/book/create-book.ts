@@ -47,7 +47,8 @@ interface Seed {
 
 /**
  * Creates an empty book, or one that stands where `compacted` does. `markets` is read at each use, so markets may be appended to it later.
- * `apply` throws BookError when rows or oids do not rise, or when an order names a market that is not listed.
+ * `apply` throws BookError when rows or oids do not rise, or when an order names a market that is not listed;
+ * nothing of such a row is applied.
  * Rows and fills commute: a fill of an oid that is still to come is kept until its order opens, so the book depends only on
  * which rows and fills were applied, not on how they interleaved.
  */
@@ -180,7 +181,6 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
   };
 
   const open = (row: OrderLogRow, effect: OpenEffect, twin?: Pick<Book, 'order'>): void => {
-    if (effect.oid <= lastOid) throw new BookError('oid_out_of_order', `oid ${effect.oid} opened after ${lastOid}`);
     lastOid = effect.oid;
     const order = openedOrder(row, effect, twin);
     insert(order);
@@ -211,10 +211,22 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
     return units;
   };
 
-  const apply = (row: OrderLogRow, twin?: Pick<Book, 'order'>): void => {
+  /** Before anything of the row is applied, so that one which is refused leaves the book as it was. */
+  const check = (row: OrderLogRow): void => {
     if (row.orderSeq <= lastOrderSeq) {
       throw new BookError('row_out_of_order', `order row ${row.orderSeq} applied after ${lastOrderSeq}`);
     }
+    let last = lastOid;
+    for (const effect of row.effects) {
+      if (effect.type !== 'open') continue;
+      if (effect.oid <= last) throw new BookError('oid_out_of_order', `oid ${effect.oid} opened after ${last}`);
+      marketOf(effect.market);
+      last = effect.oid;
+    }
+  };
+
+  const apply = (row: OrderLogRow, twin?: Pick<Book, 'order'>): void => {
+    check(row);
     lastOrderSeq = row.orderSeq;
     if (row.signer !== null && row.nonce !== null) nonces.add(row.signer, row.nonce);
     for (const effect of row.effects) {

@@ -1,7 +1,7 @@
 import type { Address, OpenOrder } from '../types.js';
 
 /** Per market: who has open orders there, and a number that changes with every change of them. */
-export interface Quoting {
+interface Quoting {
   added(order: OpenOrder): void;
   removed(order: OpenOrder): void;
   /** An order's size changed in place. */

@@ -21,7 +21,7 @@ export interface BuiltCurve extends PostedSides {
 }
 
 /** Most segments of each side, 1..31, or one number for both, and most error at any size, 0 or absent for any. */
-export type CurveKnots = ({ maxKnots: number } | { askKnots: number; bidKnots: number }) & {
+type CurveKnots = ({ maxKnots: number } | { askKnots: number; bidKnots: number }) & {
   maxErrorMilliBps?: number;
 };
 

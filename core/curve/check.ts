@@ -19,7 +19,7 @@ export interface PostedSides extends CurveSides {
 }
 
 /** What is wrong with a curve, and where. */
-export interface Violation {
+interface Violation {
   code: ViolationCode;
   side: Side | null;
   message: string;

@@ -32,7 +32,7 @@ const TICK_SHIFT = 8n;
 export const COMPRESSION = 4;
 
 /** One side, packed and as a walk meets it. */
-export interface CompressedSide {
+interface CompressedSide {
   words: bigint[];
   segments: Segment[];
   /** Lots of the levels that the segments do not offer, for whatever reason. */
@@ -156,7 +156,7 @@ function coarsestShift(bestSubticks: bigint): bigint {
 }
 
 /** Knots per side that a curve is given: one, two or four words. */
-export const KNOT_STEPS = [7, 15, 31] as const;
+const KNOT_STEPS = [7, 15, 31] as const;
 export type KnotStep = (typeof KNOT_STEPS)[number];
 
 /** When a side gets more knots, which make each post dearer. Errors in thousandths of a basis point of the notional. */

@@ -46,7 +46,7 @@ export function costPoints(
 }
 
 /** The error at one point: what a taker overpays on asks, or is underpaid on bids, relative to the exact cost. */
-export function errorPpb(side: Side, { exact, posted }: Pick<CostPoint, 'exact' | 'posted'>): bigint {
+function errorPpb(side: Side, { exact, posted }: Pick<CostPoint, 'exact' | 'posted'>): bigint {
   return ((side === 'ask' ? posted - exact : exact - posted) * PPB) / exact;
 }
 

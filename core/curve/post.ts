@@ -36,7 +36,7 @@ export interface FullPost extends PostHead, PostSnapshot {
 }
 
 /** A new deadline for the live curve `baseSeq`. */
-export interface TouchPost extends PostHead {
+interface TouchPost extends PostHead {
   kind: 'touch';
   baseSeq: number;
 }
@@ -143,7 +143,7 @@ function trimmed(changes: WordChanges): WordChanges {
 }
 
 /** A post read back; `hash` has the 12 bytes that a post carries. */
-export interface DecodedPost {
+interface DecodedPost {
   block: BlockRef;
   records: PostRecord[];
 }

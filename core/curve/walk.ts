@@ -25,7 +25,7 @@ export interface Consumed {
 }
 
 /** Gross amounts of a trade. */
-export interface TradeResult {
+interface TradeResult {
   baseUnits: bigint;
   quoteUnits: bigint;
 }

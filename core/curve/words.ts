@@ -34,7 +34,7 @@ export interface PackedSide {
 }
 
 /** The word that swaps write. Volumes are cumulative base units taken, modulo 2^96. */
-export interface SwapWord {
+interface SwapWord {
   cumAsk: bigint;
   cumBid: bigint;
   fillSeq: bigint;
@@ -45,7 +45,7 @@ export interface SwapWord {
 }
 
 /** The word that posts write. */
-export interface PostWord {
+interface PostWord {
   snapAsk: bigint;
   snapBid: bigint;
   maxTtlSec: bigint;
@@ -160,12 +160,12 @@ function unpackKnot(word: bigint, slot: number): Knot {
 }
 
 /** Lots of a knot. */
-export function lengthLots(knot: Knot): bigint {
+function lengthLots(knot: Knot): bigint {
   return knot.mantissa << knot.exponent;
 }
 
 /** Price of a knot in subticks; zero or less on a bid that has no positive price. */
-export function knotSubticks(packed: PackedSide, side: Side, knot: Knot): bigint {
+function knotSubticks(packed: PackedSide, side: Side, knot: Knot): bigint {
   const quanta = side === 'ask' ? packed.basePrice + knot.offset : packed.basePrice - knot.offset;
   return quanta << packed.shift;
 }

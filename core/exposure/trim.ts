@@ -7,7 +7,7 @@ export interface TrimSide extends MakerSide {
 }
 
 /** Lots to take off one order of a side. */
-export interface OrderTrim {
+interface OrderTrim {
   market: number;
   oid: number;
   lots: bigint;

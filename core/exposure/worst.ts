@@ -62,7 +62,7 @@ export function envelopePayment({ market, side, older, next }: MakerSide): bigin
 }
 
 /** A cheap bound of `envelopePayment` from above: as if every publication could be filled whole, one after the other. */
-export function paymentCeiling({ market, side, older, next }: MakerSide): bigint {
+function paymentCeiling({ market, side, older, next }: MakerSide): bigint {
   let weighted = 0n;
   for (const orders of [next, ...older]) {
     for (const { priceTicks, units } of orders) weighted += side === 'ask' ? units : priceTicks * units;

@@ -3,7 +3,7 @@ import { ceilDiv } from '../amounts.js';
 import type { BookLevel } from '../book.js';
 
 /** A level with its price in integers of any one scale. */
-export interface PricedLevel {
+interface PricedLevel {
   price: bigint;
   lots: bigint;
   orders: number;

@@ -74,7 +74,7 @@ export function candlesOf(trades: readonly TradePart[], intervals: readonly Inte
 }
 
 /** An interval without a trade: its price is the last one before it. */
-export function flatCandle(interval: Interval, openMs: number, priceTicks: bigint): Candle {
+function flatCandle(interval: Interval, openMs: number, priceTicks: bigint): Candle {
   const prices = { openTicks: priceTicks, highTicks: priceTicks, lowTicks: priceTicks, closeTicks: priceTicks };
   return { interval, openMs, ...prices, baseUnits: 0n, quoteUnits: 0n, trades: 0 };
 }

@@ -7,7 +7,7 @@ import { ceilDiv } from '../amounts.js';
 const Q96 = 2n ** 96n;
 const MAX_U256 = 2n ** 256n - 1n;
 export const FEE_DENOMINATOR = 1_000_000n;
-export const MAX_TICK = 887_272;
+const MAX_TICK = 887_272;
 
 /** sqrt(1.0001)^-(2^i) as Q128, for i from 0: what the pool's contract multiplies by. */
 const TICK_FACTORS = [

@@ -32,7 +32,7 @@ export interface GasModel {
  * snapshots/gas.json (`order.*`), and a test fails when the two part. It pays for the costliest order measured of each route, were it the first of its
  * Permit2 nonce word.
  */
-export const DEFAULT_GAS: GasModel = { own: 160_000n, route: 168_000n, routeOwn: 29_000n, routeCall: 86_000n };
+export const DEFAULT_GAS: GasModel = { own: 160_000n, route: 169_000n, routeOwn: 29_000n, routeCall: 86_000n };
 
 /** The model with something added to every order. */
 export const withExtraGas = (model: GasModel, extraGas: bigint): GasModel => ({
@@ -80,9 +80,11 @@ export const withVolatility = (price: GasPrice, volatilityBps: number): GasPrice
 export const worthWei = (units: bigint, price: Pick<GasPrice, 'units' | 'wei'>): bigint =>
   (units * price.wei) / price.units;
 
-/** Whether executing at this cost would lose more than so much of it, the fee being worth `feeWei`. */
-export const isTooDear = (costWei: bigint, feeWei: bigint, maxLossBps: number): boolean =>
-  feeWei * BPS < costWei * (BPS - BigInt(maxLossBps));
+/** The most that an order may cost whose fee is worth `feeWei`, when so much of the cost may be lost; null for any cost. Rounded down. */
+export function mostCostWei(feeWei: bigint, maxLossBps: number): bigint | null {
+  const keptBps = BPS - BigInt(maxLossBps);
+  return keptBps <= 0n ? null : (feeWei * BPS) / keptBps;
+}
 
 /** A way to execute an order: its parts, the fee, and what is taken and given in all. */
 export interface RoutePlan {
@@ -102,6 +104,8 @@ export interface RouteQuestion {
   /** How much worse than the best route our own may be and still be preferred. */
   toleranceBps: number;
   feeOf(ids: readonly string[]): bigint;
+  /** Only routes of one source. */
+  isSingle?: boolean;
   /** What a route costs beyond its fee, in the sell token: it counts where routes are compared, and is taken from nobody. Default: nothing. */
   burdenOf?(ids: readonly string[]): bigint;
 }
@@ -145,11 +149,12 @@ export function bestRoute(question: RouteQuestion): RoutePlan | NoRoute {
   return least === null ? { problem: 'liquidity' } : { problem: 'fee', feeUnits: least };
 }
 
-function candidatesOf({ sources, preference }: RouteQuestion): Source[][] {
+function candidatesOf({ sources, preference, isSingle = false }: RouteQuestion): Source[][] {
   const own = sources.filter(({ id }) => id === OWN);
   if (preference === 'onlyService') return own.map((source) => [source]);
   const others = sources.filter(({ id }) => id !== OWN);
   const singles = sources.map((source) => [source]);
+  if (isSingle) return singles;
   const pairs = own.flatMap((mine) => others.map((other) => [mine, other]));
   const all = sources.length > 2 ? [[...sources]] : [];
   const external = own.length > 0 && others.length > 1 ? [[...others]] : [];

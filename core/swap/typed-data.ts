@@ -47,6 +47,35 @@ export interface OrderDomain {
   spender: Address;
 }
 
+/** Typed data as wallets take it. */
+export interface TypedData {
+  domain: { name: string; version?: string; chainId: number; verifyingContract: Address };
+  primaryType: string;
+  types: Record<string, { name: string; type: string }[]>;
+  message: object;
+}
+
+const CANCELLATION_TYPES = {
+  EIP712Domain: [
+    { name: 'name', type: 'string' },
+    { name: 'version', type: 'string' },
+    { name: 'chainId', type: 'uint256' },
+    { name: 'verifyingContract', type: 'address' },
+  ],
+  OrderCancellation: [{ name: 'orderId', type: 'string' }],
+};
+
+/** What the owner of an order signs to take it back. An order's id is used once, so that a signature says nothing of any other. */
+export const cancellationTypedData = (
+  orderId: string,
+  { chainId, settler }: { chainId: number; settler: Address },
+): TypedData => ({
+  domain: { name: 'Curvebook', version: '1', chainId, verifyingContract: settler },
+  primaryType: 'OrderCancellation',
+  types: CANCELLATION_TYPES,
+  message: { orderId },
+});
+
 export interface OrderTypedData {
   domain: { name: string; chainId: number; verifyingContract: Address };
   primaryType: 'PermitWitnessTransferFrom';

@@ -10,7 +10,7 @@ import type { WireAction, WireActionType, WireGrouping, WireOrder, WireOrderType
  * How an action is rebuilt: `canonical` normalises decimals, lower-cases client order ids and leaves out what is null or false by choice, as
  * the signer most likely did; `received` keeps all of it, for signers that sign what they send. Both forms mean the same.
  */
-export type StringForm = 'canonical' | 'received';
+type StringForm = 'canonical' | 'received';
 
 type Reader = (action: JsonObject, form: StringForm) => WireAction;
 
@@ -83,12 +83,16 @@ export function readAction(value: unknown, form: StringForm = 'canonical'): Wire
 }
 
 function readOrderAction(action: JsonObject, form: StringForm): WireAction {
-  onlyKeys(action, 'action', ['type', 'orders', 'grouping', 'builder']);
+  onlyKeys(action, 'action', ['type', 'orders', 'grouping', 'brokerCode', 'builder']);
   const orders =
     plainOrders(action.orders) ??
     asArray(action.orders, 'action.orders', (item, field) => readOrder(item, field, form));
   const grouping = readGrouping(action.grouping);
-  return { type: 'order', orders, grouping, ...readOptional('builder', action.builder, form, readBuilder) };
+  return {
+    ...{ type: 'order' as const, orders, grouping },
+    ...readOptional('brokerCode', action.brokerCode, form, (code) => asUint(code, 'action.brokerCode')),
+    ...readOptional('builder', action.builder, form, readBuilder),
+  };
 }
 
 function readBuilder(value: unknown): { b: Address; f: number } {

@@ -1,5 +1,5 @@
 /** Longest decimal that is read from the wire; the bound keeps every later product small. */
-export const MAX_WIRE_DECIMAL_CHARS = 40;
+const MAX_WIRE_DECIMAL_CHARS = 40;
 /** Most decimals of a price or a size on the wire. */
 export const MAX_WIRE_DECIMALS = 8;
 

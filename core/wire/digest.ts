@@ -61,7 +61,7 @@ export function agentDigest(source: SourceLetter, connectionId: Uint8Array): Uin
   return typedDigest(ACTION_DOMAIN, keccak256Bytes(words));
 }
 
-export interface ApproveAgentMessage {
+interface ApproveAgentMessage {
   hyperliquidChain: string;
   agentAddress: Address;
   /** The empty string for the unnamed agent, however it was sent. */
@@ -82,7 +82,7 @@ export function approveAgentDigest(chainId: bigint, message: ApproveAgentMessage
   return userDigest(chainId, struct);
 }
 
-export interface ApproveBuilderFeeMessage {
+interface ApproveBuilderFeeMessage {
   hyperliquidChain: string;
   maxFeeRate: string;
   builder: Address;

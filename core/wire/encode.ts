@@ -3,7 +3,7 @@ import type { Address } from '../types.js';
 import { encodeMsgpack } from './msgpack.js';
 
 /** What is hashed next to the action. */
-export interface ActionContext {
+interface ActionContext {
   nonce: number;
   vaultAddress: Address | null;
   /** Milliseconds, or null when the action never expires: then nothing is hashed for it. */

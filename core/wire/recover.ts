@@ -8,7 +8,7 @@ import { bytesToHex, keccak256Bytes } from '../hash.js';
 import type { Address } from '../types.js';
 import type { WireSignature } from './types.js';
 
-export type SignatureBackend = 'native' | 'wasm';
+type SignatureBackend = 'native' | 'wasm';
 
 /** Uncompressed public key of 65 bytes, or null when nothing can be recovered. */
 type RecoverKey = (signature: Uint8Array, recoveryId: 0 | 1, digest: Uint8Array) => Uint8Array | null;
@@ -45,7 +45,7 @@ async function loadWasm(): Promise<RecoverKey> {
 }
 
 /** Recovers the signer of a 32-byte digest, or null when the signature names nobody or its s is in the upper half. */
-export type RecoverAddress = (digest: Uint8Array, signature: WireSignature) => Address | null;
+type RecoverAddress = (digest: Uint8Array, signature: WireSignature) => Address | null;
 
 /** A recovery on the named backend. Throws when the native binding does not load. */
 export async function createRecovery(backend: SignatureBackend): Promise<RecoverAddress> {

@@ -25,6 +25,8 @@ export interface OrderAction {
   type: 'order';
   orders: WireOrder[];
   grouping: WireGrouping;
+  /** Older clients sign one; its value means nothing here. */
+  brokerCode?: number;
   builder?: { b: Address; f: number };
 }
 
@@ -63,12 +65,12 @@ export interface NoopAction {
   type: 'noop';
 }
 
-export interface SetReferrerAction {
+interface SetReferrerAction {
   type: 'setReferrer';
   code: string;
 }
 
-export interface EvmUserModifyAction {
+interface EvmUserModifyAction {
   type: 'evmUserModify';
   usingBigBlocks: boolean;
 }

@@ -9,7 +9,7 @@ import { TransferProbe__factory } from '../../typechain-types/factories/peripher
 import type { RpcProvider } from '../context.js';
 import { DeployError } from '../errors.js';
 
-export interface CheckedToken {
+interface CheckedToken {
   symbol: string;
   address: string;
   decimals: number;

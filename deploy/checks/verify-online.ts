@@ -7,7 +7,7 @@ import type { Build } from '../build.js';
 import { DeployError } from '../errors.js';
 import type { Explorer, VerificationTarget } from './verify.js';
 
-export interface OnlineOptions {
+interface OnlineOptions {
   rpcUrl: string;
   chainId: number;
   explorer: Explorer;

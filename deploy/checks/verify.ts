@@ -33,7 +33,7 @@ export interface VerificationTarget {
 }
 
 /** What was deployed: the proxies, the settler, the periphery, and what the proxies run. `only` names some of it. */
-export function verificationTargets(
+function verificationTargets(
   { build, chainId }: Pick<Context, 'build' | 'chainId'>,
   record: DeploymentRecord,
   only?: readonly string[],
@@ -97,7 +97,7 @@ interface CompilerOutput {
 }
 
 /** Init code, without constructor arguments, by qualified name. The whole input is parsed, since the optimizer's choices depend on it. */
-export function compileInput(input: Record<string, unknown>, wanted: ReadonlySet<string>): Map<string, string> {
+function compileInput(input: Record<string, unknown>, wanted: ReadonlySet<string>): Map<string, string> {
   const solc = createRequire(import.meta.url)('solc') as { compile(input: string): string };
   const split = (qualifiedName: string): [string, string] => {
     const at = qualifiedName.lastIndexOf(':');

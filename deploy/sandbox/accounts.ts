@@ -2,7 +2,7 @@
 import { HDNodeWallet, Mnemonic } from 'ethers';
 import type { ManifestAccount } from '../manifest.js';
 
-export const SANDBOX_ROLES = [
+const SANDBOX_ROLES = [
   'owner',
   'poster',
   'settler',

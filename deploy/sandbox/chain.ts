@@ -4,7 +4,7 @@ import { SANDBOX_CHAIN_ID, SANDBOX_MNEMONIC } from './accounts.js';
 import { assertPortFree } from './ports.js';
 import { connect } from '../transactions.js';
 
-export interface ChainOptions {
+interface ChainOptions {
   host: string;
   /** 0 takes a free one. */
   port: number;
@@ -12,7 +12,7 @@ export interface ChainOptions {
   blockTimeMs: number;
 }
 
-export interface RunningChain {
+interface RunningChain {
   rpcUrl: string;
   close(): Promise<void>;
 }

@@ -37,7 +37,7 @@ const GAS = { gasLimit: 8_000_000n };
 const require = createRequire(import.meta.url);
 
 /** Contracts by their names in the manifest. */
-export interface PoolContracts {
+interface PoolContracts {
   uniswapV3Factory: string;
   uniswapV3Router: string;
   uniswapV3Quoter: string;

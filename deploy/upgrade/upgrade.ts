@@ -23,6 +23,9 @@ import { reasonOf } from '../reasons.js';
 import { addProposal, type DeploymentRecord, type ImplementationRecord } from '../record.js';
 import { mined } from '../transactions.js';
 
+/** The custodian's implementation refuses to pay to the other two, and so comes after them. */
+const UPGRADE_ORDER: readonly ProxyName[] = ['curveBook', 'entrypoint', 'custodian'];
+
 export interface UpgradeOptions {
   mode: Mode;
   /** Which proxies to look at; all of them by default. */
@@ -33,7 +36,7 @@ export interface UpgradeOptions {
   calls?: Partial<Record<ProxyName, string>>;
 }
 
-export interface PlannedUpgrade {
+interface PlannedUpgrade {
   name: ProxyName;
   proxy: string;
   contract: string;
@@ -59,16 +62,30 @@ export async function upgradeCommand(
   const { signer, files, log } = context;
   const record = await currentRecord(context);
   const plans: PlannedUpgrade[] = [];
+  const { custodian, curveBook, entrypoint } = record.implementations;
+  const codes = { custodian: custodian.address, curveBook: curveBook.address, entrypoint: entrypoint.address };
   let nonce = await signer.getNonce();
-  for (const name of only) {
-    const plan = await planUpgrade(context, record, name, sources[name] ?? PROXIES[name], calls[name] ?? '0x', nonce);
+  for (const name of [...only].sort((a, b) => UPGRADE_ORDER.indexOf(a) - UPGRADE_ORDER.indexOf(b))) {
+    const args = constructorArgs(name, record.contracts, codes);
+    const call = calls[name] ?? '0x';
+    const plan = await planUpgrade(context, record, {
+      name,
+      contract: sources[name] ?? PROXIES[name],
+      args,
+      call,
+      nonce,
+    });
     if (plan === null) {
       log(`${name}: the sources build what it runs`);
       continue;
     }
     if (plan.deployed === null) nonce += 1;
+    codes[name] = plan.address;
     plans.push(plan);
     for (const line of plan.changes) log(line);
+  }
+  if (plans.length !== 0 && !only.includes('custodian')) {
+    log('custodian: it goes on paying to implementations that came after its own; upgrade it, too');
   }
   const actions: Action[] = [];
   for (const plan of plans) actions.push(await upgradeAction(context, record, plan));
@@ -88,19 +105,25 @@ export async function upgradeCommand(
   return actions;
 }
 
+interface Successor {
+  name: ProxyName;
+  /** Name of its source. */
+  contract: string;
+  args: readonly unknown[];
+  call: string;
+  /** The signer's, if it must be deployed. */
+  nonce: number;
+}
+
 /** Null when the proxy runs just that already. Throws `UNSAFE_UPGRADE` or `LAYOUT_UNKNOWN`. */
 async function planUpgrade(
   context: Context,
   record: DeploymentRecord,
-  name: ProxyName,
-  contract: string,
-  call: string,
-  nonce: number,
+  { name, contract, args, call, nonce }: Successor,
 ): Promise<PlannedUpgrade | null> {
   const { build, provider, signer } = context;
   const before = record.implementations[name];
   const built = build.contract(contract);
-  const args = constructorArgs(name, record.contracts);
   const encodedArgs = built.interface.encodeDeploy(args);
   const initCode = concat([built.bytecode, encodedArgs]);
   const codeIf = (address: string): Promise<string> => codeOf(context, contract, initCode, address);
@@ -170,7 +193,7 @@ export function assertLayoutSafe(problem: string, live: StorageLayout, next: Sto
 }
 
 /** What is in one layout only, as `- …` and `+ …`. */
-export function layoutDifference(live: StorageLayout, next: StorageLayout): string[] {
+function layoutDifference(live: StorageLayout, next: StorageLayout): string[] {
   const [old, young] = [layoutLines(live), layoutLines(next)];
   return [
     ...old.filter((line) => !young.includes(line)).map((line) => `- ${line}`),

@@ -1,6 +1,6 @@
 /** The archive as the poster writes it: what must outlive the database for any fill to be explained. */
 import type { Hex, MarketSnapshot } from '../../core/types.js';
-import type { Publication } from '../../ledger/types.js';
+import type { CheckpointHead, Publication, Settlement } from '../../ledger/types.js';
 import {
   ArchiveError,
   decodeBatch,
@@ -11,7 +11,16 @@ import {
   type ArchiveBatch,
   type ArchiveHighs,
 } from './format.js';
-import { FILES_PER_FOLDER, type ArchiveStore } from './store.js';
+import type { ArchiveStore } from './store.js';
+
+/** What is made durable together, in one file. */
+export interface Entry {
+  publications?: readonly Archived[];
+  /** How far the order log was read for the publications. */
+  book?: { orderSeq: number; oid: number };
+  settlements?: readonly Settlement[];
+  checkpoint?: CheckpointHead | null;
+}
 
 /** A publication with the exact book behind it. */
 export interface Archived {
@@ -26,29 +35,34 @@ export interface ArchiveStatus {
   failures: number;
   /** Whether the newest write failed. */
   failing: boolean;
+  /** Since when something waits to be in the archive that is not; null while everything is. */
+  waitingSinceMs: number | null;
 }
 
 export interface Archive {
   /** Highest numbers in the archive, and those of this process. */
   highs(): ArchiveHighs;
   /**
-   * Makes publications durable in the archive, as one file. `book` says how far the order log was read for them. Rejects when it can't;
-   * then nothing of it counts.
+   * Makes an entry durable in the archive, as one file. Rejects when it can't; then nothing of it counts. With `keep` what failed is written
+   * before whatever comes next, because it is sent all the same.
    */
-  write(archived: readonly Archived[], book: { orderSeq: number; oid: number }): Promise<void>;
+  write(entry: Entry, options?: { keep?: boolean }): Promise<void>;
   status(): ArchiveStatus;
 }
 
 export interface ArchiveDeps {
   store: ArchiveStore;
   deploymentId: string;
-  /** Signs each file: the poster's, so that only who could post could have written it. */
+  /** Signs each file: the poster's or the settler's, so that only who could send what is in it could have written it. */
   privateKey: Hex;
   nowMs(): number;
 }
 
 /** Another writer may take a number first. */
 const TRIES = 5;
+/** Entries that wait for an archive that can't be written; what more there are has to be exported. */
+const MAX_KEPT = 1_000;
+const NO_BOOK = { orderSeq: 0, oid: 0 };
 
 interface Tail {
   number: number;
@@ -62,9 +76,13 @@ export async function openArchive(deps: ArchiveDeps): Promise<Archive> {
   let tail = await readTail();
   let failures = 0;
   let failing = false;
+  let waitingSinceMs: number | null = null;
+  let isWritten = true;
+  const kept: Entry[] = [];
   let queue: Promise<unknown> = Promise.resolve();
   /** Newest book of each market that this folder of files has, by this process. */
   let known = new Map<number, Hex>();
+  let folder = 0;
 
   async function readTail(): Promise<Tail> {
     const number = await store.lastNumber();
@@ -79,10 +97,16 @@ export async function openArchive(deps: ArchiveDeps): Promise<Archive> {
     return { number, hash, highs: batch.highs };
   }
 
-  async function append(archived: readonly Archived[], book: { orderSeq: number; oid: number }): Promise<void> {
+  async function append({
+    publications: archived = [],
+    book = NO_BOOK,
+    settlements = [],
+    checkpoint = null,
+  }: Entry): Promise<void> {
     for (let tries = 1; ; tries += 1) {
       const number = tail.number + 1;
-      if (number % FILES_PER_FOLDER === 0) known = new Map();
+      if (Math.floor(number / store.filesPerFolder) !== folder) known = new Map();
+      folder = Math.floor(number / store.filesPerFolder);
       const books = new Map(archived.map(({ publication: { snapshotHash }, snapshot }) => [snapshotHash, snapshot]));
       for (const hash of known.values()) books.delete(hash);
       const publications = archived.map(({ publication }) => publication);
@@ -93,6 +117,8 @@ export async function openArchive(deps: ArchiveDeps): Promise<Archive> {
         timeMs: deps.nowMs(),
         publications,
         snapshots: [...books.values()],
+        settlements: [...settlements],
+        checkpoint,
         highs: highsAfter(tail.highs, publications, book),
       };
       const bytes = encodeBatch(batch, deps.privateKey);
@@ -104,26 +130,34 @@ export async function openArchive(deps: ArchiveDeps): Promise<Archive> {
       if (tries === TRIES)
         throw new ArchiveError('ARCHIVE_BUSY', `another process writes file ${number} of the archive`);
       tail = await readTail();
-      known = new Map();
     }
   }
 
   return {
     highs: () => tail.highs,
-    write(archived, book) {
+    write(entry, { keep = false } = {}) {
+      const sinceMs = deps.nowMs();
       const written = queue.then(async () => {
+        waitingSinceMs ??= sinceMs;
         try {
-          await append(archived, book);
+          for (let next = kept[0]; next !== undefined; next = kept[0]) {
+            await append(next);
+            kept.shift();
+          }
+          await append(entry);
           failing = false;
+          if (isWritten) waitingSinceMs = null;
         } catch (error) {
           failures += 1;
           failing = true;
+          if (keep && kept.length < MAX_KEPT) kept.push(entry);
+          else if (keep) isWritten = false;
           throw error;
         }
       });
       queue = written.catch(() => undefined);
       return written;
     },
-    status: () => ({ files: tail.number, failures, failing }),
+    status: () => ({ files: tail.number, failures, failing, waitingSinceMs }),
   };
 }

@@ -9,13 +9,18 @@ import { readMarket } from '../watcher/tokens/tokens.js';
 export interface LandedCurve {
   market: number;
   seq: number;
-  /** Null of a touch, which carries no words. */
+  /** Null of a touch, which carries no words, and where endpoints name different ones. */
   wordsHash: Hex | null;
   blockNumber: number;
+  /** Whether more than half of the configured endpoints name it with the same words. */
+  isAgreed: boolean;
 }
 
 export interface ChainRecord {
-  head: { number: number; timestampSec: number };
+  /** The newest time that more than half of the configured endpoints have reached; where fewer answered, the least that any of them named. */
+  timestampSec: number;
+  /** Whether more than half of the configured endpoints answered everything, so that what none of them names is not there. */
+  isAgreed: boolean;
   markets: Market[];
   /** By `market:seq`. */
   landed: Map<string, LandedCurve>;
@@ -29,42 +34,62 @@ const SPAN = 2_000;
 
 /**
  * Reads the events of a range of blocks from each endpoint and takes all that any of them names together: one that leaves an event out must not
- * make a book look as if nobody needed it. At least one endpoint must have answered everything; rejects with the last failure otherwise.
+ * make a book look as if nobody needed it. What something is deleted for takes more than that, which `isAgreed` says: the word of most of the
+ * configured endpoints, of which one that is silent is none. At least one endpoint must have answered everything; rejects with the last
+ * failure otherwise.
  */
 export async function readChainRecord(
   endpoints: readonly Rpc[],
   at: { contracts: { curveBook: Address; entrypoint: Address }; markets: readonly Market[]; fromBlock: number },
 ): Promise<ChainRecord> {
-  let record: ChainRecord | null = null;
+  const records: EndpointRecord[] = [];
   let failure: unknown = new Error('no endpoint is configured');
   for (const rpc of endpoints) {
     try {
-      const one = await readRecordOf(rpc, at);
-      record = record === null ? one : together(record, one);
+      records.push(await readRecordOf(rpc, at));
     } catch (error) {
       failure = error;
     }
   }
-  if (record === null) throw failure;
-  return record;
+  if (records.length === 0) throw failure;
+  return together(records, endpoints.length);
 }
 
-function together(a: ChainRecord, b: ChainRecord): ChainRecord {
+/** What one endpoint says. */
+interface EndpointRecord extends Pick<ChainRecord, 'markets' | 'hit' | 'timestampSec'> {
+  landed: Map<string, Omit<LandedCurve, 'isAgreed'>>;
+}
+
+function together(records: readonly EndpointRecord[], configured: number): ChainRecord {
+  const most = Math.floor(configured / 2) + 1;
+  const landed = new Map<string, LandedCurve>();
+  for (const key of new Set(records.flatMap((one) => [...one.landed.keys()]))) {
+    const named = records.flatMap((one) => one.landed.get(key) ?? []);
+    const last = named.at(-1)!;
+    const isSame = named.every(({ wordsHash }) => wordsHash === last.wordsHash);
+    landed.set(key, {
+      ...last,
+      wordsHash: isSame ? last.wordsHash : null,
+      isAgreed: isSame && named.length >= most,
+    });
+  }
+  const latestFirst = records.map(({ timestampSec }) => timestampSec).sort((a, b) => b - a);
   return {
-    head: a.head.number > b.head.number ? a.head : b.head,
-    markets: a.markets.length >= b.markets.length ? a.markets : b.markets,
-    landed: new Map([...a.landed, ...b.landed]),
-    hit: new Set([...a.hit, ...b.hit]),
+    timestampSec: latestFirst[Math.min(most, latestFirst.length) - 1]!,
+    isAgreed: records.length >= most,
+    markets: records.map(({ markets }) => markets).reduce((a, b) => (a.length >= b.length ? a : b)),
+    landed,
+    hit: new Set(records.flatMap(({ hit }) => [...hit])),
   };
 }
 
 async function readRecordOf(
   rpc: Rpc,
   { contracts, markets, fromBlock }: Parameters<typeof readChainRecord>[1],
-): Promise<ChainRecord> {
+): Promise<EndpointRecord> {
   const head = await readHead(rpc);
   const known = [...markets];
-  const landed = new Map<string, LandedCurve>();
+  const landed: EndpointRecord['landed'] = new Map();
   const hit = new Set<string>();
   const indexOf = (id: Hex): number => {
     const found = known.find((market) => market.id === id);
@@ -101,5 +126,5 @@ async function readRecordOf(
     }
     from = to + 1;
   }
-  return { head, markets: nameMarkets(known), landed, hit };
+  return { timestampSec: head.timestampSec, markets: nameMarkets(known), landed, hit };
 }

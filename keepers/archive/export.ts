@@ -3,6 +3,7 @@ import { LogCompactedError } from '../../ledger/errors.js';
 import { readMarkets } from '../../ledger/chain/markets.js';
 import { readPublications } from '../../ledger/publications/publication-log.js';
 import { createSnapshotStore } from '../../ledger/orders/snapshots.js';
+import { readSettlements, settlementKey } from '../../ledger/settlements/settlement-log.js';
 import type { Db } from '../../ledger/types.js';
 import type { Archive, Archived } from './archive.js';
 import { curveKey } from './chain-record.js';
@@ -16,6 +17,8 @@ export interface ExportReport {
 
 /** Publications in one file. */
 const PAGE = 20;
+/** Settlements in one file. */
+const SETTLEMENTS = 200;
 
 /** Exports every publication that no file of the archive has, lowest number first. Throws ArchiveError for a damaged archive. */
 export async function exportPublications(deps: {
@@ -52,9 +55,34 @@ export async function exportPublications(deps: {
       if (archived.length === 0) continue;
       const oids = archived.flatMap(({ snapshot }) => [...snapshot.asks, ...snapshot.bids].map(({ oid }) => oid));
       const orderSeq = Math.max(...archived.map(({ publication }) => publication.cut.orderSeq));
-      await archive.write(archived, { orderSeq, oid: oids.reduce((high, oid) => Math.max(high, oid), 0) });
+      const book = { orderSeq, oid: oids.reduce((high, oid) => Math.max(high, oid), 0) };
+      await archive.write({ publications: archived, book });
       report.exported += archived.length;
     }
   }
   return report;
+}
+
+/** Exports every settlement that no file of the archive has, and returns how many. Throws ArchiveError for a damaged archive. */
+export async function exportSettlements({
+  db,
+  store,
+  archive,
+  deploymentId,
+}: Parameters<typeof exportPublications>[0]): Promise<number> {
+  const known = new Set<string>();
+  for await (const { batch } of readArchive(store, deploymentId)) {
+    for (const one of batch.settlements) known.add(settlementKey(one));
+  }
+  let exported = 0;
+  for (let after = 0; ;) {
+    const page = await readSettlements(db.knex, { after, limit: SETTLEMENTS });
+    // What came from an archive was signed there.
+    const settlements = page.filter((one) => one.preparedBy !== 'archive' && !known.has(settlementKey(one)));
+    if (settlements.length > 0) await archive.write({ settlements });
+    exported += settlements.length;
+    const last = page.at(-1);
+    if (last === undefined || page.length < SETTLEMENTS) return exported;
+    after = last.settlementNo;
+  }
 }

@@ -8,7 +8,8 @@ import { decodeSnapshot, encodeSnapshot, PayloadError } from '../../core/json.js
 import { snapshotHash } from '../../core/snapshot.js';
 import type { Address, Hex, MarketSnapshot } from '../../core/types.js';
 import { publicationOf, publicationRow, type PublicationRow } from '../../ledger/publications/publication-log.js';
-import type { Publication } from '../../ledger/types.js';
+import { settlementOf, settlementRow, type SettlementRow } from '../../ledger/settlements/settlement-log.js';
+import type { CheckpointHead, Publication, Settlement } from '../../ledger/types.js';
 
 /** Highest numbers that were given away by the time of a batch; whoever goes on after a loss begins above them. */
 export interface ArchiveHighs {
@@ -19,7 +20,7 @@ export interface ArchiveHighs {
   oid: number;
 }
 
-/** One file: publications that were sent together, the books behind them, and where the archive stands after it. */
+/** One file: what was sent together, publications with the books behind them or settlements with their checkpoint, and where the archive stands after it. */
 export interface ArchiveBatch {
   deploymentId: string;
   /** Counts from 1. */
@@ -30,6 +31,9 @@ export interface ArchiveBatch {
   publications: Publication[];
   /** Books that none of the files since the beginning of the folder has. */
   snapshots: MarketSnapshot[];
+  settlements: Settlement[];
+  /** The checkpoint that was published with it; null in a file of publications, and where none was due. */
+  checkpoint: CheckpointHead | null;
   highs: ArchiveHighs;
 }
 
@@ -59,9 +63,10 @@ const MAX_BYTES = 256 * 1024 * 1024;
 const DOMAIN = 'curvebook archive 1\n';
 
 const int = z.int().nonnegative();
-const hex32 = z.string().regex(/^0x[0-9a-f]{64}$/);
+const hex32 = z.custom<Hex>((value) => typeof value === 'string' && /^0x[0-9a-f]{64}$/.test(value));
 const units = z.string().regex(/^\d{1,78}$/);
 const text = z.string();
+const address = z.custom<Address>((value) => typeof value === 'string' && /^0x[0-9a-f]{40}$/.test(value));
 
 const rowSchema: z.ZodType<PublicationRow> = z.strictObject({
   market: int,
@@ -93,14 +98,44 @@ const rowSchema: z.ZodType<PublicationRow> = z.strictObject({
   tx_key: text,
 });
 
+const settlementSchema: z.ZodType<SettlementRow> = z.strictObject({
+  settlement_no: int.positive(),
+  maker: address,
+  token: address,
+  amount_units: units,
+  basis: units,
+  previous_units: units,
+  cut_generation: int,
+  cut_block: int,
+  checkpoint_seq: int,
+  prepared_ms: int,
+  prepared_by: z.enum(['settler', 'operator']),
+  operator_seq: int.nullable(),
+  tx_key: text,
+});
+
+const checkpointSchema = z.strictObject({
+  checkpointSeq: int.positive(),
+  generation: int,
+  blockNumber: int,
+  blockHash: hex32,
+  timestampMs: int,
+  root: hex32,
+  leafCount: int,
+  ackFillSeqs: z.record(z.string().regex(/^\d{1,9}$/), int),
+});
+
+/** Version 1 had publications alone. */
 const bodySchema = z.strictObject({
-  version: z.literal(1),
+  version: z.union([z.literal(1), z.literal(2)]),
   deploymentId: text,
   number: int.positive(),
   previous: hex32.nullable(),
   timeMs: int,
   publications: z.array(rowSchema),
   snapshots: z.array(text),
+  settlements: z.array(settlementSchema).default([]),
+  checkpoint: checkpointSchema.nullable().default(null),
   highs: z.strictObject({ seqs: z.record(z.string().regex(/^\d{1,9}$/), int), orderSeq: int, oid: int }),
 });
 
@@ -108,12 +143,13 @@ const fileSchema = z.strictObject({ body: text, signature: z.string().regex(/^0x
 
 /** The bytes of a batch's file, signed. */
 export function encodeBatch(batch: ArchiveBatch, privateKey: Hex): Buffer {
-  const { publications, snapshots, ...rest } = batch;
+  const { publications, snapshots, settlements, ...rest } = batch;
   const body = JSON.stringify({
-    version: 1,
+    version: 2,
     ...rest,
     publications: publications.map(publicationRow),
     snapshots: snapshots.map(encodeSnapshot),
+    settlements: settlements.map(settlementRow),
   });
   const signature = new SigningKey(privateKey).sign(keccakText(DOMAIN + body)).serialized;
   return deflateSync(JSON.stringify({ body, signature }));
@@ -133,13 +169,23 @@ export function decodeBatch(bytes: Uint8Array, name: string): SignedBatch {
     const json: unknown = JSON.parse(inflateSync(bytes, { maxOutputLength: MAX_BYTES }).toString('utf8'));
     const { body, signature } = fileSchema.parse(json);
     const key = SigningKey.recoverPublicKey(keccakText(DOMAIN + body), Signature.from(signature));
-    const { version: _, publications, snapshots, previous, ...rest } = bodySchema.parse(JSON.parse(body));
+    const {
+      version: _,
+      publications,
+      snapshots,
+      settlements,
+      checkpoint,
+      previous,
+      ...rest
+    } = bodySchema.parse(JSON.parse(body));
     return {
       batch: {
         ...rest,
-        previous: previous as Hex | null,
+        previous: previous,
         publications: publications.map(publicationOf),
         snapshots: snapshots.map(decodeSnapshot),
+        settlements: settlements.map(settlementOf),
+        checkpoint,
       },
       signer: computeAddress(key).toLowerCase() as Address,
       hash: fileHash(bytes),

@@ -10,7 +10,10 @@ import { suspenseExplained } from '../../ledger/operator/resolve-suspense.js';
 import {
   collectOrders,
   isBookOf,
-  missingPublications,
+  checkOrders,
+  comparePublications,
+  sentOf,
+  type Rivals,
   publicationsSince,
   rereadingOf,
   restartOrderLog,
@@ -20,13 +23,20 @@ import {
 } from '../../ledger/orders/restore.js';
 import type { ReversalRequest } from '../../ledger/chain/reversals.js';
 import { createSnapshotStore } from '../../ledger/orders/snapshots.js';
-import type { Db, Publication } from '../../ledger/types.js';
+import { storeArchivedCheckpoint } from '../../ledger/settlements/archived-checkpoint.js';
+import {
+  missingSettlements,
+  settlementKey,
+  storeArchivedSettlements,
+} from '../../ledger/settlements/settlement-log.js';
+import type { CheckpointHead, Db, Publication, Settlement } from '../../ledger/types.js';
 import { acquireWriter } from '../../ledger/db/writers.js';
 import { CurveBook__factory } from '../../typechain-types/factories/CurveBook__factory.js';
 import type { Rpc } from '../chain/rpc.js';
 import { MAX_REORG_BLOCKS } from '../watcher/reconcile.js';
 import { curveKey, readChainRecord, type ChainRecord, type LandedCurve } from './chain-record.js';
-import { ArchiveError, booksByHash, decodeBatch, type ArchiveHighs } from './format.js';
+import { ArchiveError, booksByHash, decodeBatch, type ArchiveBatch, type ArchiveHighs } from './format.js';
+import { setAside } from './set-aside.js';
 import { readArchive, type ArchiveStore } from './store.js';
 
 export interface ImportDeps {
@@ -36,9 +46,9 @@ export interface ImportDeps {
   endpoints: readonly Rpc[];
   deploymentId: string;
   deploymentBlock: number;
-  contracts: { curveBook: Address; entrypoint: Address };
+  contracts: { curveBook: Address; entrypoint: Address; custodian: Address };
   operator: Address;
-  /** Keys of posters that are none any more, whose files are to be believed all the same. */
+  /** Keys of posters and settlers that are none any more, whose files are to be believed all the same. */
   signers: ReadonlySet<Address>;
   nowMs(): number;
 }
@@ -52,6 +62,12 @@ export interface ImportPlan {
   /** Publications that the database lacks, and how many of them landed. */
   missing: readonly Publication[];
   landed: number;
+  /** Of the missing ones, those under whose number the database has another one that never landed; it makes way. */
+  superseded: readonly Publication[];
+  /** Settlements that the database lacks. */
+  settlements: readonly Settlement[];
+  /** The newest checkpoint that was published. */
+  checkpoint: CheckpointHead | null;
   books: readonly BookOf[];
   orders: ArchivedOrders;
   /** Curves on the chain that neither the database nor the archive knows. */
@@ -62,6 +78,7 @@ export interface ImportPlan {
 
 export interface ImportReport {
   imported: number;
+  settlements: number;
   books: number;
   closedOrders: number;
   closedMakers: number;
@@ -70,43 +87,54 @@ export interface ImportReport {
 }
 
 /** Books of curves with a deadline so shortly before the newest block are taken, too: a reorganisation may yet have them hit. */
-const RECENT_SEC = 900;
+export const RECENT_SEC = 900;
 const BOOK = CurveBook__factory.createInterface();
 const CLOSED_ORDERS = 2_000;
 const ACQUIRE_TIMEOUT_MS = 10_000;
 
 /**
- * Reads the whole archive and judges it: its files follow each other, each was signed by a key that may post or is named, each landed
+ * Reads the whole archive and judges it: its files follow each other, each was signed by a key that may send what is in it or is named, each landed
  * curve has the words that the chain names, and each book that is needed gives its curve's words. Reads only. Throws ArchiveError, and
- * RestoreConflictError where the database has something else under a number.
+ * RestoreConflictError where the database has something else under a number and the chain does not say which of them was sent.
  */
 export async function planImport(deps: ImportDeps): Promise<ImportPlan> {
   const { db, store, deploymentId } = deps;
-  const trusted = new Set<Address>(deps.signers);
+  const judge = createSignerJudge(deps);
   const fileOf = new Map<Hex, number>();
   const missing: Publication[] = [];
+  const rivals: Rivals[] = [];
+  const settlements = new Map<string, Settlement>();
+  let checkpoint: CheckpointHead | null = null;
   let [files, publications] = [0, 0];
   let highs: ArchiveHighs = { seqs: {}, orderSeq: 0, oid: 0 };
   for await (const { batch, signer } of readArchive(store, deploymentId)) {
-    if (!trusted.has(signer) && !(await mayPost(deps, signer))) {
-      throw new ArchiveError(
-        'ARCHIVE_UNPROVEN',
-        `file ${batch.number} is signed by ${signer}, which may not post; name it with --signer if it could once`,
-      );
-    }
-    trusted.add(signer);
+    await judge(batch, signer);
     files += 1;
     publications += batch.publications.length;
     for (const hash of booksByHash(batch.snapshots).keys()) fileOf.set(hash, batch.number);
-    missing.push(...(await missingPublications(db.knex, batch.publications)));
+    const compared = await comparePublications(db.knex, batch.publications);
+    missing.push(...compared.missing);
+    rivals.push(...compared.rivals);
+    // One may stand in two files: written again, or exported while its file was being written.
+    for (const one of await missingSettlements(db.knex, batch.settlements)) {
+      if (!settlements.has(settlementKey(one))) settlements.set(settlementKey(one), one);
+    }
+    checkpoint = batch.checkpoint ?? checkpoint;
     highs = batch.highs;
   }
   if (files === 0) throw new ArchiveError('ARCHIVE_EMPTY', 'the archive has no files');
   const head = await lastGeneration(db.knex);
   const markets = await readMarkets(db.knex);
   const fromBlock = markets.length === 0 ? deps.deploymentBlock : (head?.toBlock ?? deps.deploymentBlock) + 1;
-  const earliest = missing.reduce((least, { blockNumber }) => Math.min(least, blockNumber), fromBlock);
+  const wanted = [...missing, ...rivals.flatMap(({ own, archived: other }) => [own, other])];
+  const earliest = wanted.reduce((least, { blockNumber }) => Math.min(least, blockNumber), fromBlock);
   const chain = await readChainRecord(deps.endpoints, { contracts: deps.contracts, markets, fromBlock: earliest });
+  const superseded: Publication[] = [];
+  for (const one of rivals) {
+    const sent = sentOf(one, chain.landed.get(curveKey(one.own)) ?? null, chain.isAgreed ? chain.timestampSec : null);
+    if (sent === 'archived') superseded.push(one.archived);
+  }
+  missing.push(...superseded);
   const archived = new Map(missing.map((one) => [curveKey(one), one]));
   let landed = 0;
   for (const one of missing) {
@@ -137,11 +165,37 @@ export async function planImport(deps: ImportDeps): Promise<ImportPlan> {
     ...(await neededBooks(deps, { missing, chain, fileOf, orders })),
     ...(await ownBooks(deps, markets, since, fileOf)),
   ];
-  return { files, publications, highs, missing, landed, books, orders, unexplained, rereading: found };
+  await checkOrders(db.knex, orders.rows(0, 0));
+  return {
+    ...{ files, publications, highs, missing, landed, superseded, checkpoint },
+    settlements: [...settlements.values()],
+    ...{ books, orders, unexplained, rereading: found },
+  };
 }
 
-async function mayPost({ endpoints, contracts }: ImportDeps, signer: Address): Promise<boolean> {
-  const call = [{ to: contracts.curveBook, data: BOOK.encodeFunctionData('isPoster', [signer]) }, 'latest'];
+/** Throws ArchiveError for a file that holds what its signer may not send. Each key is asked of once. */
+function createSignerJudge(deps: ImportDeps): (batch: ArchiveBatch, signer: Address) => Promise<void> {
+  const known = new Map<string, boolean>();
+  const check = async (contract: Address, signer: Address, number: number, what: string): Promise<void> => {
+    const key = `${contract} ${signer}`;
+    const may = deps.signers.has(signer) || (known.get(key) ?? (await mayPost(deps, contract, signer)));
+    known.set(key, may);
+    if (may) return;
+    throw new ArchiveError(
+      'ARCHIVE_UNPROVEN',
+      `file ${number} is signed by ${signer}, which may not ${what}; name it with --signer if it could once`,
+    );
+  };
+  return async ({ number, publications, settlements, checkpoint }, signer) => {
+    const settles = settlements.length > 0 || checkpoint !== null;
+    if (settles) await check(deps.contracts.custodian, signer, number, 'settle');
+    // A file without anything names books and highest numbers all the same.
+    if (!settles || publications.length > 0) await check(deps.contracts.curveBook, signer, number, 'post');
+  };
+}
+
+async function mayPost({ endpoints }: ImportDeps, contract: Address, signer: Address): Promise<boolean> {
+  const call = [{ to: contract, data: BOOK.encodeFunctionData('isPoster', [signer]) }, 'latest'];
   let failure: unknown = new Error('no endpoint is configured');
   for (const rpc of endpoints) {
     try {
@@ -162,7 +216,7 @@ interface Needed {
 
 /** Books of curves that were hit, or still may be; their words are those that the books give. */
 async function neededBooks(deps: ImportDeps, { missing, chain, fileOf, orders }: Needed): Promise<BookOf[]> {
-  const afterSec = chain.head.timestampSec - RECENT_SEC;
+  const afterSec = chain.timestampSec - RECENT_SEC;
   const wanted = missing.filter((one) => chain.hit.has(curveKey(one)) || one.deadlineSec > afterSec);
   const reader = createBookReader(deps.store, fileOf);
   const books: BookOf[] = [];
@@ -231,7 +285,7 @@ function earlier(one: ReversalRequest | null, other: ReversalRequest | null): Re
 
 /**
  * Carries a plan out: books first, then the order log, then what the watcher has to read anew. Stopped half-way it is done again from the
- * beginning. Rejects when a gateway or a poster holds its log.
+ * beginning. Rejects when a gateway, a poster or a settler holds its log.
  */
 export async function carryOutImport(deps: ImportDeps, plan: ImportPlan): Promise<ImportReport> {
   const { db, nowMs } = deps;
@@ -240,7 +294,10 @@ export async function carryOutImport(deps: ImportDeps, plan: ImportPlan): Promis
   try {
     const orderWriter = await acquireWriter(db, 'order', { signal });
     try {
-      await publicationWriter.tx((tx) => storeArchived(tx, { publications: plan.missing, books: plan.books }));
+      const { missing: publications, books, superseded } = plan;
+      for (const one of superseded) await setAside(deps, one);
+      await publicationWriter.tx((tx) => storeArchived(tx, { publications, books, superseded }));
+      await importSettlements(deps, plan);
       const { highs, orders } = plan;
       const { operator } = deps;
       const { closed, makers } = await restartOrderLog(orderWriter, {
@@ -255,6 +312,7 @@ export async function carryOutImport(deps: ImportDeps, plan: ImportPlan): Promis
         reversal === null ? null : await requestReconcile(db, { reversal, capitalOrigin: false }, nowMs());
       return {
         imported: plan.missing.length,
+        settlements: plan.settlements.length,
         books: plan.books.length,
         closedOrders: closed,
         closedMakers: makers,
@@ -265,5 +323,19 @@ export async function carryOutImport(deps: ImportDeps, plan: ImportPlan): Promis
     }
   } finally {
     await publicationWriter.release();
+  }
+}
+
+/** Settlements before the chain is read on, which is when they have to explain what landed. */
+async function importSettlements({ db, nowMs }: ImportDeps, { settlements, checkpoint }: ImportPlan): Promise<void> {
+  if (settlements.length === 0 && checkpoint === null) return;
+  const writer = await acquireWriter(db, 'settlement', { signal: AbortSignal.timeout(ACQUIRE_TIMEOUT_MS) });
+  try {
+    await writer.tx(async (tx) => {
+      await storeArchivedSettlements(tx, await missingSettlements(tx, settlements), nowMs());
+      if (checkpoint !== null) await storeArchivedCheckpoint(tx, checkpoint);
+    });
+  } finally {
+    await writer.release();
   }
 }

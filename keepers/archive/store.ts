@@ -1,15 +1,16 @@
 /** Files of the archive in a folder: written once, never changed, numbered without gaps. */
 import { randomUUID } from 'node:crypto';
-import { link, mkdir, open, readFile, readdir, unlink } from 'node:fs/promises';
+import { link, mkdir, open, readFile, readdir, rename, rm, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { toSafeInt } from '../../core/amounts.js';
 import type { Hex } from '../../core/types.js';
 import { ArchiveError, decodeBatch, fileHash, type SignedBatch } from './format.js';
 
-/** Files per folder. The first of a folder names no book of an earlier one, so that whole folders can be moved away, oldest first. */
-export const FILES_PER_FOLDER = 1_000;
+const FILES_PER_FOLDER = 1_000;
 
 export interface ArchiveStore {
+  /** Files per folder. The first of a folder names no book of an earlier one, so that whole folders can be removed, oldest first. */
+  filesPerFolder: number;
   /** Number of the newest file, 0 for none. */
   lastNumber(): Promise<number>;
   /** Number of the oldest file that is still there, 0 for none. */
@@ -20,16 +21,22 @@ export interface ArchiveStore {
    * writers only one gets it.
    */
   write(number: number, bytes: Uint8Array): Promise<boolean>;
+  /** Makes something durable under a name in the folder `set-aside`, which no reader of the archive looks into; what has that name stays. */
+  setAside(name: string, bytes: Uint8Array): Promise<void>;
+  /** Removes the folder that a file is in, with all of its files: they are gone at once or not at all. Only the oldest one may go. */
+  removeFolder(number: number): Promise<void>;
 }
 
 const pad = (number: number): string => String(number).padStart(12, '0');
-const folderOf = (number: number): string => pad(number - (number % FILES_PER_FOLDER));
+const SET_ASIDE = 'set-aside';
 const FOLDER = /^\d{12}$/;
 const FILE = /^(\d{12})\.cba$/;
 
 /** The archive in a folder of a POSIX file system, which is made when the first file is written. */
-export function createFolderStore(dir: string): ArchiveStore {
-  const pathOf = (number: number): string => join(dir, folderOf(number), `${pad(number)}.cba`);
+export function createFolderStore(dir: string, filesPerFolder = FILES_PER_FOLDER): ArchiveStore {
+  const folderOf = (number: number): string => pad(number - (number % filesPerFolder));
+  const fileOf = (number: number): string => `${pad(number)}.cba`;
+  const pathOf = (number: number): string => join(dir, folderOf(number), fileOf(number));
 
   async function names(path: string): Promise<string[]> {
     try {
@@ -54,7 +61,33 @@ export function createFolderStore(dir: string): ArchiveStore {
     return [];
   }
 
+  /** Makes a file durable in a folder, whole or not at all; false where the name is taken. */
+  async function place(folder: string, name: string, bytes: Uint8Array): Promise<boolean> {
+    const isNew = (await mkdir(folder, { recursive: true })) !== undefined;
+    const temporary = join(folder, `.${name}.${randomUUID()}.tmp`);
+    const file = await open(temporary, 'w');
+    try {
+      await file.writeFile(bytes);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    try {
+      // Unlike a rename it fails where the name is taken.
+      await link(temporary, join(folder, name));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+      throw error;
+    } finally {
+      await unlink(temporary).catch(() => undefined);
+    }
+    await syncFolder(folder);
+    if (isNew) await syncFolder(dir);
+    return true;
+  }
+
   return {
+    filesPerFolder,
     lastNumber: async () => (await numbersIn('last')).at(-1) ?? 0,
     firstNumber: async () => (await numbersIn('first'))[0] ?? 0,
     async read(number) {
@@ -65,29 +98,17 @@ export function createFolderStore(dir: string): ArchiveStore {
         throw new ArchiveError('ARCHIVE_DAMAGED', `file ${number} of the archive is missing`);
       }
     },
-    async write(number, bytes) {
-      const folder = join(dir, folderOf(number));
-      const isNew = (await mkdir(folder, { recursive: true })) !== undefined;
-      const temporary = join(folder, `.${pad(number)}.${randomUUID()}.tmp`);
-      const file = await open(temporary, 'w');
-      try {
-        await file.writeFile(bytes);
-        await file.sync();
-      } finally {
-        await file.close();
-      }
-      try {
-        // Unlike a rename it fails where the name is taken.
-        await link(temporary, pathOf(number));
-      } catch (error) {
-        if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
-        throw error;
-      } finally {
-        await unlink(temporary).catch(() => undefined);
-      }
-      await syncFolder(folder);
-      if (isNew) await syncFolder(dir);
-      return true;
+    write: (number, bytes) => place(join(dir, folderOf(number)), fileOf(number), bytes),
+    async setAside(name, bytes) {
+      await place(join(dir, SET_ASIDE), name, bytes);
+    },
+    async removeFolder(number) {
+      const folder = folderOf(number);
+      // No name of a folder of ours, so that a reader never meets half of it.
+      const leaving = join(dir, `.removed-${folder}`);
+      await rename(join(dir, folder), leaving);
+      await syncFolder(dir);
+      await rm(leaving, { recursive: true });
     },
   };
 }

@@ -3,7 +3,7 @@ import { surveyOf } from './quorum.js';
 import type { Rpc } from './rpc.js';
 
 /** The base fee of the newest block, in wei per gas. */
-export interface BaseFees {
+interface BaseFees {
   /**
    * All endpoints are asked at least every half minute, for one that differs by more than a factor of two from what they said then, and for one
    * above `mostWei`, at which something would stop.

@@ -3,7 +3,7 @@ import { maxBig, minBig } from '../../core/amounts.js';
 import type { Hex } from '../../core/types.js';
 
 /** The two prices of an EIP-1559 transaction, in wei per gas. */
-export interface Fees {
+interface Fees {
   maxFeeWei: bigint;
   priorityWei: bigint;
 }

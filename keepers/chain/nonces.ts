@@ -6,7 +6,7 @@ import { surveyOf } from './quorum.js';
 import { RpcContradictionError, toQuantity, type Rpc, type Vote } from './rpc.js';
 
 /** What a signer has stored of itself. */
-export interface SignedNonces {
+interface SignedNonces {
   /** Highest nonce that was signed, null before the first. */
   last: number | null;
   /** Highest nonce that the chain was seen to have used, null before the first. */
@@ -174,7 +174,7 @@ export function createNonceWatch(deps: {
  * The number that most of the answers have reached, or, when most of them are below what is known, the highest of those; what is known
  * when neither holds. Null without any.
  */
-export function reached(answers: readonly number[], known: number | null): number | null {
+function reached(answers: readonly number[], known: number | null): number | null {
   const falling = [...answers].sort((a, b) => b - a);
   const middle = Math.floor(falling.length / 2);
   const up = falling[middle];

@@ -1,5 +1,6 @@
 import { Transaction, Wallet } from 'ethers';
 import type { Logger } from 'pino';
+import { minBig } from '../../core/amounts.js';
 import type { Address, Hex } from '../../core/types.js';
 import {
   finishOutbox,
@@ -29,6 +30,11 @@ export interface TxRequest {
   gasLimit: bigint;
   /** Chain time after which mining it is of no use. */
   validUntilSec: number | null;
+  /**
+   * Most wei per gas for this act, below the ceiling: what it is worth to its sender. It is never raised beyond it; one that can't pay the base fee
+   * any more waits, or, when others wait behind it, gives way to a transfer. Default: the ceiling.
+   */
+  maxFeeWei?: bigint | null;
 }
 
 export interface SentTx {
@@ -192,10 +198,13 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     }
   }
 
+  /** Most per gas that is bid for it. */
+  const boundOf = ({ maxFeeWei }: Pick<TxRequest, 'maxFeeWei'>): bigint => minBig(maxFeeWei ?? ceilingWei, ceilingWei);
+
   async function signAndStore(request: TxRequest, nonce: number, replaced: OutboxRow | undefined): Promise<OutboxRow> {
     const { maxFeeWei, priorityWei } = chooseFees(
       await baseFees.read(ceilingWei),
-      ceilingWei,
+      boundOf(request),
       replaced === undefined ? null : feesOf(replaced.raw),
     );
     const raw = (await wallet.signTransaction({
@@ -217,6 +226,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       hash: Transaction.from(raw).hash as Hex,
       sentMs: deps.nowMs(),
       validUntilSec: request.validUntilSec,
+      maxFeeWei: request.maxFeeWei ?? null,
     };
     await writer.tx((tx) => insertOutbox(tx, row));
     seenMs.set(row.hash, monotonicMs());
@@ -262,15 +272,17 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       await advance(
         at,
         open.filter((row) => row.nonce === at),
+        at < last,
         (row) => withdrawn.has(row.txKey) || (row.validUntilSec !== null && row.validUntilSec <= headTimestampSec),
       );
     }
   }
 
-  /** Looks after one unmined nonce. */
+  /** Looks after one unmined nonce; `isAwaited` when there are others behind it. */
   async function advance(
     nonce: number,
     rows: readonly OutboxRow[],
+    isAwaited: boolean,
     isOutOfDate: (row: OutboxRow) => boolean,
   ): Promise<void> {
     const newest = highestFee(rows);
@@ -289,7 +301,21 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     } catch (error) {
       if (!(error instanceof FeeCeilingError)) throw error;
       logger.warn({ signer, nonce, txKey: newest.txKey, err: error.message }, 'can not raise the fee further');
+      if (isAwaited && (await makesWay(nonce, newest))) return;
       await broadcast(newest);
+    }
+  }
+
+  /** Replaces what may not pay the base fee any more, though its sender would, by a transfer, so that what is behind it is mined. */
+  async function makesWay(nonce: number, newest: OutboxRow): Promise<boolean> {
+    const isBound = boundOf(newest) < ceilingWei;
+    if (!isBound || feesOf(newest.raw).maxFeeWei >= (await baseFees.read(ceilingWei))) return false;
+    try {
+      await broadcast(await signAndStore(selfTransfer(nonce, 'expired'), nonce, newest));
+      return true;
+    } catch (error) {
+      if (error instanceof FeeCeilingError) return false;
+      throw error;
     }
   }
 
@@ -361,5 +387,6 @@ function requestOf(row: OutboxRow): TxRequest {
     data: data as Hex,
     gasLimit,
     validUntilSec: row.validUntilSec,
+    maxFeeWei: row.maxFeeWei ?? null,
   };
 }

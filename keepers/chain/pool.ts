@@ -26,7 +26,7 @@ export interface EndpointHealth {
   counts: EndpointCounts;
 }
 
-export interface EndpointCounts {
+interface EndpointCounts {
   silent: number;
   contradiction: number;
   wrongChain: number;
@@ -68,7 +68,7 @@ export interface RpcPool extends Rpc {
   otherChains(): readonly number[];
 }
 
-export interface PoolOptions {
+interface PoolOptions {
   /** For intervals only; monotonic, so that a step of the wall clock neither prolongs nor ends a pause. */
   nowMs(): number;
   logger: Logger;

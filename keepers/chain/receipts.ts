@@ -1,3 +1,4 @@
+import { toSafeInt } from '../../core/amounts.js';
 import type { Hex } from '../../core/types.js';
 import { confirmed, surveyOf } from './quorum.js';
 import type { Rpc } from './rpc.js';
@@ -39,3 +40,15 @@ const nameOf = (receipt: TxReceipt | null): string =>
         ...[receipt.transactionHash.toLowerCase(), receipt.status, receipt.blockNumber],
         ...[receipt.gasUsed, receipt.effectiveGasPrice, receipt.l1Fee ?? ''],
       ].join();
+
+/** Fee in wei as a receipt says it, the data fee of a rollup included. */
+export function feeOf(receipt: { gasUsed: string; effectiveGasPrice: string; l1Fee?: string | null }): {
+  gasUsed: number;
+  feeWei: bigint;
+} {
+  const gasUsed = BigInt(receipt.gasUsed);
+  return {
+    gasUsed: toSafeInt(gasUsed),
+    feeWei: gasUsed * BigInt(receipt.effectiveGasPrice) + BigInt(receipt.l1Fee ?? '0x0'),
+  };
+}

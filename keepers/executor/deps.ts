@@ -35,11 +35,12 @@ export interface ExecutorDeps {
   feeMarginBps: number;
   /** Most of its cost that an order may lose, by its fee as it is worth now. Default: all of it. */
   maxLossBps?: number;
-  /**
-   * Most transactions of one owner that may have reverted since the newest fill of an order, those under way counted; of an account with code,
-   * one. Further ones are only sent after the owner has swapped by itself.
-   */
+  /** Most transactions of one owner that may have reverted since the newest fill of an order, those under way counted. */
   maxReverts: number;
+  /** Gas that may be burnt for an owner who has swapped nothing yet: what it takes to set such an account up. */
+  newAccountGas: bigint;
+  /** The same for an owner with code. */
+  newContractGas: bigint;
   pollIntervalMs: number;
   /** Wall clock, for what is stored and what expires. */
   nowMs(): number;

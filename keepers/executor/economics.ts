@@ -1,6 +1,6 @@
 /** What an order costs the service, what its fee has paid for, and whether the executor can pay. */
-import { maxBig, minBig } from '../../core/amounts.js';
-import { feeUnits, gasOf, isTooDear, worthWei } from '../../core/swap/pricing.js';
+import { ceilDiv, maxBig, minBig } from '../../core/amounts.js';
+import { feeUnits, gasOf, mostCostWei, worthWei } from '../../core/swap/pricing.js';
 import { OWN } from '../../core/swap/source.js';
 import type { Part } from '../../core/swap/split.js';
 import type { Hex } from '../../core/types.js';
@@ -16,12 +16,31 @@ const NOTE_FUNDS_MS = 60_000;
 const FULL_ROUTE = [OWN, 'a', 'b'];
 /** Room of a transaction whose owner's code may use it up. */
 const SPARE_GAS = 30_000n;
+/** Least tip per gas of a transaction. */
+const TIP_WEI = 1_000_000n;
 
 /**
  * The limit of a transaction that was simulated. Room for what the market may do until it is mined, another segment of the curve or another tick
  * of a pool, is not for an owner with code, who may use it up.
  */
 export const gasLimitOf = (gas: bigint, hasCode: boolean): bigint => (hasCode ? gas : (gas * 13n) / 10n) + SPARE_GAS;
+
+/** What a transaction may take at most: gas, and wei per gas; null for as much as the service pays for anything. */
+export interface Terms {
+  gasLimit: bigint;
+  maxFeeWei: bigint | null;
+}
+
+/**
+ * Terms under which a transaction can't cost more than `boundWei`, whatever replaces it and however much gas it burns: room for gas is given up
+ * for a price that still pays after a full block. Null when not even a tenth more gas than it took can be paid for so.
+ */
+export function termsWithin(boundWei: bigint, gas: bigint, hasCode: boolean, baseFeeWei: bigint): Terms | null {
+  const whole = gasLimitOf(gas, hasCode);
+  const gasLimit = minBig(whole, boundWei / (ceilDiv(baseFeeWei * 9n, 8n) + TIP_WEI));
+  if (gasLimit < minBig(whole, ceilDiv(gas * 11n, 10n))) return null;
+  return { gasLimit, maxFeeWei: boundWei / gasLimit };
+}
 
 /** A transaction as it was simulated. */
 interface Costly {
@@ -38,7 +57,7 @@ interface Unpaid {
 
 export interface Economics {
   /**
-   * The first of an order's transactions that the service pays for, or why it does not pay for the first. A better route that is too dear must not
+   * The first of an order's transactions that the service pays for, with what it may take, or why it does not pay for the first. A better route that is too dear must not
    * hold up one that is not: strangers can move the market a little, and with it what the best route is.
    */
   firstPaid<T extends Costly>(
@@ -46,7 +65,7 @@ export interface Economics {
     transactions: readonly T[],
     hasCode: boolean,
     head: Head,
-  ): Promise<T | Unpaid>;
+  ): Promise<(T & Terms) | Unpaid>;
   /** What routes cost beyond the quoted one, which the fee has paid for, in the sell token; nothing where nothing prices gas. */
   burdenOf(quote: SwapQuote, head: Head): Promise<(ids: readonly string[]) => bigint>;
   /** As of the last look. */
@@ -59,7 +78,16 @@ export interface Economics {
 
 type Deps = Pick<
   ExecutorDeps,
-  'writer' | 'outbox' | 'marketData' | 'maxGas' | 'gasModel' | 'feeMarginBps' | 'maxLossBps' | 'nowMs' | 'logger'
+  | 'writer'
+  | 'outbox'
+  | 'settler'
+  | 'marketData'
+  | 'maxGas'
+  | 'gasModel'
+  | 'feeMarginBps'
+  | 'maxLossBps'
+  | 'nowMs'
+  | 'logger'
 >;
 
 export function createEconomics(deps: Deps): Economics {
@@ -74,19 +102,24 @@ export function createEconomics(deps: Deps): Economics {
     return ((gasOf(gasModel, ids) + checkGasIn(route)) * (10_000n + BigInt(deps.feeMarginBps))) / 10_000n;
   }
 
-  /** Whether the fee, as it is worth now, is too far below what the transaction costs now. What can't be priced can't be worth it. */
-  async function loses({ sellToken, feeUnits: fee }: SwapQuote, { data, gas }: Costly, head: Head): Promise<boolean> {
-    if (maxLossBps === undefined) return false;
+  /** What the order may cost at most by its fee as it is worth now; null for anything. What can't be priced is worth nothing. */
+  async function mostWei({ sellToken, feeUnits: fee }: SwapQuote, head: Head): Promise<bigint | null> {
+    if (maxLossBps === undefined) return null;
     const price = await marketData.gasPrice(sellToken, head, Math.floor(nowMs() / 1_000));
-    if (price === null) return true;
-    return isTooDear(await marketData.costWei(data, gas, head), worthWei(fee, price), maxLossBps);
+    return mostCostWei(price === null ? 0n : worthWei(fee, price), maxLossBps);
   }
 
-  async function whyUnpaid(quote: SwapQuote, one: Costly, hasCode: boolean, head: Head): Promise<Unpaid | null> {
+  /** Terms that the service pays for, or why it pays for none. */
+  async function termsOf(quote: SwapQuote, one: Costly, hasCode: boolean, head: Head): Promise<Terms | Unpaid> {
     const mostGas = hasCode ? minBig(deps.maxGas, paidGas(quote, one.parts)) : deps.maxGas;
     if (one.gas > mostGas) return TOO_MUCH_GAS;
-    if (!(await outbox.affords(head.baseFeeWei)) || (await loses(quote, one, head))) return GAS_TOO_DEAR;
-    return null;
+    if (!(await outbox.affords(head.baseFeeWei))) return GAS_TOO_DEAR;
+    const gasLimit = gasLimitOf(one.gas, hasCode);
+    const most = await mostWei(quote, head);
+    if (most === null) return { gasLimit, maxFeeWei: null };
+    const chargeWei = await marketData.chargeWei({ to: deps.settler, data: one.data, gasLimit }, head);
+    const terms = termsWithin(maxBig(most - chargeWei, 0n), one.gas, hasCode, head.baseFeeWei);
+    return terms ?? GAS_TOO_DEAR;
   }
 
   async function neededWei(head: Head): Promise<bigint> {
@@ -99,9 +132,9 @@ export function createEconomics(deps: Deps): Economics {
     async firstPaid(quote, transactions, hasCode, head) {
       let refusal: Unpaid | null = null;
       for (const transaction of transactions) {
-        const unpaid = await whyUnpaid(quote, transaction, hasCode, head);
-        if (unpaid === null) return transaction;
-        refusal ??= unpaid;
+        const terms = await termsOf(quote, transaction, hasCode, head);
+        if (!('code' in terms)) return { ...transaction, ...terms };
+        refusal ??= terms;
       }
       return refusal ?? GAS_TOO_DEAR;
     },

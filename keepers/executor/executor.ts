@@ -1,7 +1,6 @@
 import type { Part } from '../../core/swap/split.js';
+import type { Sent } from '../../core/swap/trust.js';
 import { isBetter, isNoRoute, withBurden } from '../../core/swap/pricing.js';
-import { mayRisk } from '../../core/swap/trust.js';
-import { toSafeInt } from '../../core/amounts.js';
 import type { Address, Hex } from '../../core/types.js';
 import { lastGeneration } from '../../ledger/chain/ledger-log.js';
 import {
@@ -16,20 +15,21 @@ import {
   readTransactions,
   type PendingOrder,
   type SwapAttempt,
-  type SwapOrder,
   type SwapOutcome,
   type SwapQuote,
 } from '../../ledger/swaps/swap-log.js';
-import { insertRevert, readReverts, readUnminedSales } from '../../ledger/swaps/swap-wallets.js';
+import { holdPending } from '../../ledger/swaps/swap-cancellations.js';
+import { readUnminedSales, type UnminedSale } from '../../ledger/swaps/swap-wallets.js';
 import type { GenerationRow } from '../../ledger/types.js';
 import type { Head } from '../../liquidity/eth.js';
 import { decodeRoute, planRoute } from '../../liquidity/planner.js';
-import { readReceipts } from '../chain/receipts.js';
 import { MAX_REORG_BLOCKS } from '../watcher/reconcile.js';
 import { startLoop, type Loop } from '../loop.js';
+import { createCosts } from './costs.js';
 import type { ExecutorDeps } from './deps.js';
-import { createEconomics, gasLimitOf } from './economics.js';
+import { createEconomics, type Terms } from './economics.js';
 import type { Refusal } from './refusals.js';
+import { riskOf, sentOf, type Risk } from './risk.js';
 import { simulate, type Simulated } from './simulate.js';
 import { orderCalldata } from './transaction.js';
 
@@ -61,8 +61,8 @@ type Filling = Extract<Tried, { ok: true }>;
 interface Wallet {
   owner: Address;
   orders: PendingOrder[];
-  /** Sell tokens of its orders that are under way, one entry for each. */
-  underWay: Address[];
+  /** Its orders that are under way. */
+  underWay: (Sent & { sellToken: Address })[];
 }
 
 const ORDERS_PER_ROUND = 128;
@@ -90,6 +90,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   const { db, writer, outbox, rpc, marketData, logger, ordersPerRound = ORDERS_PER_ROUND } = deps;
   const { monotonicMs = deps.nowMs } = deps;
   const economics = createEconomics(deps);
+  const costs = createCosts(deps);
   /** Round in which an order was looked at last. */
   const looked = new Map<string, number>();
   let roundNo = 0;
@@ -97,8 +98,6 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   const tried = new Map<string, number>();
   /** First block at which an order's nonce was seen used, until the ledger has scanned it. */
   const usedAt = new Map<string, number>();
-  /** Mined transactions of pending orders whose receipts were read. */
-  const examined = new Set<Hex>();
   /** Transactions under way, as far as this round has come. */
   let unmined = 0;
   let tidiedMs = Number.NEGATIVE_INFINITY;
@@ -110,6 +109,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     const pending = await takeTurns();
     if (generation === null) return;
     await outbox.resume(toSec(generation.blockTimestampMs));
+    await noteFills();
     if (pending.length === 0 && !economics.isDue()) return;
     const head = await marketData.head();
     await economics.noteFunds(head);
@@ -123,6 +123,11 @@ export function createExecutor(deps: ExecutorDeps): Executor {
       }
     };
     await Promise.all(Array.from({ length: CONCURRENCY }, work));
+  }
+
+  /** That costs can't be read must not hold up orders. */
+  async function noteFills(): Promise<void> {
+    await costs.noteFills().catch((error: unknown) => logger.warn({ err: error }, 'what fills cost could not be read'));
   }
 
   /** What is wrong with one order must not hold up the others. */
@@ -179,7 +184,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     const { order, quote } = one;
     const isPast = toSec(generation.blockTimestampMs) > quote.validToSec;
     const progress = await progressOf(order.id);
-    await noteReverts(order, progress.mined);
+    await costs.noteReverts(one, progress.mined);
     if (isPast) return end(one, generation, 'expired', expiryReason(progress.attempts));
     if (progress.isUnderWay) {
       usedAt.delete(order.id);
@@ -190,31 +195,9 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     if (waits !== undefined && (waits.has(quote.sellToken) || waits.has(quote.buyToken))) return;
     if (!deps.readiness().ready || isLate || tried.get(order.id) === head.number) return;
     // What was sent may take the funds that this order was accepted for; the chain tells once it is mined.
-    if (wallet.underWay.includes(quote.sellToken)) return;
+    if (wallet.underWay.some(({ sellToken }) => sellToken === quote.sellToken)) return;
     tried.set(order.id, head.number);
     await execute(one, wallet, progress, generation, head);
-  }
-
-  /** Makes the reverts among an order's mined transactions durable, each once. */
-  async function noteReverts({ id: orderId, owner }: SwapOrder, mined: readonly Hex[]): Promise<void> {
-    const hashes = mined.filter((hash) => !examined.has(hash));
-    if (hashes.length === 0) return;
-    for (const receipt of await readReceipts(rpc, hashes)) {
-      // Null for one that another took the place of, or that this node does not know yet.
-      if (receipt === null) continue;
-      examined.add(receipt.transactionHash);
-      if (BigInt(receipt.status) !== 0n) continue;
-      const revert = {
-        txHash: receipt.transactionHash,
-        orderId,
-        owner,
-        blockNumber: toSafeInt(BigInt(receipt.blockNumber)),
-        gasUsed: BigInt(receipt.gasUsed),
-        timeMs: deps.nowMs(),
-      };
-      await writer.tx((tx) => insertRevert(tx, revert));
-      logger.warn({ orderId, owner, hash: revert.txHash, gasUsed: revert.gasUsed.toString() }, 'an order reverted');
-    }
   }
 
   const isCode = async (owner: Address): Promise<boolean> =>
@@ -254,22 +237,19 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     if (refusal === null) {
       usedAt.delete(one.order.id);
       if (signed >= deps.maxSends) {
-        const message = `${signed} transactions were sent and reverted`;
+        const message = `${signed} transactions were sent, and none filled the order`;
         return end(one, generation, 'failed', { code: 'TOO_MANY_ATTEMPTS', message });
       }
       const hasCode = await isCode(wallet.owner);
-      const paid = await economics.firstPaid(one.quote, fillings, hasCode, head);
+      const risk = await riskOf(deps, { owner: wallet.owner, isCode: hasCode, underWay: wallet.underWay });
+      const trusted = await trustedOf(one, fillings, risk, head);
+      if (trusted.length === 0) return noteRefusal(one, attempts, risk.refusal);
+      const paid = await economics.firstPaid(one.quote, trusted, hasCode, head);
       if ('code' in paid) return noteRefusal(one, attempts, paid);
       if (!economics.isFunded()) return noteRefusal(one, attempts, EXECUTOR_UNFUNDED);
-      const risk = mayRisk(await readReverts(db.knex, wallet.owner), {
-        underWay: wallet.underWay.length,
-        maxReverts: deps.maxReverts,
-        isCode: hasCode,
-      });
-      if (risk === 'refuse') return noteRefusal(one, attempts, TOO_MANY_REVERTS);
-      if (risk === 'wait') return;
-      wallet.underWay.push(one.quote.sellToken);
-      return send(one, progress, paid.data, gasLimitOf(paid.gas, hasCode));
+      if (risk.judge(paid) === 'wait') return;
+      wallet.underWay.push({ sellToken: one.quote.sellToken, venues: paid.parts.length, gasLimit: paid.gasLimit });
+      return send(one, progress, paid);
     }
     if (refusal.code === 'NONCE_USED') return waitOrFail(one, generation, head);
     usedAt.delete(one.order.id);
@@ -322,13 +302,33 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     return exact.ok ? exact : whole;
   }
 
+  /**
+   * Those of an order's transactions that may be risked; the order over the best venue by itself if none may, as it can burn less than one over
+   * several.
+   */
+  async function trustedOf(
+    one: PendingOrder,
+    fillings: readonly Filling[],
+    risk: Risk,
+    head: Head,
+  ): Promise<Filling[]> {
+    const isTrusted = (filling: Filling): boolean => risk.judge(filling) !== 'refuse';
+    const trusted = fillings.filter(isTrusted);
+    if (trusted.length > 0 || fillings.every(({ parts }) => parts.length === 1)) return trusted;
+    const parts = await replan(one.quote, head, await economics.burdenOf(one.quote, head), true);
+    const single = parts === null ? null : await simulateParts(one, parts);
+    return single !== null && single.ok && isTrusted(single) ? [single] : [];
+  }
+
   /** The best route now, with the fee as it was quoted, and what others cost beyond the quoted one counted. */
   async function replan(
     quote: SwapQuote,
     head: Head,
     burdenOf: (ids: readonly string[]) => bigint,
+    isSingle = false,
   ): Promise<Part[] | null> {
     const question = {
+      isSingle,
       kind: quote.kind,
       sellToken: quote.sellToken,
       buyToken: quote.buyToken,
@@ -346,17 +346,23 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   async function send(
     { order, quote }: PendingOrder,
     { attempts, begun }: Progress,
-    data: Hex,
-    gasLimit: bigint,
+    { data, gasLimit, maxFeeWei }: Terms & { data: Hex },
   ): Promise<void> {
     unmined += 1;
     const attemptNo = nextNo(attempts);
     const txKey = begun ?? `order:${order.id}:${attemptNo}`;
     if (begun === null) {
       const attempt = { orderId: order.id, attemptNo, timeMs: deps.nowMs(), result: 'sent' as const, txKey };
-      await writer.tx((tx) => insertAttempt(tx, attempt));
+      const isHeld = await writer.tx(async (tx) => {
+        const held = await holdPending(tx, order.id);
+        if (held) await insertAttempt(tx, attempt);
+        return held;
+      });
+      // Its owner took it back meanwhile.
+      if (!isHeld) return;
     }
-    const sent = await outbox.send({ txKey, to: deps.settler, data, gasLimit, validUntilSec: quote.validToSec });
+    const terms = { gasLimit, maxFeeWei, validUntilSec: quote.validToSec };
+    const sent = await outbox.send({ txKey, to: deps.settler, data, ...terms });
     logger.info({ orderId: order.id, txKey, hash: sent.hash }, 'sent an order');
   }
 
@@ -399,16 +405,8 @@ const EXECUTOR_UNFUNDED = {
   message: 'The service has no ETH to send transactions with',
 };
 
-const TOO_MANY_REVERTS = {
-  code: 'TOO_MANY_REVERTS',
-  message: "Transactions of this owner's orders reverted; it is tried again once the owner has swapped by itself",
-};
-
 /** Orders by their owner, with what is under way of each. */
-function walletsOf(
-  pending: readonly PendingOrder[],
-  unmined: readonly { owner: Address; sellToken: Address }[],
-): Wallet[] {
+function walletsOf(pending: readonly PendingOrder[], unmined: readonly UnminedSale[]): Wallet[] {
   const wallets = new Map<Address, Wallet>();
   for (const one of pending) {
     const { owner } = one.order;
@@ -416,7 +414,7 @@ function walletsOf(
     wallets.set(owner, wallet);
     wallet.orders.push(one);
   }
-  for (const { owner, sellToken } of unmined) wallets.get(owner)?.underWay.push(sellToken);
+  for (const { owner, sellToken, raw } of unmined) wallets.get(owner)?.underWay.push({ sellToken, ...sentOf(raw) });
   return [...wallets.values()];
 }
 

@@ -59,3 +59,11 @@ export async function orderCalldata(
   };
   return SETTLER.encodeFunctionData('fillRoute', [signed, route]) as Hex;
 }
+
+/** Number of venues that a call of `orderCalldata` trades with. */
+export function venuesOf(data: Hex): number {
+  const call = SETTLER.parseTransaction({ data });
+  if (call?.name !== 'fillRoute') return 1;
+  const { ownAmount, calls } = call.args[1] as { ownAmount: bigint; calls: readonly unknown[] };
+  return calls.length + (ownAmount > 0n ? 1 : 0);
+}

@@ -12,7 +12,6 @@ import {
   type PostRecord,
 } from '../../core/curve/post.js';
 import { MAX_WORDS } from '../../core/curve/words.js';
-import { toSafeInt } from '../../core/amounts.js';
 
 const FULL_WORD = 2_272;
 const FULL_CHANGED_WORD = 2_800;
@@ -28,14 +27,14 @@ const ZERO_BYTE = 4;
 const OTHER_BYTE = 16;
 
 /** Gas for the bytes of call data. */
-export function calldataGas(hex: string): number {
+function calldataGas(hex: string): number {
   let gas = 0;
   for (let i = 2; i < hex.length; i += 2) gas += hex.startsWith('00', i) ? ZERO_BYTE : OTHER_BYTE;
   return gas;
 }
 
 /** A curve, and the live one that it may amend. */
-export interface WordsBefore {
+interface WordsBefore {
   seq: number;
   askWords: readonly bigint[];
   bidWords: readonly bigint[];
@@ -118,16 +117,4 @@ export function splitByGas<T extends { record: PostRecord }>(due: readonly T[], 
     }
   }
   return batches;
-}
-
-/** Fee in wei as a receipt says it, the data fee of a rollup included. */
-export function feeOf(receipt: { gasUsed: string; effectiveGasPrice: string; l1Fee?: string | null }): {
-  gasUsed: number;
-  feeWei: bigint;
-} {
-  const gasUsed = BigInt(receipt.gasUsed);
-  return {
-    gasUsed: toSafeInt(gasUsed),
-    feeWei: gasUsed * BigInt(receipt.effectiveGasPrice) + BigInt(receipt.l1Fee ?? '0x0'),
-  };
 }

@@ -2,7 +2,7 @@
 import type { LeftOut } from './prepare.js';
 
 /** Quantiles in milliseconds of the newest samples; null before the first one. `count` counts all samples ever. */
-export interface Quantiles {
+interface Quantiles {
   p50: number | null;
   p99: number | null;
   count: number;
@@ -45,7 +45,7 @@ export function createSamples(): { add(ms: number): void; quantiles(): Quantiles
 
 type Counters = Pick<PosterMetrics, 'sent' | 'transactions' | 'missedBlocks'> & { skipped: Record<string, number> };
 
-export interface Meter {
+interface Meter {
   readonly counters: Counters;
   /** An order row that opens orders in this market was compacted; it goes into the market's next publication. */
   ordered(market: number, timeMs: number): void;

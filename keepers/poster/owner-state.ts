@@ -18,7 +18,7 @@ export interface OwnerState {
   seqs: ReadonlyMap<number, number>;
 }
 
-export interface OwnerWatch {
+interface OwnerWatch {
   /**
    * As of the newest block. Asks for the events since the last call, and for what they say only when there are other ones than before. With
    * `seqs` also for the sequence numbers, which others than the owner change, too.

@@ -16,7 +16,7 @@ export interface LastPublication {
 }
 
 /** Where and when the next publication would be made. */
-export interface PlanContext {
+interface PlanContext {
   head: { timestampSec: number; blockNumber: number };
   /** Deadline that it would have. */
   deadlineSec: number;

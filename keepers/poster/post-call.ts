@@ -26,7 +26,8 @@ async function errorOf(
   } catch (error) {
     if (!(error instanceof RpcResponseError)) throw error;
     const data = revertData(error.data);
-    return (data === null ? null : (BOOK.parseError(data)?.name ?? null)) ?? UNKNOWN;
+    const reason = data === null ? null : BOOK.parseError(data);
+    return reason?.name ?? UNKNOWN;
   }
 }
 

@@ -4,11 +4,10 @@ import type { KnotPolicy } from '../../core/curve/compress.js';
 import type { Address, Hex, Market, Readiness } from '../../core/types.js';
 import { makersWithRequestsAfter } from '../../ledger/chain/claims.js';
 import { LedgerReversedError, LogCompactedError } from '../../ledger/errors.js';
-import { createFollower, type Follower } from '../../ledger/orders/follower.js';
 import { lastGeneration } from '../../ledger/chain/ledger-log.js';
 import { readOperatorState, type OperatorState } from '../../ledger/operator/operator-log.js';
 import { insertPublications } from '../../ledger/publications/publication-log.js';
-import type { PostCost } from '../../ledger/publications/post-costs.js';
+import type { TransactionCost } from '../../ledger/transactions/costs.js';
 import type { SnapshotStore } from '../../ledger/orders/snapshots.js';
 import type { Db, GenerationRow, PublicationKind, Writer } from '../../ledger/types.js';
 import { FeeCeilingError } from '../chain/fees.js';
@@ -18,11 +17,12 @@ import { startLoop, type Loop } from '../loop.js';
 import type { Archive, ArchiveStatus } from '../archive/archive.js';
 import { postCalldata, OUT_OF_DATE, revertReason, wouldRevert } from './post-call.js';
 import { createBlockClock, seenAtMs } from './clock.js';
-import { createCosts, HOUR_MS, type Costs } from './costs.js';
+import { createCosts, HOUR_MS, type Costs } from '../chain/costs.js';
 import { gasLimitOf, splitByGas } from './gas.js';
+import { createPosterMemory, type PosterMemory } from './memory.js';
 import { createMeter, type PosterMetrics } from './metrics.js';
 import { createOwnerWatch, type OwnerState } from './owner-state.js';
-import { BELOW_FLOOR, TOKEN_QUARANTINED, prepareDue, type Due, type Prepared } from './prepare.js';
+import { BELOW_FLOOR, NO_FREE_NUMBER, TOKEN_QUARANTINED, prepareDue, type Due, type Prepared } from './prepare.js';
 import type { SmallChanges } from './small.js';
 import { readPosterView, type PosterView, type ViewDeps } from './view.js';
 
@@ -37,6 +37,8 @@ export interface PosterDeps {
   markets: readonly Market[];
   /** The poster's own: what one replays is not shared between keepers. */
   snapshots: SnapshotStore;
+  /** What was followed before it may post, with snapshots of its own; absent: nothing. */
+  memory?: PosterMemory | undefined;
   /** Publishing stops while the ledger is not ready; the live curve then expires by itself. */
   readiness(): Readiness;
   curveTtlSec: number;
@@ -62,7 +64,7 @@ export interface PosterDeps {
 }
 
 /** What one round published. */
-export interface PostRound {
+interface PostRound {
   publications: { pair: string; seq: number; kind: PublicationKind }[];
   /** Of the first transaction, and of all. */
   txHash: Hex;
@@ -95,7 +97,7 @@ export interface Poster {
 }
 
 /** Why a market is stopped though everything else goes on. */
-const STOPS: readonly string[] = [BELOW_FLOOR, TOKEN_QUARANTINED];
+const STOPS: readonly string[] = [BELOW_FLOOR, TOKEN_QUARANTINED, NO_FREE_NUMBER];
 /** Obstacle that a round meets only when it sends. */
 const FEE_CEILING = 'fee_ceiling';
 /** The owner has not let this key post, or has taken that back. */
@@ -122,13 +124,12 @@ const REPORT_MS = 60_000;
  * next number. Landed, superseded and dead are what the ledger log says of it, never written here.
  */
 export function createPoster(deps: PosterDeps): Poster {
-  const { db, writer, outbox, markets, snapshots, logger, monotonicMs = deps.nowMs } = deps;
+  const { db, writer, outbox, markets, logger, monotonicMs = deps.nowMs } = deps;
+  const memory = deps.memory ?? createPosterMemory(markets, deps.snapshots);
+  const { snapshots, triggered } = memory;
   const startedMs = deps.nowMs();
   const meter = createMeter();
   const clock = createBlockClock();
-  /** Newest order row that carried out a scheduled cancel, by maker. */
-  const triggered = new Map<Address, number>();
-  let follower = newFollower();
   let operator: OperatorState | undefined;
   let costs: Costs | null = null;
   let lastGasUsed: number | null = null;
@@ -153,15 +154,12 @@ export function createPoster(deps: PosterDeps): Poster {
   /** Of the newest cut, by market. */
   const crossingOrders = new Map<number, number>();
 
-  function newFollower(): Follower {
-    return createFollower(markets, (row) => {
-      for (const { type } of row.effects) if (type === 'trigger') triggered.set(row.maker, row.orderSeq);
-      // Rows from before this process started say nothing about its speed.
-      if (row.timeMs < startedMs) return;
-      const opened = row.effects.flatMap((effect) => (effect.type === 'open' ? [effect.market] : []));
-      for (const market of new Set(opened)) meter.ordered(market, row.timeMs);
-    });
-  }
+  memory.onRow((row) => {
+    // Rows from before this process started say nothing about its speed.
+    if (row.timeMs < startedMs) return;
+    const opened = row.effects.flatMap((effect) => (effect.type === 'open' ? [effect.market] : []));
+    for (const market of new Set(opened)) meter.ordered(market, row.timeMs);
+  });
 
   /** Why nothing may be published now; whatever it is, the live curve expires by itself. */
   function obstacle(): string | null {
@@ -195,7 +193,15 @@ export function createPoster(deps: PosterDeps): Poster {
     clock.observe(head.toBlock, seenAtMs(head.scannedMs, { wallMs: deps.nowMs(), monotonicMs: monotonicMs() }));
     judgePace();
     await outbox.resume(toSec(head.blockTimestampMs));
-    costs ??= await createCosts({ db, writer, rpc: deps.rpc, signer: outbox.signer, nowMs: deps.nowMs, monotonicMs });
+    costs ??= await createCosts({
+      role: 'poster',
+      db,
+      writer,
+      rpc: deps.rpc,
+      signer: outbox.signer,
+      nowMs: deps.nowMs,
+      monotonicMs,
+    });
     let reverted = false;
     for (const cost of await costs.collect()) {
       if (cost.gasUsed > 0) lastGasUsed = cost.gasUsed;
@@ -210,7 +216,7 @@ export function createPoster(deps: PosterDeps): Poster {
     settledGeneration = head.generation;
   }
 
-  async function noteRevert({ hash, txKey, blockNumber, gasUsed }: PostCost): Promise<void> {
+  async function noteRevert({ hash, txKey, blockNumber, gasUsed }: TransactionCost): Promise<void> {
     lastRevert = await revertReason(deps.rpc, hash, blockNumber);
     // Whatever it was, the next ones are tried before they are sent. One that came too late says nothing about those.
     isCareful = true;
@@ -249,7 +255,7 @@ export function createPoster(deps: PosterDeps): Poster {
       ({ market, last }) => last !== null && last.signed && !last.landed && !delisted.has(market.index),
     );
     if (waiting && view.head.generation > cutGeneration) meter.counters.missedBlocks += 1;
-    const { due, skipped, crossing } = prepareDue(view, follower, {
+    const { due, skipped, crossing } = prepareDue(view, memory.follower, {
       ...deps,
       maxTtlSec: owner.maxTtlSec,
       usedSeq: (market) => Math.max(owner.seqs.get(market) ?? 0, deps.archive?.archive.highs().seqs[market] ?? 0),
@@ -294,11 +300,11 @@ export function createPoster(deps: PosterDeps): Poster {
     try {
       const { operatorFloors } = deps;
       return await readPosterView(
-        { db, markets, snapshots, follower, operator, triggered, operatorFloors },
+        { db, markets, snapshots, follower: memory.follower, operator, triggered, operatorFloors },
         deps.nowMs(),
       );
     } catch (error) {
-      follower = newFollower();
+      memory.restart();
       // What the follower held was taken back by a reorganisation, or the rows after it were compacted; a new one starts from what stands.
       if (error instanceof LedgerReversedError || error instanceof LogCompactedError) return readView();
       throw error;
@@ -378,7 +384,8 @@ export function createPoster(deps: PosterDeps): Poster {
       part.map(({ publication, snapshot }) => ({ publication: { ...publication, txKey }, snapshot })),
     );
     try {
-      await archive.write(rows, { orderSeq: view.cut.orderSeq, oid: follower.book.lastOid() });
+      const book = { orderSeq: view.cut.orderSeq, oid: memory.follower.book.lastOid() };
+      await archive.write({ publications: rows, book }, { keep: !required });
       return true;
     } catch (error) {
       logger.error({ err: error, required }, 'the archive can not be written');

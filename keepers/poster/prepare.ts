@@ -30,7 +30,7 @@ export interface LeftOut {
   lots: bigint;
 }
 
-export interface PrepareOptions {
+interface PrepareOptions {
   curveTtlSec: number;
   /** As the owner has set it, by index of the market; that of its listing where it is missing. */
   maxTtlSec: ReadonlyMap<number, number>;
@@ -54,6 +54,8 @@ export interface Prepared {
 export const BELOW_FLOOR = 'operator_below_floor';
 /** Why nothing is offered in a market: one of its tokens is in quarantine. */
 export const TOKEN_QUARANTINED = 'token_quarantined';
+/** All numbers that the contract takes next were used before the owner gave numbers back. */
+export const NO_FREE_NUMBER = 'no_free_number';
 
 /**
  * Everything to publish at a cut: each market's book less the makers left out, trimmed to what they can pay over all markets, less what
@@ -145,14 +147,18 @@ function prepareMarket(candidate: Candidate, options: PrepareOptions): Due | str
 
 /**
  * The number after the highest that was ever seen, or after the one that the owner set: one that somebody else's curve took, or that a lost database gave away, is never given
- * away again. What would lie beyond the contract's step is not believed, so that no answer of an endpoint uses up numbers.
+ * away again. What would lie beyond the contract's step is not believed, so that no answer of an endpoint uses up numbers. Null where the step holds
+ * none that is free.
  */
-function nextSeq({ market, last, landedSeq, taken }: MarketView, { usedSeq }: Pick<PrepareOptions, 'usedSeq'>): number {
+function nextSeq(
+  { market, last, landedSeq, taken }: MarketView,
+  { usedSeq }: Pick<PrepareOptions, 'usedSeq'>,
+): number | null {
   const knownSeq = Math.max(last?.seq ?? 0, landedSeq);
   const used = usedSeq(market.index);
   let next = (used - knownSeq < MAX_SEQ_STEP ? Math.max(knownSeq, used) : knownSeq) + 1;
   while (taken.has(next)) next += 1;
-  return next;
+  return taken.size > 0 && next - landedSeq > MAX_SEQ_STEP ? null : next;
 }
 
 interface Curve {
@@ -177,10 +183,11 @@ function dueOf(
   step: Exclude<Step, { kind: 'none' }>,
   deadlineSec: number,
   options: PrepareOptions,
-): Due {
+): Due | string {
   const { view, marketView, snapshot, trims, excluded } = candidate;
   const { market, last } = marketView;
   const seq = nextSeq(marketView, options);
+  if (seq === null) return NO_FREE_NUMBER;
   const head = { marketId: market.id, seq, deadlineSec };
   const block: BlockRef = { number: view.head.toBlock, hash: view.head.blockHash };
   const { record, words, leftOut } =

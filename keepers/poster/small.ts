@@ -12,14 +12,14 @@ export interface SmallChanges {
 }
 
 /** What became of orders between two snapshots: what is gone of the first and new in the second, in ticks times lots, and whose went. */
-export interface OrderChanges {
+interface OrderChanges {
   goneTickLots: bigint;
   newTickLots: bigint;
   makersGone: ReadonlySet<Address>;
 }
 
 /** Compares order by order; an order that shrank is gone by the difference. */
-export function orderChanges(live: MarketSnapshot, next: MarketSnapshot): OrderChanges {
+function orderChanges(live: MarketSnapshot, next: MarketSnapshot): OrderChanges {
   const left = new Map([...next.asks, ...next.bids].map((order): [number, SnapshotOrder] => [order.oid, order]));
   const makersGone = new Set<Address>();
   let goneTickLots = 0n;

@@ -1,8 +1,8 @@
-import type { Knex } from 'knex';
 import { insertCheckpoint, lastCheckpoint, readCheckpointState } from '../../ledger/settlements/checkpoint-log.js';
+import { nextCheckpointSeq, readArchivedCheckpoint } from '../../ledger/settlements/archived-checkpoint.js';
 import { createCheckpointState, type CheckpointState } from '../../ledger/settlements/checkpoint-state.js';
 import { readTx } from '../../ledger/db/db.js';
-import type { CheckpointHead, CheckpointRow, Db } from '../../ledger/types.js';
+import type { CheckpointHead, CheckpointRow, Db, Transaction } from '../../ledger/types.js';
 import type { SettlerView } from './view.js';
 
 /** A checkpoint that is not durable yet, and the rows that it changes. */
@@ -20,11 +20,13 @@ export interface Checkpointer {
   /** The ledger as the view found it. `view.changed` starts at `generation()`. */
   cut(view: Pick<SettlerView, 'head' | 'changed' | 'ackFillSeqs'>, nowMs: number): Promise<NewCheckpoint>;
   /** Hands `write` what stores the cut; the cut is the last checkpoint once `write` resolves. */
-  commit<T>(cut: NewCheckpoint, write: (store: (tx: Knex.Transaction) => Promise<void>) => Promise<T>): Promise<T>;
+  commit<T>(cut: NewCheckpoint, write: (store: (tx: Transaction) => Promise<void>) => Promise<T>): Promise<T>;
 }
 
 interface Loaded {
   head: CheckpointHead | null;
+  /** Of a database that was lost. */
+  archived: CheckpointHead | null;
   state: CheckpointState;
 }
 
@@ -35,15 +37,19 @@ export function createCheckpointer(db: Db): Checkpointer {
   async function load(): Promise<Loaded> {
     if (loaded !== null) return loaded;
     const state = createCheckpointState();
-    const { head, rows } = await readTx(db, async (q) => {
+    const { head, rows, archived } = await readTx(db, async (q) => {
       const last = await lastCheckpoint(q);
-      return { head: last, rows: last === null ? [] : await readCheckpointState(q, last) };
+      return {
+        head: last,
+        archived: await readArchivedCheckpoint(q),
+        rows: last === null ? [] : await readCheckpointState(q, last),
+      };
     });
     await state.apply(rows);
     if (head !== null && state.root() !== head.root) {
       throw new RangeError(`checkpoint ${head.checkpointSeq} has root ${head.root}, its rows give ${state.root()}`);
     }
-    loaded = { head, state };
+    loaded = { head, archived, state };
     return loaded;
   }
 
@@ -62,11 +68,11 @@ export function createCheckpointer(db: Db): Checkpointer {
     publishedMs: async () => (await load()).head?.timestampMs ?? Number.NEGATIVE_INFINITY,
     cut: (view, nowMs) =>
       guarded(async () => {
-        const { head, state } = await load();
+        const { head, archived, state } = await load();
         const changed = await state.apply(view.changed);
         return {
           head: {
-            checkpointSeq: (head?.checkpointSeq ?? 0) + 1,
+            checkpointSeq: nextCheckpointSeq(head?.checkpointSeq ?? 0, archived),
             generation: view.head.generation,
             blockNumber: view.head.toBlock,
             blockHash: view.head.blockHash,
@@ -81,7 +87,7 @@ export function createCheckpointer(db: Db): Checkpointer {
     commit: (cut, write) =>
       guarded(async () => {
         const result = await write((tx) => insertCheckpoint(tx, cut.head, cut.changed));
-        loaded = { head: cut.head, state: (await load()).state };
+        loaded = { ...(await load()), head: cut.head };
         return result;
       }),
   };

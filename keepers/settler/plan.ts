@@ -10,7 +10,7 @@ export type PlannedSettlement = Pick<
   'maker' | 'token' | 'amountUnits' | 'basis' | 'previousUnits' | 'preparedBy' | 'operatorSeq'
 >;
 
-export interface PlanInput {
+interface PlanInput {
   /** Withdrawals with a ledger balance, in the order in which they are served. */
   funded: readonly PendingClaim[];
   /** Withdrawals without one. */

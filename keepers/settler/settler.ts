@@ -1,4 +1,3 @@
-import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { longestWaitMs, settlesFromMs, type SettlePace } from '../../core/claim-state.js';
 import type { Address, Hex, Market, Readiness } from '../../core/types.js';
@@ -21,9 +20,20 @@ import {
 } from '../../ledger/settlements/settlement-log.js';
 import type { SnapshotStore } from '../../ledger/orders/snapshots.js';
 import { concerns, readSuspense } from '../../ledger/chain/suspense.js';
-import type { Db, GenerationRow, Publication, Settlement, SettlementOutcome, Writer } from '../../ledger/types.js';
+import type {
+  CheckpointHead,
+  Db,
+  GenerationRow,
+  Publication,
+  Settlement,
+  SettlementOutcome,
+  Transaction,
+  Writer,
+} from '../../ledger/types.js';
+import { waitForWriter } from '../../ledger/db/writers.js';
 import { groupBy } from '../../ledger/db/lists.js';
 import { readQuarantined } from '../../ledger/chain/token-findings.js';
+import type { Archive, ArchiveStatus } from '../archive/archive.js';
 import type { Outbox } from '../chain/outbox.js';
 import { mayPost } from '../chain/quorum.js';
 import type { Rpc } from '../chain/rpc.js';
@@ -58,6 +68,8 @@ export interface SettlerDeps {
   emptyPerHour: number;
   /** How soon a claim is settled again. */
   pace: SettlePace;
+  /** Where settlements and checkpoints are kept outside the database; null for nowhere. */
+  archive: { archive: Archive; required: boolean } | null;
   /** Wall clock, for what is stored. */
   nowMs(): number;
   /** For intervals; a step of the wall clock must not change them. Default: `nowMs`. */
@@ -66,7 +78,7 @@ export interface SettlerDeps {
 }
 
 /** What one round did. */
-export interface SettleRound {
+interface SettleRound {
   /** Number of the checkpoint that was published, null for none. */
   checkpointSeq: number | null;
   settlements: Settlement[];
@@ -78,7 +90,7 @@ export interface Settler {
   /** One round: see how the last settlements ended, cut a checkpoint, prepare, send. */
   round(): Promise<SettleRound>;
   /** Why nothing is settled; null while something may be. */
-  status(): { blockedBy: string | null };
+  status(): { blockedBy: string | null; archive: ArchiveStatus | null };
 }
 
 const HOUR_MS = 3_600_000;
@@ -86,6 +98,8 @@ const HOUR_MS = 3_600_000;
 const NO_CHECKPOINT = 0;
 /** The custodian's owner has not let this key settle, or has taken that back. */
 const NOT_SETTLER = 'not_settler';
+/** The archive can't be written, without which a lost database could not explain what would be settled. */
+const ARCHIVE_FAILS = 'archive_fails';
 /** How long it is believed that the key may settle. */
 const MAY_SETTLE_MS = 30_000;
 /** Longest wait before a lowering that had no effect is sent again: a claim's delay goes by meanwhile. */
@@ -126,11 +140,33 @@ export function createSettler(deps: SettlerDeps): Settler {
     if (monotonicMs() - maySettleMs < MAY_SETTLE_MS) return true;
     const isAllowed = await mayPost(deps.rpc, deps.custodian, outbox.signer);
     if (isAllowed) maySettleMs = monotonicMs();
-    const by = isAllowed ? null : NOT_SETTLER;
+    if (isAllowed ? blockedBy === NOT_SETTLER : blockedBy !== NOT_SETTLER) block(isAllowed ? null : NOT_SETTLER);
+    return isAllowed;
+  }
+
+  function block(by: string | null): void {
     if (by !== blockedBy && by !== null) logger.error({ reason: by, signer: outbox.signer }, 'nothing is settled');
     if (by !== blockedBy && by === null) logger.info({ was: blockedBy }, 'settling again');
     blockedBy = by;
-    return isAllowed;
+  }
+
+  /** Whether what is about to be sent may be, because the archive has it or need not have it. */
+  async function archived(
+    settlements: readonly Settlement[],
+    checkpoint: CheckpointHead | null,
+    isUrgent: boolean,
+  ): Promise<boolean> {
+    if (deps.archive === null) return true;
+    const { archive, required } = deps.archive;
+    try {
+      await archive.write({ settlements, checkpoint }, { keep: !required || isUrgent || settlements.length === 0 });
+      if (blockedBy === ARCHIVE_FAILS) block(null);
+      return true;
+    } catch (error) {
+      logger.error({ err: error, required }, 'the archive can not be written');
+      if (required) block(ARCHIVE_FAILS);
+      return !required;
+    }
   }
 
   /** Notes how settlements ended whose nonces a scanned block has used; returns those that are still open. */
@@ -261,7 +297,7 @@ export function createSettler(deps: SettlerDeps): Settler {
       }),
     );
     logger.debug({ checkpointSeq, root: cut.head.root, settlements: settlements.length }, 'published a checkpoint');
-    return { checkpointSeq, settlements, txHash: await broadcast(settlements) };
+    return { checkpointSeq, settlements, txHash: await broadcast(settlements, cut.head) };
   }
 
   /**
@@ -269,8 +305,8 @@ export function createSettler(deps: SettlerDeps): Settler {
    * publication in preparation at this moment holds its log's row; waiting for that row is waiting for it, and whatever is prepared
    * afterwards looks at this generation first. A touch prolongs a curve that the view saw, or can't land.
    */
-  async function stillHolds(tx: Knex.Transaction, view: SettlerView): Promise<boolean> {
-    if (db.kind === 'pg') await tx('writers').where({ log: 'publication' }).forShare().select('epoch');
+  async function stillHolds(tx: Transaction, view: SettlerView): Promise<boolean> {
+    await waitForWriter(db, tx, 'publication');
     if ((await readOperatorState(tx, view.operator)).halted !== null) return false;
     const quarantined = await readQuarantined(tx);
     if (view.planned.some(({ token }) => quarantined.has(token))) return false;
@@ -302,11 +338,11 @@ export function createSettler(deps: SettlerDeps): Settler {
       await insertSettlements(tx, numbered);
       return numbered;
     });
-    return { settlements, txHash: await broadcast(settlements) };
+    return { settlements, txHash: await broadcast(settlements, null, { isUrgent: true }) };
   }
 
   async function number(
-    tx: Knex.Transaction,
+    tx: Transaction,
     planned: readonly PlannedSettlement[],
     head: GenerationRow,
     checkpointSeq: number,
@@ -316,9 +352,18 @@ export function createSettler(deps: SettlerDeps): Settler {
     return planned.map((one, i) => ({ settlementNo: first + i, ...one, ...cut, txKey: `settle:${first}` }));
   }
 
-  async function broadcast(settlements: readonly Settlement[]): Promise<Hex | null> {
+  /**
+   * What could not be archived is not signed; the next round sees that and computes it anew. A lowering is urgent: it takes back what should not be
+   * paid, and goes out either way.
+   */
+  async function broadcast(
+    settlements: readonly Settlement[],
+    checkpoint: CheckpointHead | null,
+    { isUrgent = false } = {},
+  ): Promise<Hex | null> {
+    const isArchived = await archived(settlements, checkpoint, isUrgent);
     const [first] = settlements;
-    if (first === undefined) return null;
+    if (first === undefined || !(isArchived || isUrgent)) return null;
     const { hash } = await outbox.send({
       txKey: first.txKey,
       to: deps.custodian,
@@ -336,7 +381,7 @@ export function createSettler(deps: SettlerDeps): Settler {
 
   return {
     round,
-    status: () => ({ blockedBy }),
+    status: () => ({ blockedBy, archive: deps.archive?.archive.status() ?? null }),
     start: (signal) => startLoop(step, { name: 'settler', intervalMs: deps.pollIntervalMs, signal, logger }),
   };
 }

@@ -53,7 +53,7 @@ export interface SettlerView {
   ackFillSeqs: Record<string, number>;
 }
 
-export interface ViewDeps {
+interface ViewDeps {
   db: Db;
   /** Listed markets by index; markets that the ledger lists meanwhile are added. */
   markets: Market[];
@@ -61,7 +61,7 @@ export interface ViewDeps {
   operator: OperatorState | undefined;
 }
 
-export interface ViewOptions {
+interface ViewOptions {
   /** Of the last checkpoint, 0 before the first. */
   sinceGeneration: number;
   isCheckpointDue: boolean;

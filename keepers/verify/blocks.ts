@@ -1,22 +1,13 @@
 import { createMarket } from '../../core/market.js';
 import { liveRanges } from '../../ledger/chain/branches.js';
-import type { StoredGeneration } from '../../ledger/chain/generations.js';
 import { verifyListings } from './listings.js';
 import { VerifyError, same, type Verification } from './verification.js';
+import { countRows, readRows } from '../../ledger/db/rows.js';
+import type { Stored } from '../../ledger/db/tables.js';
+import { PLACED_TABLES, readMisplaced, type PlacedTable } from '../../ledger/views/audit.js';
 
 const CHECK = 'blocks';
 const PAGE = 5_000;
-
-interface StoredBlock {
-  number: number;
-  hash: string;
-  parent_hash: string;
-  timestamp_sec: number;
-  generation: number;
-}
-
-/** Tables whose rows name the block that they come from. */
-const PLACED = ['custody_events', 'posts_seen', 'seq_resets', 'fills', 'settled_orders'] as const;
 
 /**
  * Blocks follow each other without gaps from the first scan to the last, the live generations part them among themselves, and what was
@@ -27,15 +18,15 @@ export async function verifyBlocks(verification: Verification): Promise<number> 
   for (const market of verification.markets) same(CHECK, `market ${market.index}`, market, createMarket(market));
   await verifyListings(verification);
   const generations = await readLive(verification);
-  const total = ((await q('blocks').count({ count: '*' }).first()) as { count: number }).count;
-  let before: StoredBlock | null = null;
+  const total = await countRows(q, 'blocks');
+  let before: Stored<'blocks'> | null = null;
   let done = 0;
   for (;;) {
-    const page = (await q('blocks')
-      .where('number', '>', before?.number ?? -1)
-      .orderBy('number')
-      .limit(PAGE)
-      .select()) as StoredBlock[];
+    const page: Stored<'blocks'>[] = await readRows(q, 'blocks', {
+      above: ['number', before?.number ?? -1],
+      orderBy: ['number'],
+      limit: PAGE,
+    });
     for (const block of page) {
       checkLink(before, block);
       const generation = generations.get(block.generation);
@@ -59,19 +50,24 @@ export async function verifyBlocks(verification: Verification): Promise<number> 
     if (page.length < PAGE) break;
   }
   if (before !== null) same(CHECK, 'the last block', [head.toBlock, head.blockHash], [before.number, before.hash]);
-  for (const table of PLACED) await checkPlaces(verification, table);
+  for (const table of PLACED_TABLES) await checkPlaces(verification, table);
   return total;
 }
 
 /** The generations that stand. Each begins where the one before it ended; reversals among them are empty. */
-async function readLive({ q, head, reversals, deploymentBlock }: Verification): Promise<Map<number, StoredGeneration>> {
+async function readLive({
+  q,
+  head,
+  reversals,
+  deploymentBlock,
+}: Verification): Promise<Map<number, Stored<'generations'>>> {
   const live = liveRanges(reversals, head.generation);
   const back = new Map(reversals.map((one) => [one.generation, one]));
-  const generations = new Map<number, StoredGeneration>();
+  const generations = new Map<number, Stored<'generations'>>();
   let numbered = 0;
   let next = deploymentBlock;
-  let before: StoredGeneration | null = null;
-  for (const row of (await q('generations').orderBy('generation').select()) as StoredGeneration[]) {
+  let before: Stored<'generations'> | null = null;
+  for (const row of await readRows(q, 'generations', { orderBy: ['generation'] })) {
     same(CHECK, 'the number of a generation', row.generation, ++numbered);
     const reversal = back.get(row.generation);
     if (reversal !== undefined) {
@@ -87,19 +83,16 @@ async function readLive({ q, head, reversals, deploymentBlock }: Verification): 
   return generations;
 }
 
-async function checkPlaces({ q }: Verification, table: (typeof PLACED)[number]): Promise<void> {
-  const astray = await q(`${table} as row`)
-    .leftJoin('blocks as block', 'block.number', 'row.block_number')
-    .where((any) => void any.whereNull('block.number').orWhereRaw('block.generation <> row.generation'))
-    .first<{ block_number: number; generation: number } | undefined>('row.block_number', 'row.generation');
+async function checkPlaces({ q }: Verification, table: PlacedTable): Promise<void> {
+  const astray = await readMisplaced(q, table);
   if (astray === undefined) return;
   throw new VerifyError(
     CHECK,
-    `a row of ${table} is of generation ${astray.generation}, its block ${astray.block_number} is not`,
+    `a row of ${table} is of generation ${astray.generation}, its block ${astray.blockNumber} is not`,
   );
 }
 
-function checkLink(before: StoredBlock | null, block: StoredBlock): void {
+function checkLink(before: Stored<'blocks'> | null, block: Stored<'blocks'>): void {
   if (before === null) return;
   same(CHECK, `the block after ${before.number}`, block.number, before.number + 1);
   same(CHECK, `the parent of block ${block.number}`, block.parent_hash, before.hash);

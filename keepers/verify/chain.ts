@@ -1,16 +1,16 @@
 import { toSafeInt } from '../../core/amounts.js';
 import { nameMarkets } from '../../core/token-names.js';
 import { servedTokens } from '../../core/operator-row.js';
-import type { Address, Hex, Market } from '../../core/types.js';
+import type { Address, Market } from '../../core/types.js';
 import { readBalances } from '../../ledger/chain/balances.js';
 import { fromColumn } from '../../ledger/db/columns.js';
-import { toChainFill, type FillRow } from '../../ledger/chain/fills.js';
+import { toChainFill } from '../../ledger/chain/fills.js';
 import { landedSeq, readPostSeen, readPublication } from '../../ledger/publications/publication-log.js';
 import { readPosted } from '../../ledger/publications/raises.js';
 import { differencesFromChain } from '../../ledger/publications/rebuild.js';
-import { toSettledOrder, type SettledOrderColumns } from '../../ledger/chain/settled-orders.js';
+import { toSettledOrder } from '../../ledger/chain/settled-orders.js';
 import { standingFindings } from '../../ledger/chain/token-findings.js';
-import { VAULT, type CustodyEvent } from '../../ledger/types.js';
+import { VAULT } from '../../ledger/types.js';
 import { ICurveBook__factory, ICustodian__factory } from '../../typechain-types/index.js';
 import type { ChainEvent } from '../chain/logs.js';
 import type { RpcPool } from '../chain/pool.js';
@@ -21,6 +21,8 @@ import { draftSettledOrders } from '../watcher/derive/settled-orders.js';
 import { proveRange } from '../watcher/scan/prove-range.js';
 import type { Scan } from '../watcher/scan/scan.js';
 import { readBalancesAt, readMarket } from '../watcher/tokens/tokens.js';
+import { readRows, type RowFilter } from '../../ledger/db/rows.js';
+import { readListing } from '../../ledger/views/audit.js';
 import { VerifyError, same, type Verification } from './verification.js';
 
 const CHECK = 'chain';
@@ -43,10 +45,7 @@ export async function verifyChain(verification: Verification, rpc: RpcPool): Pro
   for (let from = deploymentBlock; from <= head.toBlock; from += SPAN) {
     const to = Math.min(from + SPAN - 1, head.toBlock);
     const scan = await proveRange(rpc, { from, to, addresses, prove: 'events' });
-    const stored = await q('blocks')
-      .whereBetween('number', [from, to])
-      .orderBy('number')
-      .select<StoredBlock[]>('number', 'hash', 'parent_hash', 'timestamp_sec');
+    const stored = await readRows(q, 'blocks', { between: ['number', from, to], orderBy: ['number'] });
     same(
       CHECK,
       `blocks ${from} to ${to}`,
@@ -63,46 +62,6 @@ export async function verifyChain(verification: Verification, rpc: RpcPool): Pro
   return events;
 }
 
-interface StoredBlock {
-  number: number;
-  hash: Hex;
-  parent_hash: Hex;
-  timestamp_sec: number;
-}
-
-interface StoredPost {
-  market: number;
-  seq: number;
-  base_seq: number;
-  deadline_sec: number;
-  words_hash: Hex;
-  snap_ask_units: string;
-  snap_bid_units: string;
-  block_number: number;
-  block_timestamp_sec: number;
-  tx_hash: Hex;
-}
-
-interface StoredReset {
-  market: number;
-  seq: number;
-  block_number: number;
-  log_index: number;
-  tx_hash: Hex;
-}
-
-interface StoredCustody {
-  kind: CustodyEvent['kind'];
-  maker: Address;
-  token: Address;
-  amount_units: string;
-  basis: string | null;
-  ready_at_sec: number | null;
-  tx_hash: Hex;
-  log_index: number;
-  block_number: number;
-}
-
 /** The events as the watcher reads them, and the rows, in chain order. */
 async function compareEvents(
   { q, markets, operator, head, warn }: Verification,
@@ -112,11 +71,11 @@ async function compareEvents(
   to: number,
 ): Promise<void> {
   const draft = draftGeneration(scan.events, { markets, listed: [], blocks: scan.blocks, claims: NO_CLAIMS });
-  const within = [from, to] as const;
-  const custody = (await q('custody_events')
-    .whereBetween('block_number', within)
-    .orderBy(['block_number', 'log_index'])
-    .select()) as StoredCustody[];
+  const inChain = {
+    between: ['block_number', from, to],
+    orderBy: ['block_number', 'log_index'],
+  } as const satisfies RowFilter<'fills'>;
+  const custody = await readRows(q, 'custody_events', inChain);
   same(
     CHECK,
     `the deposits and withdrawals of blocks ${from} to ${to}`,
@@ -129,14 +88,9 @@ async function compareEvents(
       ...[one.txHash, one.logIndex, one.blockNumber],
     ]),
   );
-  const fills = (
-    (await q('fills').whereBetween('block_number', within).orderBy(['block_number', 'log_index']).select()) as FillRow[]
-  ).map(toChainFill);
+  const fills = (await readRows(q, 'fills', inChain)).map(toChainFill);
   same(CHECK, `the fills of blocks ${from} to ${to}`, fills, draft.fills);
-  const posts = (await q('posts_seen')
-    .whereBetween('block_number', within)
-    .orderBy(['block_number', 'market', 'seq', 'tx_hash'])
-    .select()) as StoredPost[];
+  const posts = await readRows(q, 'posts_seen', { ...inChain, orderBy: ['block_number', 'market', 'seq', 'tx_hash'] });
   const seen = [...draft.posts].sort(
     (a, b) => a.blockNumber - b.blockNumber || a.market - b.market || a.seq - b.seq || (a.txHash < b.txHash ? -1 : 1),
   );
@@ -152,22 +106,14 @@ async function compareEvents(
       ...[one.blockNumber, one.blockTimestampSec, one.txHash],
     ]),
   );
-  const resets = (await q('seq_resets')
-    .whereBetween('block_number', within)
-    .orderBy(['block_number', 'log_index'])
-    .select()) as StoredReset[];
+  const resets = await readRows(q, 'seq_resets', inChain);
   same(
     CHECK,
     `the numbers given back in blocks ${from} to ${to}`,
     resets.map((row) => [row.market, row.seq, row.block_number, row.log_index, row.tx_hash]),
     draft.resets.map((one) => [one.market, one.seq, one.blockNumber, one.logIndex, one.txHash]),
   );
-  const orders = (
-    (await q('settled_orders')
-      .whereBetween('block_number', within)
-      .orderBy(['block_number', 'log_index'])
-      .select()) as SettledOrderColumns[]
-  ).map(toSettledOrder);
+  const orders = (await readRows(q, 'settled_orders', inChain)).map(toSettledOrder);
   const filled = draftSettledOrders(scan.events, markets, operator).orders;
   same(CHECK, `the signed orders filled in blocks ${from} to ${to}`, orders, filled);
   for (const { event, log } of scan.events) {
@@ -197,10 +143,7 @@ async function compareListing(
     ...[index, id, base.address, quote.address, lotUnits, tickLotUnits, maxTtlSec],
   ];
   same(CHECK, what, ofChain(stored), ofChain(named));
-  const row = await q<StoredListing>('markets')
-    .join('generations', 'generations.generation', 'markets.generation')
-    .where('markets.market', event.index)
-    .first<StoredListing>('markets.read_block', 'markets.base_said', 'markets.quote_said', 'generations.to_block');
+  const row = (await readListing(q, event.index))!;
   if (row.read_block !== null && row.read_block !== row.to_block)
     same(CHECK, `the block at which the tokens of ${what} were asked`, row.read_block, listedBlock);
   if (row.read_block === listedBlock && read.readBlock === listedBlock) {
@@ -212,13 +155,6 @@ async function compareListing(
   warn(
     `${what}, ${stored.pair}: its tokens say ${describeTokens(named)} at block ${read.readBlock}, and the ledger has ${describeTokens(stored)}: changed since`,
   );
-}
-
-interface StoredListing {
-  read_block: number | null;
-  base_said: string | null;
-  quote_said: string | null;
-  to_block: number;
 }
 
 const tokensOf = ({ base, quote, pair, tickSize, lotSize }: Market): unknown => ({
@@ -255,12 +191,7 @@ async function compareHoldings({ q, head, contracts, markets, warn }: Verificati
 }
 
 async function compareClaims({ q, head, contracts }: Verification, rpc: Rpc): Promise<void> {
-  const rows = (await q('claims').orderBy(['maker', 'token']).select()) as {
-    maker: Address;
-    token: Address;
-    claim_units: string;
-    basis: string;
-  }[];
+  const rows = await readRows(q, 'claims', { orderBy: ['maker', 'token'] });
   for (let at = 0; at < rows.length; at += SPAN) {
     const part = rows.slice(at, at + SPAN);
     const calls = part.flatMap(({ maker, token }) => [

@@ -2,12 +2,17 @@ import { minBig } from '../../core/amounts.js';
 import { settlementUnits } from '../../core/claim-state.js';
 import type { Address } from '../../core/types.js';
 import { isTakenBack } from '../../ledger/chain/branches.js';
+import { newestWithin } from '../../ledger/chain/reversals.js';
+import { nextCheckpointSeq, readArchivedCheckpoint } from '../../ledger/settlements/archived-checkpoint.js';
 import { readChangedRows, readCheckpoints, rowKey } from '../../ledger/settlements/checkpoint-log.js';
 import { createCheckpointState } from '../../ledger/settlements/checkpoint-state.js';
 import { fromColumn } from '../../ledger/db/columns.js';
 import { readGeneration } from '../../ledger/chain/generations.js';
 import { isReversedRef, reversedRef } from '../../ledger/chain/refs.js';
-import { VAULT, type Account, type CheckpointHead, type CheckpointRow } from '../../ledger/types.js';
+import { isAddress, type CheckpointHead, type CheckpointRow } from '../../ledger/types.js';
+import { countRows, extremes, firstRow, readRows } from '../../ledger/db/rows.js';
+import { claimUpTo, readEnds, readFillRefs } from '../../ledger/views/audit.js';
+import type { Stored } from '../../ledger/db/tables.js';
 import { VerifyError, same, type Verification } from './verification.js';
 
 const CHECK = 'checkpoints';
@@ -23,17 +28,22 @@ type Sums = Map<string, CheckpointRow>;
  */
 export async function verifyCheckpoints(verification: Verification): Promise<number> {
   const { q, onProgress } = verification;
-  const total = ((await q('checkpoints').count({ count: '*' }).first()) as { count: number }).count;
+  const total = await countRows(q, 'checkpoints');
   const sums: Sums = new Map();
   const fills = new Map<string, number>();
   const state = createCheckpointState();
+  const archived = await readArchivedCheckpoint(q);
   let generation = 0;
   let done = 0;
+  let last = 0;
   for (;;) {
-    const heads = await readCheckpoints(q, { after: done, limit: PAGE });
+    const heads = await readCheckpoints(q, { after: last, limit: PAGE });
     for (const head of heads) {
       const name = `checkpoint ${head.checkpointSeq}`;
-      same(CHECK, 'the number of a checkpoint', head.checkpointSeq, done + 1);
+      // Once, at most, numbers go on above those of a database that was lost.
+      const isRestored = head.checkpointSeq === nextCheckpointSeq(last, archived);
+      if (!isRestored) same(CHECK, 'the number of a checkpoint', head.checkpointSeq, last + 1);
+      last = head.checkpointSeq;
       const row = await readGeneration(q, head.generation);
       same(CHECK, `the block of ${name}`, [head.blockNumber, head.blockHash], [row?.toBlock, row?.blockHash]);
       if (head.generation < generation) throw new VerifyError(CHECK, `${name} is older than the one before it`);
@@ -61,39 +71,62 @@ export async function verifyCheckpoints(verification: Verification): Promise<num
     }
     if (heads.length < PAGE) break;
   }
-  await checkReferences(verification, done);
+  await checkReferences(verification, last);
   return done;
 }
 
-interface StoredSettlement {
-  settlement_no: number;
-  maker: Address;
-  token: Address;
-  amount_units: string;
-  previous_units: string;
-  prepared_by: string;
-  operator_seq: number | null;
-  checkpoint_seq: number;
-  cut_generation: number;
+/** How what was published before a loss relates to what was made again. */
+export type ArchivedVerdict =
+  | 'agrees'
+  | 'differs'
+  /** Its block is not scanned yet, is not on the chain any more, or lies within a scan of before it was known. */
+  | 'not_compared';
+
+/**
+ * Holds the newest checkpoint that a lost database had published against the balances of this one at the same block. Null when none was imported. What
+ * differs is told and no fault of this ledger, which follows from the chain and the archive: somebody was told another balance.
+ */
+export async function compareArchivedCheckpoint(verification: Verification): Promise<ArchivedVerdict | null> {
+  const { q, head, warn } = verification;
+  const archived = await readArchivedCheckpoint(q);
+  if (archived === null) return null;
+  const at = archived.blockNumber > head.toBlock ? null : await newestWithin(q, archived.blockNumber);
+  const name = `checkpoint ${archived.checkpointSeq}, which was published before the loss,`;
+  if (at === null || at.toBlock !== archived.blockNumber || at.blockHash !== archived.blockHash) {
+    warn(`${name} could not be compared: no scan ends at its block ${archived.blockNumber} (${archived.blockHash})`);
+    return 'not_compared';
+  }
+  const sums: Sums = new Map();
+  await advance(verification, sums, 0, at.generation);
+  const state = createCheckpointState();
+  await state.apply([...sums.values()]);
+  if (state.root() === archived.root && state.size === archived.leafCount) return 'agrees';
+  warn(
+    `${name} has root ${archived.root} with ${archived.leafCount} balances; this database has ${state.root()} with ${state.size} at block ${at.toBlock}`,
+  );
+  return 'differs';
 }
 
 /** Settlements are numbered, and each is explained: by a checkpoint, or by an act of the operator. No row is of a checkpoint that is not. */
 async function checkReferences(verification: Verification, last: number): Promise<void> {
   const { q } = verification;
-  const row = (await q('checkpoint_rows').max({ last: 'checkpoint_seq' }).first()) as { last: number | null };
-  if ((row.last ?? 0) > last) throw new VerifyError(CHECK, `checkpoint ${row.last} has rows and is missing`);
-  const rows = (await q('settlements').orderBy('settlement_no').select()) as StoredSettlement[];
+  const newest = (await extremes(q, 'checkpoint_rows', 'checkpoint_seq'))?.most ?? 0;
+  if (newest > last) throw new VerifyError(CHECK, `checkpoint ${newest} has rows and is missing`);
+  const rows = await readRows(q, 'settlements', { orderBy: ['settlement_no'] });
   for (const [i, one] of rows.entries()) {
     const name = `settlement ${one.settlement_no}`;
     same(CHECK, 'the number of a settlement', one.settlement_no, i + 1);
-    await checkPrevious(verification, name, one);
+    if (one.prepared_by !== 'archive') await checkPrevious(verification, name, one);
     if (one.prepared_by === 'operator') {
-      const act = (await q('operator_log').where({ operator_seq: one.operator_seq, kind: 'lowerClaim' }).first()) as
-        { maker: Address; token: Address; amount_units: string } | undefined;
+      const where = { operator_seq: one.operator_seq ?? 0, kind: 'lowerClaim' } as const;
+      const act = await firstRow(q, 'operator_log', { where });
       // A claim that was not above the amount stayed as it was.
       const left = act && minBig(fromColumn(act.amount_units), fromColumn(one.previous_units));
       const asked = act && [act.maker, act.token, left, 0];
       same(CHECK, `what ${name} says`, [one.maker, one.token, one.amount_units, one.checkpoint_seq], asked);
+    } else if (one.prepared_by === 'archive') {
+      const own = [one.checkpoint_seq, one.cut_generation, one.operator_seq];
+      same(CHECK, `what ${name} is of this database`, own, [0, 0, null]);
     } else {
       same(CHECK, `who prepared ${name}`, [one.prepared_by, one.operator_seq], ['settler', null]);
       if (one.checkpoint_seq < 1 || one.checkpoint_seq > last)
@@ -104,22 +137,16 @@ async function checkReferences(verification: Verification, last: number): Promis
 }
 
 /** What the claim was when the settlement was computed, unless a reorganisation has taken that back. */
-async function checkPrevious({ q, reversals }: Verification, name: string, one: StoredSettlement): Promise<void> {
+async function checkPrevious({ q, reversals }: Verification, name: string, one: Stored<'settlements'>): Promise<void> {
   const { maker, token, cut_generation: cutGeneration } = one;
   if (isTakenBack(reversals, cutGeneration)) return;
-  const claim = await q('claim_changes')
-    .where({ maker, token })
-    .where('generation', '<=', cutGeneration)
-    .orderBy('generation', 'desc')
-    .first<{ claim_units: string } | undefined>('claim_units');
+  const claim = await claimUpTo(q, { maker, token }, cutGeneration);
   same(CHECK, `the claim before ${name}`, one.previous_units, claim?.claim_units ?? '0');
 }
 
 /** Only what was prepared has an end, and what has landed was seen, if only in blocks that the chain has lost since. */
 async function checkOutcomes({ q, reversals }: Verification, prepared: number): Promise<void> {
-  const rows = await q('settlement_outcomes as ended')
-    .leftJoin('custody_events as seen', 'seen.settlement_no', 'ended.settlement_no')
-    .select<{ settlement_no: number; outcome: string; tx_hash: string | null }[]>('ended.*', 'seen.tx_hash');
+  const rows = await readEnds(q);
   for (const { settlement_no: no, outcome, tx_hash: seenIn } of rows) {
     const known = ['landed', 'refused', 'abandoned'].includes(outcome) && no >= 1 && no <= prepared;
     if (!known || (outcome === 'landed' && seenIn === null && reversals.length === 0))
@@ -133,12 +160,8 @@ const pair = (row: CheckpointRow | undefined): [bigint, bigint] | null =>
 /** Counts the fills that stand, per market id: they are numbered without gaps, and one that was taken back is posted as such. */
 async function countFills({ q }: Verification, fills: Map<string, number>, from: number, to: number): Promise<void> {
   for (let start = from + 1; start <= to; start += PAGE) {
-    const rows = await q('entries')
-      .whereBetween('generation', [start, Math.min(start + PAGE - 1, to)])
-      .where({ account: VAULT })
-      .where((any) => void any.where('ref', 'like', 'fill:%').orWhere('ref', 'like', `${reversedRef('fill:')}%`))
-      .distinct<{ ref: string }[]>('ref');
-    for (const { ref } of rows) {
+    const span = { from: start, to: Math.min(start + PAGE - 1, to) };
+    for (const ref of await readFillRefs(q, span)) {
       const [, market = ''] = (isReversedRef(ref) ? ref.slice(reversedRef('').length) : ref).split(':');
       fills.set(market, (fills.get(market) ?? 0) + (isReversedRef(ref) ? -1 : 1));
     }
@@ -154,21 +177,10 @@ const fillSeqsOf = (seqs: Readonly<Record<string, number>>): [string, number][] 
     .filter(([, seq]) => seq !== 0)
     .sort(([a], [b]) => (a < b ? -1 : 1));
 
-interface PreparedRow {
-  settlement_no: number;
-  maker: Address;
-  token: Address;
-  amount_units: string;
-  cut_generation: number;
-  cut_block: number;
-}
-
 /** What the settler prepared from a checkpoint is everything that was reserved then, as far as the balance went. */
 async function checkSettlements({ q }: Verification, sums: Sums, head: CheckpointHead): Promise<void> {
-  const rows = (await q('settlements')
-    .where({ checkpoint_seq: head.checkpointSeq, prepared_by: 'settler' })
-    .orderBy('settlement_no')
-    .select()) as PreparedRow[];
+  const where = { checkpoint_seq: head.checkpointSeq, prepared_by: 'settler' } as const;
+  const rows = await readRows(q, 'settlements', { where, orderBy: ['settlement_no'] });
   for (const row of rows) {
     const sum = sums.get(rowKey({ account: row.maker, token: row.token }));
     const derived = settlementUnits(sum?.reservedUnits ?? 0n, sum?.balanceUnits ?? 0n);
@@ -181,7 +193,7 @@ async function checkSettlements({ q }: Verification, sums: Sums, head: Checkpoin
 /** Adds what generations after `from` and up to `to` posted; returns the accounts' rows that it touched. */
 async function advance({ q }: Verification, sums: Sums, from: number, to: number): Promise<Set<string>> {
   const touched = new Set<string>();
-  const of = (account: Account, token: Address): CheckpointRow => {
+  const of = (account: Address, token: Address): CheckpointRow => {
     const key = rowKey({ account, token });
     touched.add(key);
     const row = sums.get(key) ?? { account, token, balanceUnits: 0n, reservedUnits: 0n };
@@ -189,21 +201,11 @@ async function advance({ q }: Verification, sums: Sums, from: number, to: number
     return row;
   };
   for (let start = from + 1; start <= to; start += PAGE) {
-    const span = [start, Math.min(start + PAGE - 1, to)] as const;
-    const entries = await q('entries')
-      .whereBetween('generation', span)
-      .where('account', 'like', '0x%')
-      .select<{ account: Address; token: Address; amount_units: string }[]>('account', 'token', 'amount_units');
-    for (const { account, token, amount_units: units } of entries) of(account, token).balanceUnits += fromColumn(units);
-    const changes = await q('balance_changes')
-      .whereBetween('generation', span)
-      .select<{ account: Address; token: Address; reserved_delta_units: string }[]>(
-        'account',
-        'token',
-        'reserved_delta_units',
-      );
-    for (const { account, token, reserved_delta_units: units } of changes)
-      of(account, token).reservedUnits += fromColumn(units);
+    const between: ['generation', number, number] = ['generation', start, Math.min(start + PAGE - 1, to)];
+    for (const { account, token, amount_units: units } of await readRows(q, 'entries', { between }))
+      if (isAddress(account)) of(account, token).balanceUnits += fromColumn(units);
+    for (const { account, token, reserved_delta_units: units } of await readRows(q, 'balance_changes', { between }))
+      if (isAddress(account)) of(account, token).reservedUnits += fromColumn(units);
   }
   return touched;
 }

@@ -1,22 +1,13 @@
-import type { Address, Side } from '../../core/types.js';
 import { remainingLots } from '../../core/book/side-book.js';
 import { fromColumn } from '../../ledger/db/columns.js';
-import { toCompactedOrder, type StoredOrder } from '../../ledger/orders/compacted-book.js';
+import { toCompactedOrder } from '../../ledger/orders/compacted-book.js';
 import { groupBy } from '../../ledger/db/lists.js';
+import { countRows, extremes, readRows } from '../../ledger/db/rows.js';
 import { VerifyError, same, type Verification } from './verification.js';
+import type { Stored } from '../../ledger/db/tables.js';
 
 const CHECK = 'folded orders';
 const PAGE = 500;
-
-interface StoredPart {
-  oid: number;
-  maker: Address;
-  market: number;
-  side: Side;
-  price_ticks: string;
-  base_units: string;
-  generation: number;
-}
 
 /**
  * The compacted book against the fills: each of its orders is filled by as much as its fills up to its generation say, and
@@ -24,21 +15,15 @@ interface StoredPart {
  * right after it. Returns the number of orders.
  */
 export async function verifyCompaction({ q, compacted, markets, onProgress }: Verification): Promise<number> {
-  const first = (await q('order_log').min({ seq: 'order_seq' }).first()) as { seq: number | null };
-  if (first.seq !== null) same(CHECK, 'the first row of the order log', first.seq, compacted.orderSeq + 1);
-  const total = ((await q('folded_orders').count({ count: '*' }).first()) as { count: number }).count;
+  const rest = await extremes(q, 'order_log', 'order_seq');
+  if (rest !== null) same(CHECK, 'the first row of the order log', rest.least, compacted.orderSeq + 1);
+  const total = await countRows(q, 'folded_orders');
   let done = 0;
   for (let after = 0; ;) {
-    const rows = (await q('folded_orders')
-      .where('oid', '>', after)
-      .orderBy('oid')
-      .limit(PAGE)
-      .select()) as StoredOrder[];
+    const rows = await readRows(q, 'folded_orders', { above: ['oid', after], orderBy: ['oid'], limit: PAGE });
     // Also the orders in between: one with a fill must not be missing.
     const to = rows.length < PAGE ? compacted.oid : rows.at(-1)!.oid;
-    const parts = (await q('order_fills')
-      .whereBetween('oid', [after + 1, to])
-      .select()) as StoredPart[];
+    const parts = await readRows(q, 'order_fills', { between: ['oid', after + 1, to] });
     const partsOf = groupBy(parts, (part) => part.oid);
     for (const row of rows) {
       checkOrder(row, partsOf.get(row.oid) ?? [], compacted.generation);
@@ -56,7 +41,7 @@ export async function verifyCompaction({ q, compacted, markets, onProgress }: Ve
   }
 }
 
-function checkOrder(row: StoredOrder, parts: readonly StoredPart[], generation: number): void {
+function checkOrder(row: Stored<'folded_orders'>, parts: readonly Stored<'order_fills'>[], generation: number): void {
   const filled = parts
     .filter((part) => part.generation <= generation)
     .reduce((sum, part) => sum + fromColumn(part.base_units), 0n);

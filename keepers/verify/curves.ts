@@ -2,7 +2,7 @@ import { leastGainUnits, NO_GAINS, orderFillsOf, replayCurve, type SideGains } f
 import { snapshotCloids } from '../../core/snapshot.js';
 import { tradeId } from '../../core/hash.js';
 import type { Market, MarketSnapshot, OrderFill, Side, Decomposition } from '../../core/types.js';
-import { readAttributedFill, type FillRow } from '../../ledger/chain/fills.js';
+import { readAttributedFill } from '../../ledger/chain/fills.js';
 import { readSnapshot } from '../../ledger/chain/ledger-log.js';
 import { readPublication } from '../../ledger/publications/publication-log.js';
 import { dueRaise, isDueVolume, namedVolume, raisedBy } from '../../ledger/publications/raises.js';
@@ -12,26 +12,16 @@ import { readSeqResets } from '../../ledger/publications/seq-resets.js';
 import type { Publication, Queryable, SeqReset } from '../../ledger/types.js';
 import { isSuspendedCurve } from '../../ledger/chain/suspense.js';
 import { unexplainedFill } from '../watcher/derive/attributor.js';
+import { readRows } from '../../ledger/db/rows.js';
+import { lastFillBefore, readSeenInCutOrder } from '../../ledger/views/audit.js';
 import { VerifyError, same, type Verification } from './verification.js';
+import type { Stored } from '../../ledger/db/tables.js';
 
 const CHECK = 'curves';
 /** Late fills read at a time; few curves have more. */
 const LATE_PAGE = 20;
 
-/** A curve that was seen on-chain, in the order in which the books were cut. */
-interface SeenCurve {
-  market: number;
-  seq: number;
-  era: number;
-  block_number: number;
-  base_seq: number;
-  posted_seq: number;
-  deadline_sec: number;
-  snap_ask_units: string;
-  snap_bid_units: string;
-  words_hash: string;
-  tx_hash: string;
-}
+type SeenCurve = Stored<'posts_seen'>;
 
 const SIDES: readonly Side[] = ['ask', 'bid'];
 
@@ -56,7 +46,7 @@ export async function verifyCurves(
   const { q, markets, onProgress, compacted } = verification;
   let foldedCurves = 0;
   const snapshots = createSnapshotStore(markets, { rebuildAlways: true });
-  const seen = await seenCurves(verification);
+  const seen = await readSeenInCutOrder(q);
   const resets = await verifyResets(verification);
   const seenAt = new Map(seen.map((post) => [nameOf(post, post.seq), post]));
   const postedAt = new Map<string, PostedCurve>();
@@ -132,10 +122,13 @@ function spanOf(post: SeenCurve, seen: readonly SeenCurve[]): FillSpan {
   return { market, seq, fromBlock, beforeBlock };
 }
 
-async function fillsOf(q: Queryable, { market, seq, fromBlock, beforeBlock }: FillSpan): Promise<FillRow[]> {
-  const query = q('fills').where({ market, curve_seq: seq }).where('block_number', '>=', fromBlock).orderBy('fill_seq');
-  if (beforeBlock !== null) void query.where('block_number', '<', beforeBlock);
-  return (await query.select()) as FillRow[];
+async function fillsOf(q: Queryable, { market, seq, fromBlock, beforeBlock }: FillSpan): Promise<Stored<'fills'>[]> {
+  const rows = await readRows(q, 'fills', {
+    where: { market, curve_seq: seq },
+    above: ['block_number', fromBlock - 1],
+    orderBy: ['fill_seq'],
+  });
+  return beforeBlock === null ? rows : rows.filter((row) => row.block_number < beforeBlock);
 }
 
 const nameOf = ({ market, era }: Pick<SeenCurve, 'market' | 'era'>, seq: number): string => `${market}:${era}:${seq}`;
@@ -147,18 +140,8 @@ async function verifyResets({ q, markets }: Verification): Promise<ReadonlyMap<n
     const rows = await readSeqResets(q, index);
     for (const [i, one] of rows.entries()) {
       same(CHECK, `the era of reset ${i + 1} of ${pair}`, one.era, i + 1);
-      const before = await q<{ market: number; fill_seq: number; block_number: number; log_index: number }>('fills')
-        .where({ market: index })
-        .where((any) => {
-          void any
-            .where('block_number', '<', one.blockNumber)
-            .orWhere(
-              (within) => void within.where('block_number', one.blockNumber).where('log_index', '<', one.logIndex),
-            );
-        })
-        .max({ last: 'fill_seq' })
-        .first<{ last: number | null }>();
-      same(CHECK, `the last fill before reset ${i + 1} of ${pair}`, one.fillSeq, before.last ?? 0);
+      const before = await lastFillBefore(q, index, one);
+      same(CHECK, `the last fill before reset ${i + 1} of ${pair}`, one.fillSeq, before);
     }
     resets.set(index, rows);
   }
@@ -171,15 +154,6 @@ function checkEra({ pair }: Market, { seq, era, block_number: block }: SeenCurve
   const most = resets.filter(({ blockNumber }) => blockNumber <= block).length;
   if (era < least || era > most)
     throw new VerifyError(CHECK, `curve ${seq} of ${pair} is of era ${era}, and its block of ${least} to ${most}`);
-}
-
-async function seenCurves({ q }: Verification): Promise<SeenCurve[]> {
-  return q('posts_seen as seen')
-    .leftJoin('publications as made', (on) => {
-      on.on('made.market', 'seen.market').on('made.seq', 'seen.seq');
-    })
-    .orderBy(['made.cut_generation', 'made.cut_order_seq', 'seen.market', 'seen.seq'])
-    .select<SeenCurve[]>('seen.*');
 }
 
 /**
@@ -234,12 +208,12 @@ async function carriedUnits(
 ): Promise<Record<Side, bigint>> {
   const carry = { ask: 0n, bid: 0n };
   for (let after = fillSeq; ;) {
-    const rows = await q('fills')
-      .where({ market })
-      .where('fill_seq', '>', after)
-      .orderBy('fill_seq')
-      .limit(LATE_PAGE)
-      .select<{ fill_seq: number; curve_seq: number; side: Side; base_units: string }[]>();
+    const rows = await readRows(q, 'fills', {
+      where: { market },
+      above: ['fill_seq', after],
+      orderBy: ['fill_seq'],
+      limit: LATE_PAGE,
+    });
     for (const row of rows) {
       // Of a curve from before numbers were given back, whatever its number.
       if (row.fill_seq > oldFillSeq && row.curve_seq >= seq) return carry;
@@ -321,22 +295,15 @@ function addGains(
   );
 }
 
-interface StoredPart {
-  part_no: number;
-  oid: number;
-  maker: string;
-  side: string;
-  price_ticks: string;
-  base_units: string;
-  generation: number;
-}
-
 /** The rows of `order_fills` repeat what the legs say, and it is from them that makers are told, and that later curves are carried. */
-async function compareParts(q: Queryable, market: Market, fill: FillRow, parts: readonly OrderFill[]): Promise<void> {
-  const rows = (await q('order_fills')
-    .where({ market: market.index, fill_seq: fill.fill_seq })
-    .orderBy('part_no')
-    .select()) as StoredPart[];
+async function compareParts(
+  q: Queryable,
+  market: Market,
+  fill: Stored<'fills'>,
+  parts: readonly OrderFill[],
+): Promise<void> {
+  const where = { market: market.index, fill_seq: fill.fill_seq };
+  const rows = await readRows(q, 'order_fills', { where, orderBy: ['part_no'] });
   same(
     CHECK,
     `the rows of the order fills of fill ${fill.fill_seq} of ${market.pair}`,
@@ -350,13 +317,13 @@ async function lateFills(
   { q }: Pick<Verification, 'q'>,
   market: Market,
   afterFillSeq: number,
-  first: FillRow,
+  first: Stored<'fills'>,
 ): Promise<OrderFill[]> {
-  const rows = (await q('fills')
-    .where({ market: market.index })
-    .whereBetween('fill_seq', [afterFillSeq + 1, first.fill_seq - 1])
-    .orderBy('fill_seq')
-    .select()) as FillRow[];
+  const rows = await readRows(q, 'fills', {
+    where: { market: market.index },
+    between: ['fill_seq', afterFillSeq + 1, first.fill_seq - 1],
+    orderBy: ['fill_seq'],
+  });
   const late: OrderFill[] = [];
   for (const row of rows) late.push(...(await readAttributedFill(q, row)).orderFills);
   return late.map(({ oid, maker, market: index, side, priceTicks, baseUnits }) => ({
@@ -373,17 +340,18 @@ async function lateFills(
 async function verifyProgress({ q, markets }: Verification, ofCurves: number): Promise<void> {
   let total = 0;
   for (const market of markets) {
+    const ofMarket = { where: { market: market.index } };
     const sums = { ask: 0n, bid: 0n };
     let fillSeq = 0;
     /** Counters after each generation that has fills. */
     const derived = new Map<number, string[]>();
     for (;;) {
-      const rows = (await q('fills')
-        .where({ market: market.index })
-        .where('fill_seq', '>', fillSeq)
-        .orderBy('fill_seq')
-        .limit(1_000)
-        .select()) as FillRow[];
+      const rows = await readRows(q, 'fills', {
+        ...ofMarket,
+        above: ['fill_seq', fillSeq],
+        orderBy: ['fill_seq'],
+        limit: 1_000,
+      });
       for (const row of rows) {
         same(CHECK, `the fill of ${market.pair} after ${fillSeq}`, row.fill_seq, fillSeq + 1);
         fillSeq = row.fill_seq;
@@ -393,12 +361,7 @@ async function verifyProgress({ q, markets }: Verification, ofCurves: number): P
       if (rows.length === 0) break;
     }
     total += fillSeq;
-    const stored = (await q('market_progress').where({ market: market.index }).orderBy('generation').select()) as {
-      generation: number;
-      fill_seq: number;
-      ask_volume_units: string;
-      bid_volume_units: string;
-    }[];
+    const stored = await readRows(q, 'market_progress', { ...ofMarket, orderBy: ['generation'] });
     same(
       CHECK,
       `the counters of ${market.pair}`,

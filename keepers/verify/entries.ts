@@ -1,49 +1,25 @@
 import type { Address } from '../../core/types.js';
 import { toSafeInt } from '../../core/amounts.js';
 import { fromColumn } from '../../ledger/db/columns.js';
-import { readAttributedFill, type FillRow } from '../../ledger/chain/fills.js';
+import { readAttributedFill } from '../../ledger/chain/fills.js';
 import { groupBy } from '../../ledger/db/lists.js';
 import { accountKey, assignmentRef, fillRef } from '../../ledger/chain/invariants.js';
 import { baseRef, isReversedRef, reversedRef } from '../../ledger/chain/refs.js';
 import { readTakerFees } from '../../ledger/chain/claims.js';
 import { readBalances } from '../../ledger/chain/balances.js';
 import { readAssigned, readSuspended } from '../../ledger/chain/suspense.js';
-import { UNATTRIBUTED, VAULT, type Account, type LedgerEntry, type Queryable } from '../../ledger/types.js';
+import { isAddress, UNATTRIBUTED, VAULT, type Account, type LedgerEntry, type Queryable } from '../../ledger/types.js';
 import { assignmentEntries, depositEntries, executionEntries, fillEntries } from '../watcher/derive/postings.js';
 import { servedFrom } from './listings.js';
 import { checkStarts, inBookingOrder, readStarts, startKey } from './starts.js';
+import { firstRow, readRows } from '../../ledger/db/rows.js';
+import { readLastChanges, readReversedRefs } from '../../ledger/views/audit.js';
 import { VerifyError, same, type Verification } from './verification.js';
+import type { Stored } from '../../ledger/db/tables.js';
 
 const CHECK = 'postings';
 /** Generations read at a time. */
 const PAGE = 500;
-
-interface StoredEntry {
-  ref: string;
-  line: number;
-  generation: number;
-  kind: LedgerEntry['kind'];
-  account: Account;
-  token: Address;
-  amount_units: string;
-}
-
-interface StoredCustody {
-  kind: 'deposited' | 'executed';
-  maker: Address;
-  token: Address;
-  amount_units: string;
-  tx_hash: string;
-  log_index: number;
-}
-
-interface StoredOrder {
-  owner: string;
-  nonce: string;
-  token_in: Address;
-  fee_units: string;
-  fee_in_swap: number;
-}
 
 /** What the postings of a page of generations should be, by ref. Fills come first, in the order of the chain. */
 type Expected = Map<string, { generation: number; lines: LedgerEntry[] }>;
@@ -59,10 +35,10 @@ export async function verifyEntries(verification: Verification): Promise<{ posti
   let postings = 0;
   for (let from = 1; from <= head.generation; from += PAGE) {
     const to = Math.min(from + PAGE - 1, head.generation);
-    const rows = (await q('entries')
-      .whereBetween('generation', [from, to])
-      .orderBy(['generation', 'ref', 'line'])
-      .select()) as StoredEntry[];
+    const rows = await readRows(q, 'entries', {
+      between: ['generation', from, to],
+      orderBy: ['generation', 'ref', 'line'],
+    });
     const expected = await expectedEntries(verification, { from, to });
     const starts = await readStarts(q, { from, to });
     for (const [generation, ofGeneration] of groupBy(rows, (row) => row.generation)) {
@@ -96,7 +72,7 @@ interface Sums {
   charged: Map<string, number>;
 }
 
-function sumUp({ balances, fees, changed, charged }: Sums, lines: readonly StoredEntry[]): void {
+function sumUp({ balances, fees, changed, charged }: Sums, lines: readonly Stored<'entries'>[]): void {
   for (const { kind, account, token, amount_units: units, generation } of lines) {
     const key = accountKey({ account, token });
     add(balances, key, fromColumn(units));
@@ -109,11 +85,7 @@ function sumUp({ balances, fees, changed, charged }: Sums, lines: readonly Store
 
 /** Newest generation in which the counters that postings do not explain changed, by account and token. */
 async function lastChanges(q: Queryable): Promise<Map<string, number>> {
-  const newest = q('balance_changes')
-    .select('account', 'token')
-    .max({ last: 'generation' })
-    .groupBy('account', 'token');
-  const rows = await q.from(newest.as('newest')).select<{ account: string; token: string; last: number }[]>();
+  const rows = await readLastChanges(q);
   return new Map(rows.map((row) => [accountKey(row), row.last]));
 }
 
@@ -122,12 +94,11 @@ function add(sums: Map<string, bigint>, key: string, units: bigint): void {
 }
 
 async function reversedRefs({ q }: Verification): Promise<Set<string>> {
-  const rows = await q('entries').where('ref', 'like', 'reversed:%').distinct<{ ref: string }[]>('ref');
-  return new Set(rows.map(({ ref }) => ref.slice(reversedRef('').length)));
+  return new Set((await readReversedRefs(q)).map((ref) => ref.slice(reversedRef('').length)));
 }
 
 /** Lines of a posting in one order, whatever they were stored in. */
-function canonical(lines: readonly Pick<StoredEntry, 'kind' | 'account' | 'token' | 'amount_units'>[]): string[] {
+function canonical(lines: readonly Pick<Stored<'entries'>, 'kind' | 'account' | 'token' | 'amount_units'>[]): string[] {
   return lines.map(({ kind, account, token, amount_units: units }) => `${kind} ${account} ${token} ${units}`).sort();
 }
 
@@ -138,7 +109,7 @@ const toStored = ({ kind, account, token, amountUnits }: LedgerEntry) => ({
   amount_units: amountUnits.toString(),
 });
 
-function checkBalanced(ref: string, lines: readonly StoredEntry[]): void {
+function checkBalanced(ref: string, lines: readonly Stored<'entries'>[]): void {
   const sums = new Map<string, bigint>();
   for (const { token, amount_units: units } of lines) add(sums, token, fromColumn(units));
   for (const [token, sum] of sums) same(CHECK, `the sum of ${ref} in ${token}`, sum, 0n);
@@ -147,10 +118,10 @@ function checkBalanced(ref: string, lines: readonly StoredEntry[]): void {
 async function checkReversal(
   { q, reversals }: Verification,
   ref: string,
-  lines: readonly StoredEntry[],
+  lines: readonly Stored<'entries'>[],
 ): Promise<void> {
   const of = ref.slice(reversedRef('').length);
-  const original = (await q('entries').where({ ref: of }).select()) as StoredEntry[];
+  const original = await readRows(q, 'entries', { where: { ref: of } });
   const opposite = original.map((line) => ({ ...line, amount_units: (-fromColumn(line.amount_units)).toString() }));
   same(CHECK, ref, canonical(lines), canonical(opposite));
   const generation = generationOf(ref, lines);
@@ -161,7 +132,7 @@ async function checkReversal(
 }
 
 /** All lines of a posting belong to one generation, and are numbered. */
-function generationOf(ref: string, lines: readonly StoredEntry[]): number {
+function generationOf(ref: string, lines: readonly Stored<'entries'>[]): number {
   const generation = lines[0]!.generation;
   same(
     CHECK,
@@ -175,7 +146,7 @@ function generationOf(ref: string, lines: readonly StoredEntry[]): number {
 async function checkPosting(
   verification: Verification,
   ref: string,
-  lines: readonly StoredEntry[],
+  lines: readonly Stored<'entries'>[],
   expected: Expected,
 ): Promise<void> {
   const name = baseRef(ref);
@@ -192,7 +163,7 @@ async function checkPosting(
 async function checkSurplus(
   { q }: Verification,
   ref: string,
-  lines: readonly StoredEntry[],
+  lines: readonly Stored<'entries'>[],
   generation: number,
 ): Promise<void> {
   const [first] = lines;
@@ -207,7 +178,7 @@ async function checkSurplus(
   ] satisfies LedgerEntry[];
   same(CHECK, ref, canonical(lines), canonical(derived.map(toStored)));
   const number = toSafeInt(BigInt(baseRef(ref).split(':').at(-1) ?? ''));
-  const block = await q<{ number: number; generation: number }>('blocks').where({ number }).first('generation');
+  const block = await firstRow(q, 'blocks', { where: { number } });
   same(CHECK, `the generation of ${ref}`, generation, block?.generation);
 }
 
@@ -215,9 +186,9 @@ async function expectedEntries(verification: Verification, span: { from: number;
   const { q, markets, operator } = verification;
   const expected: Expected = new Map();
   const suspended = await readSuspended(q, span);
-  const within = [span.from, span.to] as const;
-  const inOrder = ['generation', 'block_number', 'log_index'];
-  for (const row of (await q('fills').whereBetween('generation', within).orderBy(inOrder).select()) as FillRow[]) {
+  const between: ['generation', number, number] = ['generation', span.from, span.to];
+  const fills = await readRows(q, 'fills', { between, orderBy: ['generation', 'block_number', 'log_index'] });
+  for (const row of fills) {
     const market = markets[row.market]!;
     const { fill, decomposition } = await readAttributedFill(q, row);
     const ref = fillRef(market, fill.fillSeq);
@@ -225,11 +196,9 @@ async function expectedEntries(verification: Verification, span: { from: number;
     expected.set(ref, { generation: row.generation, lines });
   }
   const served = await servedFrom(verification);
-  const custody = (await q('custody_events')
-    .whereBetween('generation', within)
-    .whereIn('kind', ['deposited', 'executed'])
-    .select()) as (StoredCustody & { generation: number })[];
+  const custody = await readRows(q, 'custody_events', { between });
   for (const event of custody) {
+    if (event.kind !== 'deposited' && event.kind !== 'executed') continue;
     const ref = `${event.kind}:${event.tx_hash}:${event.log_index}`;
     if (!(await isBooked(verification, served, event, ref))) continue;
     const units = fromColumn(event.amount_units);
@@ -239,10 +208,7 @@ async function expectedEntries(verification: Verification, span: { from: number;
         : executionEntries(ref, event.maker, event.token, units, -(suspended.get(ref)?.units ?? 0n));
     expected.set(ref, { generation: event.generation, lines });
   }
-  const orders = (await q('settled_orders').whereBetween('generation', within).select()) as (StoredOrder & {
-    generation: number;
-  })[];
-  for (const order of orders) {
+  for (const order of await readRows(q, 'settled_orders', { between })) {
     const ref = `order:${order.owner}:${order.nonce}`;
     const amountUnits = fromColumn(order.fee_units);
     if (order.fee_in_swap !== 0 || amountUnits === 0n) continue;
@@ -274,7 +240,7 @@ async function isBooked(
   const from = served.get(event.token);
   if (from === undefined || event.generation < from) return false;
   if (event.generation > from) return true;
-  return (await q('entries').where({ ref }).first('ref')) !== undefined;
+  return (await firstRow(q, 'entries', { where: { ref } })) !== undefined;
 }
 
 async function checkBalances({ q, operator }: Verification, { balances, changed }: Sums): Promise<number> {
@@ -283,12 +249,12 @@ async function checkBalances({ q, operator }: Verification, { balances, changed 
     const key = accountKey(row);
     same(CHECK, `the balance of ${row.account} in ${row.token}`, row.balanceUnits, balances.get(key) ?? 0n);
     balances.delete(key);
-    const mayBeNegative = row.account === operator || !row.account.startsWith('0x');
+    const mayBeNegative = row.account === operator || !isAddress(row.account);
     if (row.balanceUnits < 0n && !mayBeNegative)
       throw new VerifyError(CHECK, `${row.account} has ${row.balanceUnits} units of ${row.token}`);
   }
   for (const [key, units] of balances) same(CHECK, `the balance ${key}`, 0n, units);
-  await checkNewest(q, { table: 'balances', owner: 'account' }, changed);
+  checkNewest('balances', await readRows(q, 'balances'), changed);
   return rows.length;
 }
 
@@ -299,20 +265,16 @@ async function checkFees({ q }: Verification, { fees, charged }: Sums): Promise<
     fees.delete(key);
   }
   for (const [key, units] of fees) same(CHECK, `the fees ${key}`, 0n, units);
-  await checkNewest(q, { table: 'taker_fees', owner: 'taker' }, charged);
+  const charges = (await readRows(q, 'taker_fees')).map(({ taker, ...row }) => ({ ...row, account: taker }));
+  checkNewest('taker_fees', charges, charged);
 }
 
 /** A row names the last generation that changed it: checkpoints are cut from what changed since. */
-async function checkNewest(
-  q: Queryable,
-  { table, owner }: { table: string; owner: string },
+function checkNewest(
+  table: string,
+  rows: readonly { account: Account; token: Address; generation: number }[],
   newest: ReadonlyMap<string, number>,
-): Promise<void> {
-  const rows = await q(table).select<{ account: string; token: string; generation: number }[]>(
-    `${owner} as account`,
-    'token',
-    'generation',
-  );
+): void {
   for (const row of rows) {
     const name = `the generation of ${row.account} in ${row.token}, in ${table}`;
     same(CHECK, name, row.generation, newest.get(accountKey(row)));

@@ -1,4 +1,5 @@
 import { readPairGains, sumPairGains } from '../../ledger/chain/pair-gains.js';
+import { readRows } from '../../ledger/db/rows.js';
 import { same, type Verification } from './verification.js';
 
 const CHECK = 'gains';
@@ -12,12 +13,7 @@ export async function verifyGains({ q, onProgress }: Pick<Verification, 'q' | 'o
     stored.delete(pair);
   }
   for (const [pair, gain] of stored) same(CHECK, `what ${pair} brought the operator`, gain, undefined);
-  const rows = await q('pair_gains').select<{ pair: string; gain_units: string; loss_key: string }[]>(
-    'pair',
-    'gain_units',
-    'loss_key',
-  );
-  for (const { pair, gain_units: units, loss_key: key } of rows) {
+  for (const { pair, gain_units: units, loss_key: key } of await readRows(q, 'pair_gains')) {
     same(CHECK, `the loss of ${pair}`, key === '' ? 0n : -BigInt(key), BigInt(units) < 0n ? BigInt(units) : 0n);
   }
   onProgress({ check: CHECK, done: derived.size, total: derived.size });

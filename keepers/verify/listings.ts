@@ -2,19 +2,14 @@ import { nameMarkets } from '../../core/token-names.js';
 import type { Market, Token, Address } from '../../core/types.js';
 import type { SaidOfToken } from '../../ledger/types.js';
 import { tokenOf } from '../watcher/tokens/tokens.js';
+import { readRows } from '../../ledger/db/rows.js';
 import { same, type Verification } from './verification.js';
 
 const CHECK = 'blocks';
 
-interface StoredListing {
-  market: number;
-  base_said: string | null;
-  quote_said: string | null;
-}
-
 /** The tokens of each market are what they said of themselves when it was listed, under the names that follow from all of that. */
 export async function verifyListings({ q, markets }: Verification): Promise<void> {
-  const rows = await q<StoredListing>('markets').orderBy('market').select('market', 'base_said', 'quote_said');
+  const rows = await readRows(q, 'markets', { orderBy: ['market'] });
   const said = (token: Token, text: string | null): Token =>
     text === null ? token : tokenOf(token.address, JSON.parse(text) as SaidOfToken);
   const again = markets.map((market, i): Market => {
@@ -27,9 +22,8 @@ export async function verifyListings({ q, markets }: Verification): Promise<void
 
 /** Generation in which each token was first traded by a listed pair. */
 export async function servedFrom({ q, markets }: Pick<Verification, 'q' | 'markets'>): Promise<Map<Address, number>> {
-  const rows = await q('markets').select<{ market: number; generation: number }[]>('market', 'generation');
   const served = new Map<Address, number>();
-  for (const { market, generation } of rows) {
+  for (const { market, generation } of await readRows(q, 'markets')) {
     const { base, quote } = markets[market]!;
     for (const { address } of [base, quote]) {
       served.set(address, Math.min(served.get(address) ?? generation, generation));

@@ -3,6 +3,7 @@ import { positionKey, readPositionsIn } from '../../ledger/market-data/position-
 import type { Positions } from '../../ledger/market-data/projection.js';
 import { deriveMarketData, type DerivedPage } from '../../ledger/market-data/rebuild.js';
 import type { Queryable } from '../../ledger/types.js';
+import { countRows, readRows } from '../../ledger/db/rows.js';
 import { same, type Verification } from './verification.js';
 
 const CHECK = 'market data';
@@ -27,8 +28,7 @@ export async function verifyMarketData({
     }
   }
   for (const [key, position] of positions) same(CHECK, `the position ${key}`, undefined, position);
-  const counted = (await q('candles').count({ rows: '*' }).first()) as { rows: number | string };
-  same(CHECK, 'the number of candles', String(counted.rows), String(candles));
+  same(CHECK, 'the number of candles', await countRows(q, 'candles'), candles);
   onProgress({ check: CHECK, done: candles, total: candles });
   return candles;
 }
@@ -40,14 +40,6 @@ async function compareCandles(q: Queryable, pair: string, { candles }: DerivedPa
   }
 }
 
-interface StoredDetails {
-  fill_seq: number;
-  oid: number;
-  quote_units: string;
-  closed_units: string;
-  timestamp_ms: number;
-}
-
 async function compareParts(
   q: Queryable,
   market: { index: number; pair: string },
@@ -55,10 +47,8 @@ async function compareParts(
 ): Promise<void> {
   const [first, last] = [fills[0]?.fill.fillSeq, fills.at(-1)?.fill.fillSeq];
   if (first === undefined || last === undefined) return;
-  const rows = await q('order_fills')
-    .where({ market: market.index })
-    .whereBetween('fill_seq', [first, last])
-    .select<StoredDetails[]>('fill_seq', 'oid', 'quote_units', 'closed_units', 'timestamp_ms');
+  const where = { market: market.index };
+  const rows = await readRows(q, 'order_fills', { where, between: ['fill_seq', first, last] });
   const stored = new Map(rows.map((row) => [`${row.fill_seq}:${row.oid}`, row]));
   for (const { fill, orderFills } of fills) {
     for (const part of orderFills) {

@@ -1,24 +1,15 @@
 /** What makers had before each of their parts of a fill, as they are told. */
-import type { Address, Hex, Side } from '../../core/types.js';
+import type { Address } from '../../core/types.js';
 import { fromColumn } from '../../ledger/db/columns.js';
 import { groupBy } from '../../ledger/db/lists.js';
 import { accountKey, fillRef } from '../../ledger/chain/invariants.js';
 import { baseRef } from '../../ledger/chain/refs.js';
 import type { Queryable } from '../../ledger/types.js';
+import { readPartsWithMarket } from '../../ledger/views/audit.js';
 import { same } from './verification.js';
 
 /** One order's part of a fill that stands. */
-interface StoredStart {
-  id: Hex;
-  generation: number;
-  fill_seq: number;
-  oid: number;
-  maker: Address;
-  base_address: Address;
-  side: Side;
-  base_units: string;
-  start_base_units: string;
-}
+type StoredStart = Awaited<ReturnType<typeof readPartsWithMarket>>[number];
 
 /** Names the parts of a fill; another booking of it, that was taken back, had others. */
 export const startKey = (generation: number, ref: string): string => `${generation}:${baseRef(ref)}`;
@@ -28,11 +19,7 @@ export async function readStarts(
   q: Queryable,
   { from, to }: { from: number; to: number },
 ): Promise<Map<string, StoredStart[]>> {
-  const rows = await q('order_fills as part')
-    .join('markets as market', 'market.market', 'part.market')
-    .whereBetween('part.generation', [from, to])
-    .orderBy(['part.market', 'part.fill_seq', 'part.part_no'])
-    .select<StoredStart[]>('part.*', 'market.id', 'market.base_address');
+  const rows = await readPartsWithMarket(q, { from, to });
   return groupBy(rows, (row) => startKey(row.generation, fillRef(row, row.fill_seq)));
 }
 

@@ -1,8 +1,8 @@
-import { toSafeInt } from '../../core/amounts.js';
 import { nameItem, readSuspense, type SuspenseRow } from '../../ledger/chain/suspense.js';
-import { readAttributedFill, type FillRow } from '../../ledger/chain/fills.js';
-import type { OperatorRow } from '../../ledger/types.js';
+import { readAttributedFill } from '../../ledger/chain/fills.js';
 import { fillItem } from '../watcher/derive/suspense.js';
+import { firstRow } from '../../ledger/db/rows.js';
+import { readCustodyEvent } from '../../ledger/chain/claims.js';
 import { VerifyError, same, type Verification } from './verification.js';
 
 const CHECK = 'suspense';
@@ -24,8 +24,7 @@ export async function verifySuspense(verification: Verification): Promise<{ item
           : await ofCustody(verification, row);
     same(CHECK, `the ${row.kind} of item ${item}`, [generation, row.blockNumber], found);
     if (assignment === null) continue;
-    const act = (await verification.q('operator_log').where({ operator_seq: assignment.operatorSeq }).first()) as
-      { kind: OperatorRow['kind']; maker: string; item: string } | undefined;
+    const act = await firstRow(verification.q, 'operator_log', { where: { operator_seq: assignment.operatorSeq } });
     const decided = [act?.kind, act?.item, act?.maker];
     same(CHECK, `what the operator decided of item ${item}`, decided, ['assign', item, assignment.account]);
   }
@@ -38,7 +37,8 @@ export async function verifySuspense(verification: Verification): Promise<{ item
 type Place = [generation: number, blockNumber: number];
 
 async function ofFill({ q, markets, operator }: Verification, row: SuspenseRow): Promise<Place> {
-  const stored = (await q('fills').where({ market: row.market, fill_seq: row.seq }).first()) as FillRow | undefined;
+  const where = { market: row.market ?? -1, fill_seq: row.seq ?? -1 };
+  const stored = await firstRow(q, 'fills', { where });
   const market = markets[row.market ?? -1];
   if (stored === undefined || market === undefined) throw missing(row);
   const fill = await readAttributedFill(q, stored);
@@ -49,26 +49,15 @@ async function ofFill({ q, markets, operator }: Verification, row: SuspenseRow):
 }
 
 async function ofCurve({ q }: Verification, row: SuspenseRow): Promise<Place> {
-  const seen = (await q('posts_seen').where({ market: row.market, seq: row.seq, tx_hash: row.txHash }).first()) as
-    { generation: number; block_number: number } | undefined;
+  const where = { market: row.market ?? -1, seq: row.seq ?? -1, tx_hash: row.txHash };
+  const seen = await firstRow(q, 'posts_seen', { where });
   if (seen === undefined) throw missing(row);
   return [seen.generation, seen.block_number];
 }
 
 async function ofCustody({ q }: Verification, row: SuspenseRow): Promise<Place> {
-  const [kind, txHash, logIndex] = row.ref.split(':');
-  const stored = (await q('custody_events')
-    .where({ tx_hash: txHash, log_index: toSafeInt(BigInt(logIndex ?? '')) })
-    .first()) as
-    | {
-        kind: string;
-        maker: string;
-        token: string;
-        settlement_no: number | null;
-        generation: number;
-        block_number: number;
-      }
-    | undefined;
+  const [kind] = row.ref.split(':');
+  const stored = await readCustodyEvent(q, row.ref);
   if (stored === undefined) throw missing(row);
   const expected = [kind, row.maker, row.token];
   same(CHECK, `item ${row.item}`, [stored.kind, stored.maker, stored.token], expected);

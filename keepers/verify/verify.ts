@@ -7,9 +7,10 @@ import { lastGeneration } from '../../ledger/chain/generations.js';
 import { readMarkets } from '../../ledger/chain/markets.js';
 import { readReversals } from '../../ledger/chain/reversals.js';
 import type { Queryable } from '../../ledger/types.js';
+import { verifyActivity } from './activity.js';
 import { verifyBlocks } from './blocks.js';
 import { verifyChain } from './chain.js';
-import { verifyCheckpoints } from './checkpoints.js';
+import { compareArchivedCheckpoint, verifyCheckpoints, type ArchivedVerdict } from './checkpoints.js';
 import { verifyClaims } from './withdrawals.js';
 import { verifyCurves } from './curves.js';
 import { verifyEntries } from './entries.js';
@@ -39,8 +40,12 @@ export interface VerifyReport {
   pairs: number;
   /** Candles that follow from the fills, beside the positions of makers. */
   candles: number;
+  /** Sums by hour and day of makers, takers and markets that follow from fills, posts and books. */
+  activity: number;
   claims: number;
   checkpoints: number;
+  /** Whether the balances are those of the newest checkpoint that a lost database had published; null where nothing was imported. */
+  archivedCheckpoint: ArchivedVerdict | null;
   /** What no stored book or settlement explains, curves that were not prepared here included, and how much of it waits for the operator. */
   suspense: number;
   openSuspense: number;
@@ -77,8 +82,10 @@ export async function verifyLedger(deps: VerifyDeps): Promise<VerifyReport> {
     const { postings, balances } = await readable('postings', () => verifyEntries(verification));
     const pairs = await readable('gains', () => verifyGains(verification));
     const candles = await readable('market data', () => verifyMarketData(verification));
+    const activity = await readable('activity', () => verifyActivity(verification));
     const claims = await readable('withdrawals', () => verifyClaims(verification));
     const checkpoints = await readable('checkpoints', () => verifyCheckpoints(verification));
+    const archivedCheckpoint = await readable('checkpoints', () => compareArchivedCheckpoint(verification));
     const suspense = await readable('suspense', () => verifySuspense(verification));
     const { rpc } = deps;
     const chainEvents = rpc === null ? null : await readable('chain', () => verifyChain(verification, rpc));
@@ -95,8 +102,10 @@ export async function verifyLedger(deps: VerifyDeps): Promise<VerifyReport> {
       balances,
       pairs,
       candles,
+      activity,
       claims,
       checkpoints,
+      archivedCheckpoint,
       suspense: suspense.items,
       openSuspense: suspense.open,
       chainEvents,

@@ -14,25 +14,13 @@ import { liveRanges } from '../../ledger/chain/branches.js';
 import { readClaim } from '../../ledger/chain/claims.js';
 import { fromColumn } from '../../ledger/db/columns.js';
 import { isLost } from '../../ledger/settlements/settlement-log.js';
-import type { CustodyKind, Settlement } from '../../ledger/types.js';
 import { servedFrom } from './listings.js';
+import { countRows, readRows } from '../../ledger/db/rows.js';
+import type { Stored } from '../../ledger/db/tables.js';
 import { VerifyError, same, type Verification } from './verification.js';
 
 const CHECK = 'withdrawals';
 const PAGE = 2_000;
-
-interface StoredEvent {
-  kind: CustodyKind;
-  maker: Address;
-  token: Address;
-  amount_units: string;
-  basis: string | null;
-  ready_at_sec: number | null;
-  settlement_no: number | null;
-  block_number: number;
-  log_index: number;
-  generation: number;
-}
 
 /** One maker's withdrawals in one token, replayed so far. */
 interface Replayed {
@@ -60,13 +48,13 @@ export async function verifyClaims(verification: Verification): Promise<number> 
   // An event of the very generation that listed its token counts: deployments list before anybody can deposit.
   const replayed = new Map<string, Replayed>();
   const derived: Derived = { reserved: new Map(), capital: new Map(), claims: new Map() };
-  const total = ((await q('custody_events').count({ count: '*' }).first()) as { count: number }).count;
+  const total = await countRows(q, 'custody_events');
   for (let done = 0; done < total; done += PAGE) {
-    const page = (await q('custody_events')
-      .orderBy(['block_number', 'log_index'])
-      .offset(done)
-      .limit(PAGE)
-      .select()) as StoredEvent[];
+    const page = await readRows(q, 'custody_events', {
+      orderBy: ['block_number', 'log_index'],
+      limit: PAGE,
+      offset: done,
+    });
     for (const event of page) {
       if ((served.get(event.token) ?? Number.MAX_SAFE_INTEGER) > event.generation) continue;
       const key = `${event.generation}:${event.maker}:${event.token}`;
@@ -89,34 +77,22 @@ function add(sums: Map<string, bigint>, key: string, units: bigint): void {
   sums.set(key, (sums.get(key) ?? 0n) + units);
 }
 
-/** A prepared settlement, as far as its event must agree with it. */
-interface Prepared {
-  settlement_no: number;
-  maker: Address;
-  token: Address;
-  amount_units: string;
-  basis: string;
-  cut_block: number;
+/** A prepared settlement. */
+interface Prepared extends Stored<'settlements'> {
   /** A reorganisation took the blocks back that it looked at. */
   lost: boolean;
 }
 
-type StoredPrepared = Omit<Prepared, 'lost'> & { prepared_by: Settlement['preparedBy']; cut_generation: number };
-
 async function readPrepared({ q, reversals }: Verification): Promise<Map<number, Prepared>> {
-  const columns = ['settlement_no', 'maker', 'token', 'amount_units', 'basis', 'cut_block'] as const;
-  const rows = await q('settlements').select<StoredPrepared[]>(...columns, 'prepared_by', 'cut_generation');
-  return new Map(
-    rows.map(({ prepared_by: preparedBy, cut_generation: cutGeneration, ...row }) => [
-      row.settlement_no,
-      { ...row, lost: isLost({ preparedBy, cutGeneration }, reversals) },
-    ]),
-  );
+  const rows = await readRows(q, 'settlements');
+  const isGone = (row: Stored<'settlements'>): boolean =>
+    isLost({ preparedBy: row.prepared_by, cutGeneration: row.cut_generation }, reversals);
+  return new Map(rows.map((row) => [row.settlement_no, { ...row, lost: isGone(row) }]));
 }
 
 /** Where the counters of capital start again, what they came to until then is taken off. */
 async function restartCapital({ q }: Verification, capital: Map<string, bigint>): Promise<void> {
-  const origins = await q('capital_origins').orderBy('generation').select<{ generation: number }[]>('generation');
+  const origins = await readRows(q, 'capital_origins', { orderBy: ['generation'] });
   const taken = new Map<string, bigint>();
   for (const [key, units] of capital) {
     const [generation = '', maker, token] = key.split(':');
@@ -130,7 +106,7 @@ async function restartCapital({ q }: Verification, capital: Map<string, bigint>)
 async function compareClaimChanges({ q }: Verification, derived: ReadonlyMap<string, ClaimState>): Promise<void> {
   const left = new Map(derived);
   const newest = new Map<string, number>();
-  const rows = (await q('claim_changes').orderBy('generation').select()) as StoredClaim[];
+  const rows = await readRows(q, 'claim_changes', { orderBy: ['generation'] });
   for (const row of rows) {
     const key = `${row.generation}:${row.maker}:${row.token}`;
     const state = left.get(key);
@@ -145,25 +121,13 @@ async function compareClaimChanges({ q }: Verification, derived: ReadonlyMap<str
   }
   const [missing] = left.keys();
   if (missing !== undefined) throw new VerifyError(CHECK, `the claim ${missing} was not kept`);
-  for (const row of (await q('claims').select()) as StoredClaim[]) {
+  for (const row of await readRows(q, 'claims')) {
     const key = `${row.maker}:${row.token}`;
     same(CHECK, `the generation of the claim ${key}`, row.generation, newest.get(key));
   }
 }
 
-interface StoredClaim {
-  generation: number;
-  maker: Address;
-  token: Address;
-  claim_units: string;
-  basis: string;
-  ready_at_sec: number | null;
-  outstanding_units: string;
-  advance_units: string;
-  pending_since_block: number | null;
-}
-
-const ofRow = (row: StoredClaim) => [
+const ofRow = (row: Stored<'claim_changes'>) => [
   ...[row.claim_units, row.basis, row.ready_at_sec],
   ...[row.outstanding_units, row.advance_units, row.pending_since_block],
 ];
@@ -176,7 +140,7 @@ const ofState = (claim: ClaimState) => [
 function apply(
   replayed: Map<string, Replayed>,
   settlements: ReadonlyMap<number, Prepared>,
-  event: StoredEvent,
+  event: Stored<'custody_events'>,
 ): Replayed {
   const { maker, token } = event;
   const key = `${maker}:${token}`;
@@ -212,7 +176,11 @@ function apply(
 }
 
 /** Requests that the settlement did not look at; all that wait when no log prepared it. */
-function laterRequests(one: Replayed, settlements: ReadonlyMap<number, Prepared>, event: StoredEvent): LaterRequests {
+function laterRequests(
+  one: Replayed,
+  settlements: ReadonlyMap<number, Prepared>,
+  event: Stored<'custody_events'>,
+): LaterRequests {
   const { state, requests } = one;
   if (event.settlement_no === null) {
     return { units: maxBig(state.outstandingUnits - state.claimUnits, 0n), sinceBlock: state.pendingSinceBlock };
@@ -250,9 +218,9 @@ async function compareChanges({ q, head, reversals }: Verification, { reserved, 
   const live = liveRanges(reversals, head.generation);
   const sums = { reserved: new Map<string, bigint>(), capital: new Map<string, bigint>() };
   for (let start = 1; start <= head.generation; start += PAGE) {
-    const rows = (await q('balance_changes')
-      .whereBetween('generation', [start, start + PAGE - 1])
-      .select()) as StoredChange[];
+    const rows = await readRows(q, 'balance_changes', {
+      between: ['generation', start, start + PAGE - 1],
+    });
     for (const { generation, account, token, ...delta } of rows) {
       const units = [delta.reserved_delta_units, delta.net_capital_delta_units].map(fromColumn);
       add(sums.reserved, `${account}:${token}`, units[0]!);
@@ -270,14 +238,6 @@ async function compareChanges({ q, head, reversals }: Verification, { reserved, 
     same(CHECK, `the reservation of ${key}`, row.reservedUnits, sums.reserved.get(key) ?? 0n);
     same(CHECK, `the capital of ${key}`, row.netCapitalUnits, sums.capital.get(key) ?? 0n);
   }
-}
-
-interface StoredChange {
-  generation: number;
-  account: Address;
-  token: Address;
-  reserved_delta_units: string;
-  net_capital_delta_units: string;
 }
 
 async function compare({ q }: Verification, replayed: ReadonlyMap<string, Replayed>): Promise<number> {

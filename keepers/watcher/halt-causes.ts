@@ -1,10 +1,14 @@
 /** Whether what a halt found is still so, and which command puts it right. */
+import { isRobbed } from '../../core/holdings.js';
+import { servedTokens } from '../../core/operator-row.js';
 import type { Address } from '../../core/types.js';
 import { readBalances } from '../../ledger/chain/balances.js';
 import { readUnbackedClaim } from '../../ledger/chain/claims.js';
 import { lastGeneration } from '../../ledger/chain/generations.js';
 import { readHalts, type Halt } from '../../ledger/chain/halts.js';
 import { readMarkets } from '../../ledger/chain/markets.js';
+import { readQuarantined } from '../../ledger/chain/token-findings.js';
+import { readOperatorState } from '../../ledger/operator/operator-log.js';
 import { readPostSeen } from '../../ledger/publications/publication-log.js';
 import { isSuspendedCurve, readSuspense } from '../../ledger/chain/suspense.js';
 import { VAULT, type GenerationRow, type Queryable, type Db } from '../../ledger/types.js';
@@ -14,11 +18,12 @@ import { isConfirmed } from './scan/canonical.js';
 import { readHead } from './scan/headers.js';
 import { fillEntries } from './derive/postings.js';
 import { holdingsIfKnown, planRepair, type RepairDeps } from './repair.js';
-import { scanRange, type SeenEvent } from './scan/scan.js';
+import { proveRange } from './scan/prove-range.js';
+import type { SeenEvent } from './scan/scan.js';
 import { readBalancesAt } from './tokens/tokens.js';
 
 /** A halt that can't be ended by saying so, and what ends it. */
-export interface StandingCause {
+interface StandingCause {
   halt: Halt;
   /** What is still so. */
   message: string;
@@ -26,7 +31,7 @@ export interface StandingCause {
   remedy: string;
 }
 
-export interface CauseDeps extends Pick<RepairDeps, 'deploymentBlock' | 'contracts'> {
+interface CauseDeps extends Pick<RepairDeps, 'deploymentBlock' | 'contracts'> {
   db: Db;
   /** Null without an endpoint: what only the chain can say then counts as being so still. */
   rpc: RpcPool | null;
@@ -125,35 +130,41 @@ async function ofChain(deps: CauseDeps, halt: Halt): Promise<Judgement> {
   return lack;
 }
 
-/** What the vault lacks at the newest scanned block and at the chain's newest one. What was made up for since is there again. */
+/**
+ * What the vault lacks at the newest scanned block and at the chain's newest one, where that is everybody's matter. What was made up for since is
+ * there again, and what a token lacks that leaves others whole is judged by the next scan, which puts that token in quarantine.
+ */
 async function lacking({ db, contracts }: CauseDeps, rpc: RpcPool, head: GenerationRow): Promise<Judgement> {
   const q = db.knex;
   const known = await holdingsIfKnown(q, rpc, contracts.custodian, head);
   // Of a block without state nobody knows, so every token is looked at.
-  const tokens =
-    known === null
-      ? [...new Set((await readMarkets(q)).flatMap(({ base, quote }) => [base.address, quote.address]))]
-      : known.filter(({ units }) => units < 0n).map(({ token }) => token);
-  if (tokens.length === 0) return null;
+  if (known !== null && !known.some(({ units }) => units < 0n)) return null;
+  const { delisted } = await readOperatorState(q);
+  const tokens = servedTokens((await readMarkets(q)).filter(({ index }) => !delisted.has(index)));
   const top = await readHead(rpc);
   const addresses = [contracts.custodian, contracts.curveBook, contracts.entrypoint];
   if (contracts.orderSettler !== undefined) addresses.push(contracts.orderSettler);
-  const parent = { number: head.toBlock, hash: head.blockHash };
-  const { events } =
-    top.number > head.toBlock
-      ? await scanRange(rpc, { from: head.toBlock + 1, to: top.number, parent, addresses })
-      : { events: [] };
+  const since = { from: head.toBlock + 1, to: top.number, addresses, prove: 'events' as const };
+  const { events } = top.number > head.toBlock ? await proveRange(rpc, since) : { events: [] };
   const moved = await vaultMoves(q, events);
   const vault = new Map((await readBalances(q, { account: VAULT })).map((row) => [row.token, -row.balanceUnits]));
-  const held = await readBalancesAt(rpc, contracts.custodian, tokens, top);
-  for (const token of tokens) {
+  const addressesOf = tokens.map(({ address }) => address);
+  const held = await readBalancesAt(rpc, contracts.custodian, addressesOf, top);
+  const quarantined = await readQuarantined(q);
+  const compared = addressesOf.map((token) => {
     const said = held.get(token);
-    const lackUnits = (vault.get(token) ?? 0n) + (moved.get(token) ?? 0n) - (typeof said === 'bigint' ? said : 0n);
-    if (lackUnits <= 0n) continue;
-    const message = `the vault lacks ${lackUnits} units of ${token} at block ${top.number}, and all events are booked`;
-    return { message, remedy: 'make up for what is missing (runbook, Shortfall), then curvebook resume' };
-  }
-  return null;
+    const expectedUnits = (vault.get(token) ?? 0n) + (moved.get(token) ?? 0n);
+    const lackUnits = typeof said === 'bigint' ? expectedUnits - said : null;
+    // A token that is there again is whole, although it stays in quarantine for a calm minute.
+    const isQuarantined = lackUnits === null || (lackUnits !== 0n && quarantined.has(token));
+    return { token, expectedUnits, lackUnits, isShort: (lackUnits ?? 0n) > 0n, isQuarantined };
+  });
+  if (!isRobbed(compared)) return null;
+  const lacks = compared.filter(({ isShort }) => isShort).map((one) => `${one.lackUnits} units of ${one.token}`);
+  return {
+    message: `the vault lacks ${lacks.join(', ')} at block ${top.number}, and all events are booked`,
+    remedy: 'make up for what is missing (runbook, Shortfall), then curvebook resume',
+  };
 }
 
 /** What events brought into the vault, by token. */

@@ -1,5 +1,5 @@
 /** What a catch-up has done and has left. */
-export interface ProgressLine {
+interface ProgressLine {
   nextBlock: number;
   head: number;
   blocksLeft: number;

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
-import type { Hex } from '../../core/types.js';
 import { readTx } from '../../ledger/db/db.js';
+import { blockAt, newestBlocks, oldestBlock } from '../../ledger/chain/blocks.js';
 import { lastGeneration } from '../../ledger/chain/generations.js';
 import {
   balancesReversed,
@@ -9,7 +9,7 @@ import {
   type ReversalRequest,
 } from '../../ledger/chain/reversals.js';
 import { listOrphans, type Orphans } from '../../ledger/chain/orphans.js';
-import type { Db, GenerationRow, Queryable } from '../../ledger/types.js';
+import type { Db, GenerationRow, Queryable, ScannedBlock } from '../../ledger/types.js';
 import type { RpcPool } from '../chain/pool.js';
 import type { Rpc } from '../chain/rpc.js';
 import { confirmMismatch, isConfirmed, type KnownBlock } from './scan/canonical.js';
@@ -18,8 +18,7 @@ import { readBlock, readHead, readHeaders, type Header } from './scan/headers.js
 /** What a reorganisation takes back at most on a healthy chain. A deeper one is asked for by its own option, and looked at first. */
 export const MAX_REORG_BLOCKS = 64;
 
-export type ReconcileErrorCode =
-  'nothing_scanned' | 'node_behind' | 'not_confirmed' | 'reorg_too_deep' | 'deployment_gone';
+type ReconcileErrorCode = 'nothing_scanned' | 'node_behind' | 'not_confirmed' | 'reorg_too_deep' | 'deployment_gone';
 
 /** The ledger can't be reconciled with the chain as it is now. Nothing was changed. */
 export class ReconcileError extends Error {
@@ -46,12 +45,6 @@ export interface ReconcilePlan {
   balances: BalanceDelta[];
 }
 
-interface LedgerBlock {
-  number: number;
-  hash: Hex;
-  parentHash: Hex;
-}
-
 /**
  * Compares the newest blocks of the ledger with the chain, as the majority of the endpoints has it. Returns null when nothing is to be
  * taken back. Reads only. Throws ReconcileError, `reorg_too_deep` for more than MAX_REORG_BLOCKS unless `deep` says that they may be
@@ -64,7 +57,8 @@ export async function planReconcile(
 ): Promise<ReconcilePlan | null> {
   const head = await lastGeneration(db.knex);
   if (head === null) throw new ReconcileError('nothing_scanned', 'the ledger has not scanned a block yet');
-  const ours = await newestBlocks(db.knex);
+  // One more than may be taken back, so that the last one that must be common is among them.
+  const ours = await newestBlocks(db.knex, MAX_REORG_BLOCKS + 1);
   const chain = await readChain(rpc, ours, head);
   const near = commonBlock(ours, chain, head);
   if (near === head.toBlock) return null;
@@ -79,17 +73,8 @@ export async function planReconcile(
   return readTx(db, (q) => describe(q, rpc, head, common, deploymentBlock));
 }
 
-/** One more than may be taken back, so that the last one that must be common is among them. Highest first. */
-async function newestBlocks(q: Queryable): Promise<LedgerBlock[]> {
-  const rows = await q('blocks')
-    .orderBy('number', 'desc')
-    .limit(MAX_REORG_BLOCKS + 1)
-    .select<{ number: number; hash: Hex; parent_hash: Hex }[]>('number', 'hash', 'parent_hash');
-  return rows.map(({ number, hash, parent_hash: parentHash }) => ({ number, hash, parentHash }));
-}
-
 /** The chain's blocks at the same heights, as far as it has them. */
-async function readChain(rpc: RpcPool, ours: readonly LedgerBlock[], head: GenerationRow): Promise<Header[]> {
+async function readChain(rpc: RpcPool, ours: readonly ScannedBlock[], head: GenerationRow): Promise<Header[]> {
   const top = await readHead(rpc);
   const numbers = ours.map(({ number }) => number).filter((number) => number <= top.number);
   const chain = await readHeaders(rpc, numbers);
@@ -104,7 +89,7 @@ async function readChain(rpc: RpcPool, ours: readonly LedgerBlock[], head: Gener
 }
 
 /** The newest block of ours that the chain has; null when none of them is, and older ones may be. */
-function commonBlock(ours: readonly LedgerBlock[], chain: readonly Header[], head: GenerationRow): number | null {
+function commonBlock(ours: readonly ScannedBlock[], chain: readonly Header[], head: GenerationRow): number | null {
   if (ours.length === 0) return head.toBlock;
   const hashes = new Map(chain.map((block) => [block.number, block.hash]));
   const common = ours.find((block) => hashes.get(block.number) === block.hash);
@@ -118,7 +103,7 @@ function commonBlock(ours: readonly LedgerBlock[], chain: readonly Header[], hea
 async function commonFurther(
   q: Queryable,
   rpc: RpcPool,
-  { oldest, deploymentBlock, deep }: { oldest: LedgerBlock; deploymentBlock: number; deep: boolean },
+  { oldest, deploymentBlock, deep }: { oldest: ScannedBlock; deploymentBlock: number; deep: boolean },
 ): Promise<number> {
   if (!deep) {
     throw new ReconcileError(
@@ -141,7 +126,7 @@ async function commonFurther(
  * The lowest block from `from` on that the ledger has and the endpoint does not, given that it does not have `known`: whatever lies before one
  * that both have, both have.
  */
-export async function firstLost(
+async function firstLost(
   q: Queryable,
   rpc: Rpc,
   { from, known }: { from: number; known: KnownBlock },
@@ -172,14 +157,6 @@ export async function lostSince(
   }
 }
 
-/** The block that the ledger has scanned at this height, null for none. */
-async function blockAt(q: Queryable, number: number): Promise<LedgerBlock | null> {
-  const row = await q('blocks')
-    .where({ number })
-    .first<{ number: number; hash: Hex; parent_hash: Hex } | undefined>('number', 'hash', 'parent_hash');
-  return row === undefined ? null : { number: row.number, hash: row.hash, parentHash: row.parent_hash };
-}
-
 async function describe(
   q: Queryable,
   rpc: RpcPool,
@@ -204,12 +181,10 @@ async function describe(
 
 /** What stands before the first scan. Throws ReconcileError when the chain has lost that, too. */
 async function blockBefore(q: Queryable, rpc: RpcPool, deploymentBlock: number): Promise<ReversalRequest['block']> {
-  const first = await q<{ number: number; parent_hash: Hex }>('blocks')
-    .orderBy('number')
-    .first('number', 'parent_hash');
-  if (first === undefined) throw new ReconcileError('nothing_scanned', 'the ledger has no block');
+  const first = await oldestBlock(q);
+  if (first === null) throw new ReconcileError('nothing_scanned', 'the ledger has no block');
   const [header] = first.number === 0 ? [] : await readHeaders(rpc, [first.number - 1]);
-  if (header === undefined || header.hash !== first.parent_hash || first.number > deploymentBlock) {
+  if (header === undefined || header.hash !== first.parentHash || first.number > deploymentBlock) {
     throw new ReconcileError('deployment_gone', `the chain has lost block ${first.number - 1}, before the deployment`);
   }
   return { number: header.number, hash: header.hash, timestampMs: header.timestampSec * 1_000 };

@@ -7,7 +7,7 @@ import type { Db } from '../../ledger/types.js';
 import { startLoop, type Loop } from '../loop.js';
 import { readStandingHalt, CATCH_UP_BLOCKS, beforeFirstScan, type WatcherStatus } from './status.js';
 
-export interface RemoteStatusDeps {
+interface RemoteStatusDeps {
   db: Db;
   /** Listed markets by index; grows as the ledger lists more. */
   markets: Market[];

@@ -1,7 +1,7 @@
 /** What the ledger's bookings differ in from the chain that both agree on, and from where on the chain is to be read anew. */
 import type { Address, Hex } from '../../core/types.js';
 import { readBalances } from '../../ledger/chain/balances.js';
-import { toChainFill, type FillRow } from '../../ledger/chain/fills.js';
+import { toChainFill } from '../../ledger/chain/fills.js';
 import { liveRanges } from '../../ledger/chain/branches.js';
 import { lastGeneration } from '../../ledger/chain/generations.js';
 import { readMarkets } from '../../ledger/chain/markets.js';
@@ -13,14 +13,19 @@ import {
   type ReversalRequest,
 } from '../../ledger/chain/reversals.js';
 import { UNATTRIBUTED, VAULT, type Db, type Queryable } from '../../ledger/types.js';
+import type { RpcPool } from '../chain/pool.js';
 import type { Rpc } from '../chain/rpc.js';
 import { NO_CLAIMS, custodyEvent } from './derive/custody.js';
 import { ReconcileError } from './reconcile.js';
-import { scanRange, type Scan, type SeenEvent } from './scan/scan.js';
+import type { ProveBlocks } from './scan/cross-check.js';
+import { proveRange } from './scan/prove-range.js';
+import type { SeenEvent } from './scan/scan.js';
 import { StateMissingError, readBalancesAt } from './tokens/tokens.js';
+import { readRows, type RowFilter } from '../../ledger/db/rows.js';
+import { readSurpluses, type PlacedTable } from '../../ledger/views/audit.js';
 
 /** One event as it is booked, or should be. */
-export interface Booking {
+interface Booking {
   kind: 'deposited' | 'requested' | 'settled' | 'executed' | 'fill' | 'curve' | 'numbers' | 'order' | 'listing';
   blockNumber: number;
   txHash: Hex;
@@ -51,8 +56,6 @@ export interface RepairDeps {
   contracts: { custodian: Address; curveBook: Address; entrypoint: Address; orderSettler?: Address | undefined };
   /** Read anew from this block on, whether or not anything differs; without it from the first difference on. */
   from?: number | undefined;
-  /** Reads a range so that nothing of it can be left out. */
-  read?(rpc: Rpc, range: { from: number; to: number; addresses: readonly Address[] }): Promise<Scan>;
   onProgress?(done: number, total: number): void;
 }
 
@@ -61,13 +64,14 @@ const SPAN = 200;
 
 /**
  * Compares everything that is booked with the chain, from the deployment or from a block on. Returns null when nothing differs. Reads only.
- * Throws ReconcileError, and RpcUnavailableError when the endpoint's answers do not fit together.
+ * The chain is proven as a scan proves it; where it seems to differ from what is booked, every block that may hold an event of ours is proven from its
+ * receipts before that is said. Throws ReconcileError, NoMajorityError when the endpoints don't decide what the chain is, and RpcUnavailableError when
+ * none of them answers what fits together.
  */
-export async function planRepair(db: Db, rpc: Rpc, deps: RepairDeps): Promise<RepairPlan | null> {
+export async function planRepair(db: Db, rpc: RpcPool, deps: RepairDeps): Promise<RepairPlan | null> {
   const { contracts, deploymentBlock } = deps;
   const addresses = [contracts.custodian, contracts.curveBook, contracts.entrypoint];
   if (contracts.orderSettler !== undefined) addresses.push(contracts.orderSettler);
-  const read = deps.read ?? ((one: Rpc, range) => scanRange(one, { ...range, parent: null }));
   const q = db.knex;
   const head = await lastGeneration(q);
   if (head === null) throw new ReconcileError('nothing_scanned', 'the ledger has not scanned a block yet');
@@ -77,10 +81,16 @@ export async function planRepair(db: Db, rpc: Rpc, deps: RepairDeps): Promise<Re
   const excess: Booking[] = [];
   for (let from = start; from <= head.toBlock; from += SPAN) {
     const to = Math.min(from + SPAN - 1, head.toBlock);
-    const { events } = await read(rpc, { from, to, addresses });
-    const [seen, booked] = [events.flatMap((one) => ofEvent(one, ids)), await readBooked(q, from, to)];
-    missing.push(...without(seen, booked));
-    excess.push(...without(booked, seen));
+    const booked = await readBooked(q, from, to);
+    const compare = async (prove: ProveBlocks) => {
+      const { events } = await proveRange(rpc, { from, to, addresses, prove });
+      const seen = events.flatMap((one) => ofEvent(one, ids));
+      return { missing: without(seen, booked), excess: without(booked, seen) };
+    };
+    let differing = await compare('events');
+    if (differing.missing.length + differing.excess.length > 0) differing = await compare('all');
+    missing.push(...differing.missing);
+    excess.push(...differing.excess);
     deps.onProgress?.(to - start + 1, head.toBlock - start + 1);
   }
   const isFound = deps.from !== undefined || missing.length + excess.length > 0;
@@ -158,56 +168,27 @@ function ofEvent({ log, event }: SeenEvent, ids: ReadonlyMap<Hex, number>): Book
   }
 }
 
-interface StoredCustody {
-  kind: 'deposited' | 'requested' | 'settled' | 'executed';
-  maker: Address;
-  token: Address;
-  amount_units: string;
-  tx_hash: Hex;
-  log_index: number;
-  block_number: number;
-}
-
-interface StoredPost {
-  market: number;
-  seq: number;
-  block_number: number;
-  tx_hash: Hex;
-}
-
-interface StoredOrder {
-  owner: Address;
-  nonce: string;
-  token_in: Address;
-  token_out: Address;
-  amount_in_units: string;
-  amount_out_units: string;
-  block_number: number;
-  tx_hash: Hex;
-}
-
 async function readBooked(q: Queryable, from: number, to: number): Promise<Booking[]> {
-  const rows = async <T>(table: string): Promise<T[]> =>
-    (await q(table).whereBetween('block_number', [from, to]).select()) as T[];
-  const custody = (await rows<StoredCustody>('custody_events')).map((row): Booking => ({
+  const inBlocks = { between: ['block_number', from, to] } as const satisfies RowFilter<PlacedTable>;
+  const custody = (await readRows(q, 'custody_events', inBlocks)).map((row): Booking => ({
     ...{ kind: row.kind, blockNumber: row.block_number, txHash: row.tx_hash, account: row.maker },
     what: `${row.maker} ${row.amount_units} units of ${row.token}, log ${row.log_index}`,
   }));
-  const fills = (await rows<FillRow>('fills')).map(toChainFill).map((fill): Booking => {
+  const fills = (await readRows(q, 'fills', inBlocks)).map(toChainFill).map((fill): Booking => {
     const { fillSeq, curveSeq, baseUnits, quoteUnits, taker, market, blockNumber, txHash } = fill;
     const done = fill.side === 'ask' ? 'bought' : 'sold';
     const what = `fill ${fillSeq} of market ${market} on curve ${curveSeq}: ${taker} ${done} ${baseUnits} base units for ${quoteUnits}`;
     return { kind: 'fill', blockNumber, txHash, account: taker, what };
   });
-  const posts = (await rows<StoredPost>('posts_seen')).map((row): Booking => ({
+  const posts = (await readRows(q, 'posts_seen', inBlocks)).map((row): Booking => ({
     ...{ kind: 'curve', blockNumber: row.block_number, txHash: row.tx_hash, account: null },
     what: `curve ${row.seq} of market ${row.market}`,
   }));
-  const resets = (await rows<StoredPost>('seq_resets')).map((row): Booking => ({
+  const resets = (await readRows(q, 'seq_resets', inBlocks)).map((row): Booking => ({
     ...{ kind: 'numbers', blockNumber: row.block_number, txHash: row.tx_hash, account: null },
     what: `numbers of market ${row.market} go on above ${row.seq}`,
   }));
-  const orders = (await rows<StoredOrder>('settled_orders')).map((row): Booking => ({
+  const orders = (await readRows(q, 'settled_orders', inBlocks)).map((row): Booking => ({
     ...{ kind: 'order', blockNumber: row.block_number, txHash: row.tx_hash, account: row.owner },
     what:
       `order ${row.nonce} of ${row.owner}: ${row.amount_in_units} units of ${row.token_in} for ` +
@@ -256,15 +237,7 @@ async function firstSurplus(q: Queryable, differences: RepairPlan['differences']
   const live = liveRanges(reversals, head?.generation ?? 0);
   for (const { token, units } of differences) {
     if (units > 0n) continue;
-    const rows = await q('entries as entry')
-      .join('generations as at', 'at.generation', 'entry.generation')
-      .where({ 'entry.account': UNATTRIBUTED, 'entry.token': token })
-      .orderBy('entry.generation', 'desc')
-      .select<{ generation: number; amount_units: string; from_block: number }[]>(
-        'entry.generation',
-        'entry.amount_units',
-        'at.from_block',
-      );
+    const rows = await readSurpluses(q, UNATTRIBUTED, token);
     let lackUnits = -units;
     let oldest: number | null = null;
     for (const row of rows.filter(

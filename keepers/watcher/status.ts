@@ -16,7 +16,7 @@ export const NOT_READY_REASONS = [
   'clock_skew',
   'standby',
 ] as const;
-export type NotReadyReason = (typeof NOT_READY_REASONS)[number];
+type NotReadyReason = (typeof NOT_READY_REASONS)[number];
 
 /** What the watcher knows of itself, as of its last scan. Times are of this process's clock unless named otherwise. */
 export interface WatcherStatus {

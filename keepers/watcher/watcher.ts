@@ -1,12 +1,11 @@
 import type { Logger } from 'pino';
+import { readArchivedCheckpoint } from '../../ledger/settlements/archived-checkpoint.js';
 import { nameMarkets } from '../../core/token-names.js';
 import type { Address, Market } from '../../core/types.js';
 import { LedgerInvariantError } from '../../ledger/errors.js';
-import { restartCapital } from '../../ledger/chain/operator-capital.js';
 import { insertHalt } from '../../ledger/chain/halts.js';
 import { commitGeneration, loadLedgerHead, readBalances, readMarkets } from '../../ledger/chain/ledger-log.js';
-import { readReconcileRequest } from '../../ledger/operator/reconcile-requests.js';
-import { reverseGenerations } from '../../ledger/chain/reversals.js';
+import { carryOutReconcile, readReconcileRequest } from '../../ledger/operator/reconcile-requests.js';
 import { noteScan } from '../../ledger/chain/generations.js';
 import type { SnapshotStore } from '../../ledger/orders/snapshots.js';
 import { readDecided } from '../../ledger/chain/suspense.js';
@@ -24,6 +23,7 @@ import { RpcResponseError, RpcUnavailableError, type Rpc } from '../chain/rpc.js
 import { createAttributor, type Attributor } from './derive/attributor.js';
 import { confirmMismatch, minorityHistory, type KnownBlock } from './scan/canonical.js';
 import type { ProveBlocks } from './scan/cross-check.js';
+import type { Pace } from './wakes.js';
 import { readClaimContext, unbackedClaim } from './derive/custody.js';
 import { draftGeneration, fillPostings } from './derive/derive.js';
 import { MissingEventError } from './scan/event-proof.js';
@@ -56,6 +56,8 @@ export interface WatcherDeps {
   /** Something in suspense halts the ledger until the operator resumes; else it is only kept out of settlements. */
   haltOnSuspense: boolean;
   pollIntervalMs: number;
+  /** Says when to look next; absent: after `pollIntervalMs`. */
+  pace?: Pace | undefined;
   scanMaxBlocks: number;
   /** Which blocks are proven from their receipts; absent: those with events, and those in doubt. */
   proveBlocks?: ProveBlocks;
@@ -113,6 +115,7 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
   const status: WatcherStatus = beforeFirstScan(deps.deploymentBlock);
   let attributor: Attributor = createAttributor(deps.deploymentId, deps.snapshots);
   let balances = new Map<string, BalanceRow>();
+  let archivedBlock = 0;
   let generation = 0;
   let last: (KnownBlock & { timestampSec?: number }) | null = null;
   /** Blocks per scan; less than the setting while the node refuses as many. */
@@ -121,6 +124,8 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
   const { monotonicMs = deps.nowMs } = deps;
   const proofs = createProofs({ rpc, prove: deps.proveBlocks ?? 'events', nowMs: monotonicMs, logger });
   const heads = createHeads({ rpc, nowMs: deps.nowMs, monotonicMs });
+  /** When the head was last read. */
+  let seenMs = 0;
   /** The newest scan that is durable. */
   let notedMs = 0;
   /** A commit failed or its outcome is unknown: what is durable must be read again before the next scan. */
@@ -138,6 +143,7 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
       markets.length,
       ...listed.map((one) => (markets[one.index]?.id === one.id ? markets[one.index]! : one)),
     );
+    archivedBlock = (await readArchivedCheckpoint(db.knex))?.blockNumber ?? 0;
     const head = await loadLedgerHead(db.knex);
     const rows = await readBalances(db.knex);
     balances = new Map(rows.map((row) => [`${row.account}:${row.token}`, row]));
@@ -186,10 +192,7 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
     const by = { operatorSeq: request.operatorSeq, timeMs: deps.nowMs() };
     const { reversal } = request;
     try {
-      await writer.tx(async (tx) => {
-        if (reversal !== null) await reverseGenerations(tx, reversal, by);
-        if (request.capitalOrigin) await restartCapital(tx, by);
-      });
+      await writer.tx((tx) => carryOutReconcile(tx, request, by));
     } catch (error) {
       mustReload = true;
       if (!(error instanceof LedgerInvariantError)) throw error;
@@ -204,7 +207,7 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
     status.nextBlock = deps.deploymentBlock;
     status.catchingUp = true;
     await reload();
-    if (reversal !== null) deps.onReversal();
+    if (reversal !== null || request.marketData) deps.onReversal();
   }
 
   async function scanToHead(): Promise<void> {
@@ -235,9 +238,11 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
   /** What one endpoint says of the next blocks, and the generation that follows from it; null when there is no new block. Reads only. */
   async function look(one: Rpc): Promise<{ observed: Observed; drafted: Drafted | null }> {
     const head = await heads.read(one, last);
+    seenMs = monotonicMs();
     await checkCanonical(one, head);
     const from = status.nextBlock;
-    const to = Math.min(head.number, from + span - 1);
+    // A scan ends where a lost database had published its balances, so that they can be compared.
+    const to = Math.min(head.number, from + span - 1, archivedBlock < from ? head.number : archivedBlock);
     if (to < from) {
       const timestampSec = await heads.confirm(one, head, { last, context: proofs.context(one) });
       if (last?.hash === head.hash) last = { ...last, timestampSec };
@@ -412,6 +417,7 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
     status.durableInventoryRevision = generation;
     status.nextBlock = lastBlock.number + 1;
     status.scannedBlockHash = lastBlock.hash;
+    if (write.observedHead === lastBlock.number) deps.pace?.observe(lastBlock.number, seenMs);
     status.solvency = differences;
     tokens.committed(write, listed);
     status.findings = tokens.standing();
@@ -450,11 +456,8 @@ export async function createWatcher(deps: WatcherDeps): Promise<Watcher> {
     scan,
     start: (signal) =>
       startLoop(follow, {
-        name: 'watcher',
-        intervalMs: deps.pollIntervalMs,
-        maxBackoffMs: MAX_BACKOFF_MS,
-        signal,
-        logger,
+        ...{ name: 'watcher', intervalMs: deps.pollIntervalMs, maxBackoffMs: MAX_BACKOFF_MS, signal, logger },
+        ...(deps.pace === undefined ? {} : { pauseMs: deps.pace.pauseMs }),
       }),
   };
 }

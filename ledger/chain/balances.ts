@@ -4,21 +4,14 @@ import { chunks, fromColumn, insertAll, toColumn, upsertAll } from '../db/column
 import { placeholders, sendForRows } from '../db/dialects.js';
 import { LedgerInvariantError } from '../errors.js';
 import { accountKey, fillRef } from './invariants.js';
-import { VAULT, type Account, type BalanceRow, type GenerationWrite, type Queryable } from '../types.js';
-
-interface StoredRow {
-  account: string;
-  token: string;
-  balance_units: string;
-  reserved_units: string;
-  net_capital_units: string;
-}
+import { VAULT, isAddress, type Account, type BalanceRow, type GenerationWrite, type Queryable } from '../types.js';
+import type { Stored } from '../db/tables.js';
 
 /** Rows ordered by account and token, of all accounts or of one. */
 export async function readBalances(q: Queryable, filter: { account?: Account } = {}): Promise<BalanceRow[]> {
   const query = q('balances').orderBy([{ column: 'account' }, { column: 'token' }]);
   if (filter.account !== undefined) void query.where({ account: filter.account });
-  return ((await query.select()) as StoredRow[]).map(fromRow);
+  return (await query.select()).map(fromRow);
 }
 
 /** Sum of all balances per token, the vault's mirror excluded: exactly what the custodian holds. */
@@ -35,14 +28,14 @@ export async function readBalancesOf(q: Queryable, accounts: readonly Account[])
   const found: BalanceRow[] = [];
   for (const part of chunks(accounts)) {
     const sql = `select * from balances where account in (${placeholders(part.length)})`;
-    for (const row of await sendForRows<StoredRow>(q, sql, part)) found.push(fromRow(row));
+    for (const row of await sendForRows<Stored<'balances'>>(q, sql, part)) found.push(fromRow(row));
   }
   return found;
 }
 
 /** Rows that a generation after this one changed, as they are now, in no fixed order: an order would make the database read all others. */
 export async function readBalancesAfter(q: Queryable, generation: number): Promise<BalanceRow[]> {
-  const rows = (await q('balances').where('generation', '>', generation).select()) as StoredRow[];
+  const rows = await q('balances').where('generation', '>', generation).select();
   return rows.map(fromRow);
 }
 
@@ -119,7 +112,7 @@ function noteStarts(
 }
 
 function checkRow({ account, token, balanceUnits, reservedUnits }: BalanceRow, operator: Address): void {
-  if (balanceUnits < 0n && account.startsWith('0x') && account !== operator) {
+  if (balanceUnits < 0n && isAddress(account) && account !== operator) {
     throw new LedgerInvariantError('negative_balance', `${account} would have ${balanceUnits} units of ${token}`);
   }
   if (reservedUnits < 0n) {
@@ -179,10 +172,10 @@ export async function insertChanges(tx: Knex.Transaction, write: GenerationWrite
   await insertAll(tx, 'balance_changes', rows);
 }
 
-function fromRow(row: StoredRow): BalanceRow {
+function fromRow(row: Stored<'balances'>): BalanceRow {
   return {
-    account: row.account as Account,
-    token: row.token as Address,
+    account: row.account,
+    token: row.token,
     balanceUnits: fromColumn(row.balance_units),
     reservedUnits: fromColumn(row.reserved_units),
     netCapitalUnits: fromColumn(row.net_capital_units),

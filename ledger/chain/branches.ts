@@ -12,7 +12,7 @@ export interface Reversal {
 }
 
 /** Consecutive generations, both ends included. */
-export interface GenerationRange {
+interface GenerationRange {
   from: number;
   to: number;
 }

@@ -1,26 +1,16 @@
 /** Withdrawals and taker fees, as projections that each generation brings up to date. */
 import type { Knex } from 'knex';
+import { toSafeInt } from '../../core/amounts.js';
 import { NO_CLAIM, addSaturating, type LaterRequests } from '../../core/claim-state.js';
-import type { Address, Hex } from '../../core/types.js';
+import type { Address } from '../../core/types.js';
 import { checkLimit, chunks, fromColumn, insertAll, toColumn, upsertAll } from '../db/columns.js';
 import { placeholders, sendForRows, allOrFirstError } from '../db/dialects.js';
 import { groupBy } from '../db/lists.js';
-import type { ClaimRow, CustodyEvent, CustodyKind, GenerationWrite, Queryable } from '../types.js';
-
-interface StoredClaim {
-  maker: string;
-  token: string;
-  claim_units: string;
-  basis: string;
-  outstanding_units: string;
-  advance_units: string;
-  ready_at_sec: number | null;
-  pending_since_block: number | null;
-  generation: number;
-}
+import type { ClaimRow, CustodyEvent, GenerationWrite, Queryable } from '../types.js';
+import type { Stored } from '../db/tables.js';
 
 /** One maker's claim in one token, as events and rows name it. */
-export type ClaimKey = Pick<ClaimRow, 'maker' | 'token'>;
+type ClaimKey = Pick<ClaimRow, 'maker' | 'token'>;
 
 /** Writes claims as they are after a generation, inside a transaction of the ledger log's writer. */
 export async function storeClaims(
@@ -28,7 +18,7 @@ export async function storeClaims(
   claims: readonly ClaimRow[],
   generation: number,
 ): Promise<void> {
-  const rows = claims.map((claim): StoredClaim => ({
+  const rows = claims.map((claim): Stored<'claims'> => ({
     maker: claim.maker,
     token: claim.token,
     claim_units: toColumn(claim.claimUnits),
@@ -53,8 +43,7 @@ export async function claimsChangedAfter(q: Queryable, generation: number): Prom
 export async function restoreClaims(tx: Knex.Transaction, keys: readonly ClaimKey[]): Promise<void> {
   for (const { maker, token } of keys) {
     await tx('claims').where({ maker, token }).delete();
-    const before = (await tx('claim_changes').where({ maker, token }).orderBy('generation', 'desc').first()) as
-      StoredClaim | undefined;
+    const before = await tx('claim_changes').where({ maker, token }).orderBy('generation', 'desc').first();
     if (before !== undefined) await tx('claims').insert(before);
   }
 }
@@ -66,8 +55,8 @@ export async function addTakerFees(
   fees: readonly { taker: Address; token: Address; amountUnits: bigint }[],
 ): Promise<void> {
   for (const { taker, token, amountUnits } of fees) {
-    const before = (await tx('taker_fees').where({ taker, token }).first()) as StoredFee;
-    const accrued = fromColumn(before.accrued_units) + amountUnits;
+    const before = await tx('taker_fees').where({ taker, token }).first();
+    const accrued = fromColumn(before?.accrued_units) + amountUnits;
     await tx('taker_fees')
       .where({ taker, token })
       .update({ accrued_units: toColumn(accrued), generation });
@@ -76,7 +65,7 @@ export async function addTakerFees(
 
 /** The claim of one maker in one token; `NO_CLAIM` when there never was any. */
 export async function readClaim(q: Queryable, { maker, token }: ClaimKey): Promise<ClaimRow> {
-  const row = (await q('claims').where({ maker, token }).first()) as StoredClaim | undefined;
+  const row = await q('claims').where({ maker, token }).first();
   return row === undefined ? { maker, token, ...NO_CLAIM } : fromRow(row);
 }
 
@@ -84,7 +73,7 @@ export async function readClaim(q: Queryable, { maker, token }: ClaimKey): Promi
 export async function readClaimsOf(q: Queryable, makers: readonly Address[]): Promise<ClaimRow[]> {
   const claims: ClaimRow[] = [];
   for (const part of chunks([...new Set(makers)].sort())) {
-    const rows = (await q('claims').whereIn('maker', part).orderBy(['maker', 'token']).select()) as StoredClaim[];
+    const rows = await q('claims').whereIn('maker', part).orderBy(['maker', 'token']).select();
     claims.push(...rows.map(fromRow));
   }
   return claims;
@@ -158,7 +147,7 @@ export async function readPendingClaims(
   // Equality only: on SQLite amounts are text, which has no order of numbers.
   if (funded) void query.whereNot('row.balance_units', '0');
   else void query.where((none) => void none.whereNull('row.balance_units').orWhere('row.balance_units', '0'));
-  const rows = (await query) as (StoredClaim & { balance_units: string | null })[];
+  const rows = (await query) as (Stored<'claims'> & { balance_units: string | null })[];
   return rows.map((row) => ({
     ...fromRow(row),
     balanceUnits: row.balance_units === null ? 0n : fromColumn(row.balance_units),
@@ -199,10 +188,10 @@ export async function makersWithRequestsAfter(q: Queryable, generation: number):
   return rows.map((row) => row.maker);
 }
 
-function fromRow(row: StoredClaim): ClaimRow {
+function fromRow(row: Stored<'claims'>): ClaimRow {
   return {
-    maker: row.maker as Address,
-    token: row.token as Address,
+    maker: row.maker,
+    token: row.token,
     claimUnits: fromColumn(row.claim_units),
     basis: fromColumn(row.basis),
     readyAtSec: row.ready_at_sec,
@@ -210,13 +199,6 @@ function fromRow(row: StoredClaim): ClaimRow {
     advanceUnits: fromColumn(row.advance_units),
     pendingSinceBlock: row.pending_since_block,
   };
-}
-
-interface StoredFee {
-  taker: string;
-  token: string;
-  accrued_units: string;
-  generation: number;
 }
 
 /** All fees ever credited to a taker in a token. */
@@ -233,14 +215,14 @@ export async function insertTakerFees(tx: Knex.Transaction, { generation, entrie
   const accrued = new Map<string, bigint>();
   for (const part of chunks([...new Set(fees.map(({ account }) => account))])) {
     const sql = `select * from taker_fees where taker in (${placeholders(part.length)})`;
-    const rows = await sendForRows<StoredFee>(tx, sql, part);
+    const rows = await sendForRows<Stored<'taker_fees'>>(tx, sql, part);
     for (const row of rows) accrued.set(`${row.taker}:${row.token}`, fromColumn(row.accrued_units));
   }
   const credited = groupBy(fees, ({ account, token }) => `${account}:${token}`);
-  const rows = [...credited].map(([key, credits]): StoredFee => {
-    const { account: taker, token } = credits[0]!;
+  const rows = [...credited].map(([key, credits]): Stored<'taker_fees'> => {
+    const { account, token } = credits[0]!;
     const units = credits.reduce((sum, { amountUnits }) => sum + amountUnits, accrued.get(key) ?? 0n);
-    return { taker, token, accrued_units: toColumn(units), generation };
+    return { taker: account as Address, token, accrued_units: toColumn(units), generation };
   });
   await upsertAll(tx, 'taker_fees', ['taker', 'token'], rows);
 }
@@ -252,26 +234,13 @@ export async function readTakerFees(q: Queryable): Promise<(TakerFee & { balance
       on.on('row.account', 'fee.taker').on('row.token', 'fee.token');
     })
     .orderBy(['fee.taker', 'fee.token'])
-    .select<(StoredFee & { balance_units: string | null })[]>('fee.*', 'row.balance_units');
+    .select<(Stored<'taker_fees'> & { balance_units: string | null })[]>('fee.*', 'row.balance_units');
   return rows.map((row) => ({
-    taker: row.taker as Address,
-    token: row.token as Address,
+    taker: row.taker,
+    token: row.token,
     accruedUnits: fromColumn(row.accrued_units),
     balanceUnits: row.balance_units === null ? 0n : fromColumn(row.balance_units),
   }));
-}
-
-interface StoredEvent {
-  kind: CustodyKind;
-  maker: string;
-  token: string;
-  amount_units: string;
-  basis: string | null;
-  ready_at_sec: number | null;
-  settlement_no: number | null;
-  block_number: number;
-  tx_hash: string;
-  log_index: number;
 }
 
 /** The `limit` (1..10000) newest custody events of an account, newest last. */
@@ -283,17 +252,25 @@ export async function custodyEventsOf(q: Queryable, maker: Address, limit: numbe
       { column: 'log_index', order: 'desc' },
     ])
     .limit(checkLimit(limit))
-    .select<StoredEvent[]>();
+    .select<Stored<'custody_events'>[]>();
   return rows.reverse().map((row) => ({
     kind: row.kind,
-    maker: row.maker as Address,
-    token: row.token as Address,
+    maker: row.maker,
+    token: row.token,
     amountUnits: fromColumn(row.amount_units),
     basis: row.basis === null ? null : fromColumn(row.basis),
     readyAtSec: row.ready_at_sec,
     settlementNo: row.settlement_no,
     blockNumber: row.block_number,
-    txHash: row.tx_hash as Hex,
+    txHash: row.tx_hash,
     logIndex: row.log_index,
   }));
+}
+
+/** The deposit or withdrawal event that a ref `<kind>:<transaction>:<log index>` names, as it is stored. Throws SyntaxError for another ref. */
+export async function readCustodyEvent(q: Queryable, ref: string): Promise<Stored<'custody_events'> | undefined> {
+  const [, txHash = '', logIndex = ''] = ref.split(':');
+  const sql = 'select * from custody_events where tx_hash = ? and log_index = ?';
+  const rows = await sendForRows<Stored<'custody_events'>>(q, sql, [txHash, toSafeInt(BigInt(logIndex))]);
+  return rows[0];
 }

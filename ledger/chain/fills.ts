@@ -1,6 +1,6 @@
 /** Rows of fills, legs and order fills. */
 import type { Knex } from 'knex';
-import type { Address, ChainFill, Decomposition, Hex, Leg, Market, Side } from '../../core/types.js';
+import type { ChainFill, Decomposition, Leg, Market } from '../../core/types.js';
 import type { StartBalances } from './balances.js';
 import { fromColumn, insertAll, toColumn } from '../db/columns.js';
 import { allOrFirstError, sendForRows } from '../db/dialects.js';
@@ -8,52 +8,10 @@ import { groupBy } from '../db/lists.js';
 import { fillRef } from './invariants.js';
 import type { PartDetails } from '../market-data/projection.js';
 import type { AttributedFill, AttributedPart, Queryable } from '../types.js';
-
-export interface FillRow {
-  market: number;
-  fill_seq: number;
-  curve_seq: number;
-  side: Side;
-  base_units: string;
-  quote_units: string;
-  fee_units: string;
-  input_fee_units: string;
-  consumed_before_units: string;
-  taker: string;
-  recipient: string;
-  block_number: number;
-  block_hash: string;
-  tx_hash: string;
-  log_index: number;
-  timestamp_ms: number;
-  residual_units: string;
-  rounding_units: string;
-  compression_residual_units: string;
-  operator_gain_units: string;
-  missing_base_units: string;
-  generation: number;
-}
-
-interface LegRow {
-  fill_seq: number;
-  leg_no: number;
-  maker: string;
-  price_ticks: string;
-  base_units: string;
-  quote_units: string;
-}
-
-interface PartRow {
-  fill_seq: number;
-  oid: number;
-  leg_no: number;
-  tid: number;
-  cloid: string | null;
-  base_units: string;
-}
+import type { Stored } from '../db/tables.js';
 
 /** What is known of the parts of fills beside the fills themselves. */
-export interface KnownOfParts {
+interface KnownOfParts {
   /** Base balances before each part. */
   starts: StartBalances;
   details: ReadonlyMap<AttributedPart, PartDetails>;
@@ -78,7 +36,7 @@ export async function insertFills(
   ]);
 }
 
-function toFillRow({ fill, decomposition }: AttributedFill, generation: number): FillRow {
+function toFillRow({ fill, decomposition }: AttributedFill, generation: number): Stored<'fills'> {
   return {
     market: fill.market,
     fill_seq: fill.fillSeq,
@@ -147,7 +105,7 @@ function toPartRows(
 }
 
 /** A fill as the chain reported it. */
-export function toChainFill(row: FillRow): ChainFill {
+export function toChainFill(row: Stored<'fills'>): ChainFill {
   return {
     market: row.market,
     fillSeq: row.fill_seq,
@@ -158,18 +116,18 @@ export function toChainFill(row: FillRow): ChainFill {
     feeUnits: fromColumn(row.fee_units),
     inputFeeUnits: fromColumn(row.input_fee_units),
     consumedBeforeUnits: fromColumn(row.consumed_before_units),
-    taker: row.taker as Address,
-    recipient: row.recipient as Address,
+    taker: row.taker,
+    recipient: row.recipient,
     blockNumber: row.block_number,
-    blockHash: row.block_hash as Hex,
-    txHash: row.tx_hash as Hex,
+    blockHash: row.block_hash,
+    txHash: row.tx_hash,
     logIndex: row.log_index,
     timestampMs: row.timestamp_ms,
   };
 }
 
 /** A stored fill with its explanation, exactly as it was committed. */
-export async function readAttributedFill(q: Queryable, row: FillRow): Promise<AttributedFill> {
+export async function readAttributedFill(q: Queryable, row: Stored<'fills'>): Promise<AttributedFill> {
   const [fill] = await readAttributedFills(q, row.market, [row]);
   return fill!;
 }
@@ -178,20 +136,24 @@ export async function readAttributedFill(q: Queryable, row: FillRow): Promise<At
 export async function readAttributedFills(
   q: Queryable,
   market: number,
-  rows: readonly FillRow[],
+  rows: readonly Stored<'fills'>[],
 ): Promise<AttributedFill[]> {
   const [first, last] = [rows[0], rows.at(-1)];
   if (first === undefined || last === undefined) return [];
   const where = 'where market = ? and fill_seq >= ? and fill_seq <= ? order by fill_seq';
   const span = [market, first.fill_seq, last.fill_seq];
-  const legs = await sendForRows<LegRow>(q, `select * from fill_legs ${where}, leg_no`, span);
-  const parts = await sendForRows<PartRow>(q, `select * from order_fills ${where}, part_no`, span);
+  const legs = await sendForRows<Stored<'fill_legs'>>(q, `select * from fill_legs ${where}, leg_no`, span);
+  const parts = await sendForRows<Stored<'order_fills'>>(q, `select * from order_fills ${where}, part_no`, span);
   const legsOf = groupBy(legs, (leg) => leg.fill_seq);
   const partsOf = groupBy(parts, (part) => part.fill_seq);
   return rows.map((row) => explained(row, legsOf.get(row.fill_seq) ?? [], partsOf.get(row.fill_seq) ?? []));
 }
 
-function explained(row: FillRow, legs: readonly LegRow[], parts: readonly PartRow[]): AttributedFill {
+function explained(
+  row: Stored<'fills'>,
+  legs: readonly Stored<'fill_legs'>[],
+  parts: readonly Stored<'order_fills'>[],
+): AttributedFill {
   return {
     fill: toChainFill(row),
     decomposition: toDecomposition(row, legs, parts),
@@ -199,7 +161,7 @@ function explained(row: FillRow, legs: readonly LegRow[], parts: readonly PartRo
       const leg = legs[part.leg_no]!;
       return {
         oid: part.oid,
-        maker: leg.maker as Address,
+        maker: leg.maker,
         market: row.market,
         side: row.side,
         priceTicks: fromColumn(leg.price_ticks),
@@ -211,10 +173,14 @@ function explained(row: FillRow, legs: readonly LegRow[], parts: readonly PartRo
   };
 }
 
-function toDecomposition(row: FillRow, legs: readonly LegRow[], parts: readonly PartRow[]): Decomposition {
+function toDecomposition(
+  row: Stored<'fills'>,
+  legs: readonly Stored<'fill_legs'>[],
+  parts: readonly Stored<'order_fills'>[],
+): Decomposition {
   return {
     legs: legs.map((leg): Leg => ({
-      maker: leg.maker as Address,
+      maker: leg.maker,
       priceTicks: fromColumn(leg.price_ticks),
       baseUnits: fromColumn(leg.base_units),
       quoteUnits: fromColumn(leg.quote_units),

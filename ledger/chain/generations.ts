@@ -1,38 +1,30 @@
 /** Rows of `generations`: one per committed scan of the chain. Every other row of the ledger log names the one that it belongs to. */
-import type { Hex } from '../../core/types.js';
 import { sendForRows } from '../db/dialects.js';
 import type { GenerationRow, Queryable } from '../types.js';
 import type { Knex } from 'knex';
-
-export interface StoredGeneration {
-  generation: number;
-  from_block: number;
-  to_block: number;
-  block_hash: string;
-  block_timestamp_ms: number;
-  scanned_ms: number;
-  observed_head: number;
-  observed_head_timestamp_ms: number;
-}
+import type { Stored } from '../db/tables.js';
 
 /** The newest generation, null before the first. */
 export async function lastGeneration(q: Queryable): Promise<GenerationRow | null> {
-  const rows = await sendForRows<StoredGeneration>(q, 'select * from generations order by generation desc limit 1');
+  const rows = await sendForRows<Stored<'generations'>>(
+    q,
+    'select * from generations order by generation desc limit 1',
+  );
   return toGeneration(rows[0]);
 }
 
 /** One generation, null when it is not committed. */
 export async function readGeneration(q: Queryable, generation: number): Promise<GenerationRow | null> {
-  return toGeneration((await q('generations').where({ generation }).first()) as StoredGeneration | undefined);
+  return toGeneration(await q('generations').where({ generation }).first());
 }
 
-function toGeneration(row: StoredGeneration | undefined): GenerationRow | null {
+function toGeneration(row: Stored<'generations'> | undefined): GenerationRow | null {
   if (row === undefined) return null;
   return {
     generation: row.generation,
     fromBlock: row.from_block,
     toBlock: row.to_block,
-    blockHash: row.block_hash as Hex,
+    blockHash: row.block_hash,
     blockTimestampMs: row.block_timestamp_ms,
     scannedMs: row.scanned_ms,
     observedHead: row.observed_head,

@@ -1,5 +1,6 @@
 import type { Knex } from 'knex';
 import type { Queryable } from '../types.js';
+import type { Stored } from '../db/tables.js';
 
 /** A durable integrity halt. `generation` is the one that it was committed with, null when it was found between scans. */
 export interface Halt {
@@ -53,30 +54,21 @@ export async function readHalt(q: Queryable): Promise<Halt | null> {
   return halts.find(({ code }) => !FOLLOWED_HALTS.has(code)) ?? halts[0] ?? null;
 }
 
-interface StoredHalt {
-  halt_no: number;
-  time_ms: number;
-  code: string;
-  message: string;
-  generation: number | null;
-  from_block: number | null;
-}
-
 /**
  * Every halt that no resume and no reversal has cleared, oldest first. A resume clears all that were durable then; a reversal those of them that
  * were found between scans, or by a generation that it took back.
  */
 export async function readHalts(q: Queryable): Promise<Halt[]> {
   const resumed = (await q('operator_log').max({ last: 'clears_halt_no' }).first()) as { last: number | null };
-  const rows = (await q('halts')
+  const rows = await q('halts')
     .where('halt_no', '>', resumed.last ?? 0)
     .orderBy('halt_no')
-    .select()) as StoredHalt[];
+    .select();
   if (rows.length === 0) return [];
   const reversals = await q('reversals')
     .where('clears_halt_no', '>=', rows[0]!.halt_no)
     .select<{ kept_generation: number; clears_halt_no: number }[]>('kept_generation', 'clears_halt_no');
-  const isOver = (halt: StoredHalt): boolean =>
+  const isOver = (halt: Stored<'halts'>): boolean =>
     reversals.some(
       (one) =>
         halt.halt_no <= one.clears_halt_no && (halt.generation === null || halt.generation > one.kept_generation),

@@ -3,6 +3,7 @@ import type { Address, Market, OrderFill } from '../../core/types.js';
 import { LedgerInvariantError, type InvariantCode } from '../errors.js';
 import { groupBy } from '../db/lists.js';
 import {
+  isAddress,
   SUSPENSE,
   VAULT,
   type AttributedFill,
@@ -188,7 +189,7 @@ function checkFillEntries(
   operator: Address,
 ): void {
   const booked = sumBy(
-    entries.filter(({ kind, account }) => kind === 'fill' && account.startsWith('0x') && account !== operator),
+    entries.filter(({ kind, account }) => kind === 'fill' && isAddress(account) && account !== operator),
     accountKey,
   );
   const sign = fill.side === 'ask' ? 1n : -1n;

@@ -1,12 +1,11 @@
 /** The ledger log: one generation per scan of the chain, committed whole or not at all. */
-import { readNotedScan, lastGeneration, readGeneration, type StoredGeneration } from './generations.js';
+import { readNotedScan, lastGeneration, readGeneration } from './generations.js';
 import type { Knex } from 'knex';
-import { decodeSnapshot, encodeSnapshot } from '../../core/json.js';
-import type { Address, MarketSnapshot, OrderFill } from '../../core/types.js';
+import type { Address, Market, OrderFill } from '../../core/types.js';
 import { applyToBalances, insertChanges, loadTouched, storeBalances } from './balances.js';
 import { liveRanges, rangesAfter } from './branches.js';
 import { insertTakerFees, storeClaims } from './claims.js';
-import { checkLimit, fromColumn, insertAbsent, insertAll, toColumn } from '../db/columns.js';
+import { checkLimit, fromColumn, insertAll, toColumn } from '../db/columns.js';
 import { sendForRows, allOrFirstError } from '../db/dialects.js';
 import { LedgerInvariantError, isUniqueViolation } from '../errors.js';
 import { insertFills } from './fills.js';
@@ -15,25 +14,29 @@ import { insertHalt } from './halts.js';
 import { checkBlocks, checkClaims, checkEntries, checkFills, checkHoldings, checkListed } from './invariants.js';
 import { insertMarkets, readMarkets } from './markets.js';
 import { marketDataAfter, storeMarketData } from '../market-data/projection.js';
+import { middlesOf } from '../accounts/middles.js';
+import { updateActivity } from '../accounts/projection.js';
 import { insertPairGains } from './pair-gains.js';
 import { nameRefs } from './refs.js';
 import { checkContinues, readOrphanedRows, readReversals } from './reversals.js';
+import { insertSnapshots } from './snapshots.js';
 import { insertSettledOrders } from './settled-orders.js';
 import { insertTokenFindings } from './token-findings.js';
 import { insertSuspense } from './suspense.js';
 import { insertSeqResets } from '../publications/seq-resets.js';
 import type { Db, GenerationEffects, GenerationRow, GenerationWrite, MarketProgress, Queryable } from '../types.js';
+import type { Stored } from '../db/tables.js';
 
 export { readBalances, readBalancesAfter, readBalancesOf, sumBalances } from './balances.js';
-export { lastGeneration, readGeneration } from './generations.js';
+export { lastGeneration } from './generations.js';
 export { insertHalt, readHalt } from './halts.js';
 export { readMarkets } from './markets.js';
+export { readSnapshot } from './snapshots.js';
 
-/** The last generation, with the counters of every market that ever had a fill. */
-export interface LedgerHead extends GenerationRow {
+/** The last generation. */
+interface LedgerHead extends GenerationRow {
   /** When the chain was last scanned with success, whether or not that added the generation. */
   lastScanMs: number;
-  progress: MarketProgress[];
 }
 
 /**
@@ -70,7 +73,7 @@ export async function commitGeneration(
   try {
     await allOrFirstError([
       insertTakerFees(tx, write),
-      insertScan(tx, write),
+      insertScan(tx, write, markets),
       insertMarkets(tx, write.listed, write.generation, write.listings),
       insertTokenFindings(tx, write.generation, write.findings ?? []),
       insertFills(tx, write.generation, write.fills, markets, { starts, details: marketData.details }),
@@ -85,6 +88,8 @@ export async function commitGeneration(
       insertSuspense(tx, write),
       insertSeqResets(tx, write),
     ]);
+    const beforeMs = head?.blockTimestampMs ?? null;
+    await updateActivity(tx, write, { markets, details: marketData.details, beforeMs });
   } catch (error) {
     if (!isUniqueViolation(error)) throw error;
     throw new LedgerInvariantError(
@@ -109,10 +114,10 @@ async function checkReplay(tx: Knex.Transaction, write: GenerationWrite): Promis
   );
 }
 
-async function insertScan(tx: Knex.Transaction, write: GenerationWrite): Promise<void> {
+async function insertScan(tx: Knex.Transaction, write: GenerationWrite, markets: readonly Market[]): Promise<void> {
   const { generation } = write;
   const last = write.blocks.at(-1)!;
-  const scan: StoredGeneration = {
+  const scan: Stored<'generations'> = {
     generation,
     from_block: write.fromBlock,
     to_block: write.toBlock,
@@ -129,24 +134,22 @@ async function insertScan(tx: Knex.Transaction, write: GenerationWrite): Promise
     timestamp_sec: block.timestampSec,
     generation,
   }));
-  const snapshots = write.snapshots.map(({ seq, snapshot }) => ({
-    market: snapshot.market,
-    seq,
-    generation,
-    payload: encodeSnapshot(snapshot),
-  }));
   const { halt } = write;
   await allOrFirstError([
     insertAll(tx, 'generations', [scan]),
     insertAll(tx, 'blocks', blocks),
-    insertEvents(tx, write),
-    // A curve that was hit before a reorganisation and again after it has its book already; the hash of the book names it.
-    insertAbsent(tx, 'snapshots', ['market', 'seq'], snapshots),
+    insertEvents(tx, write, markets),
+    insertSnapshots(tx, write),
     halt === null ? Promise.resolve() : insertHalt(tx, { ...halt, timeMs: write.scannedMs, generation }),
   ]);
 }
 
-async function insertEvents(tx: Knex.Transaction, { generation, custody, posts }: GenerationWrite): Promise<void> {
+async function insertEvents(
+  tx: Knex.Transaction,
+  { generation, custody, posts }: GenerationWrite,
+  markets: readonly Market[],
+): Promise<void> {
+  const middles = await middlesOf(tx, markets, posts);
   const events = custody.map((event) => ({
     tx_hash: event.txHash,
     log_index: event.logIndex,
@@ -160,7 +163,7 @@ async function insertEvents(tx: Knex.Transaction, { generation, custody, posts }
     block_number: event.blockNumber,
     generation,
   }));
-  const seen = posts.map((post) => ({
+  const seen = posts.map((post, i) => ({
     market: post.market,
     seq: post.seq,
     era: post.era,
@@ -174,6 +177,7 @@ async function insertEvents(tx: Knex.Transaction, { generation, custody, posts }
     block_timestamp_sec: post.blockTimestampSec,
     tx_hash: post.txHash,
     generation,
+    middle_half_subticks: middles[i] === null ? null : toColumn(middles[i]!),
   }));
   await allOrFirstError([insertAll(tx, 'custody_events', events), insertAll(tx, 'posts_seen', seen)]);
 }
@@ -215,24 +219,14 @@ async function insertEntries(
   await insertAll(tx, 'entries', rows);
 }
 
-/** The newest generation and the counters after it, null before the first. Call it within `readTx` while others may write. */
+/** The newest generation, null before the first. */
 export async function loadLedgerHead(q: Queryable): Promise<LedgerHead | null> {
   const last = await lastGeneration(q);
-  if (last === null) return null;
-  const lastScanMs = Math.max(last.scannedMs, await readNotedScan(q));
-  return { ...last, lastScanMs, progress: await readProgress(q) };
-}
-
-interface StoredProgress {
-  market: number;
-  generation: number;
-  fill_seq: number;
-  ask_volume_units: string;
-  bid_volume_units: string;
+  return last === null ? null : { ...last, lastScanMs: Math.max(last.scannedMs, await readNotedScan(q)) };
 }
 
 /** Counters of every market that ever had a fill, by index: one look per market, because a market has a row for every generation with a fill. */
-async function readProgress(q: Queryable): Promise<MarketProgress[]> {
+export async function readProgress(q: Queryable): Promise<MarketProgress[]> {
   const markets = await sendForRows<{ market: number }>(q, 'select market from markets order by market');
   const found = await allOrFirstError(markets.map(({ market }) => readMarketProgress(q, market)));
   return found.filter((one) => one !== null);
@@ -251,29 +245,17 @@ async function readProgressBefore(q: Queryable, { fills }: GenerationWrite): Pro
 /** Counters of one market, null before its first fill. */
 export async function readMarketProgress(q: Queryable, market: number): Promise<MarketProgress | null> {
   const newest = 'select * from market_progress where market = ? order by generation desc limit 1';
-  const [row] = await sendForRows<StoredProgress>(q, newest, [market]);
+  const [row] = await sendForRows<Stored<'market_progress'>>(q, newest, [market]);
   return row === undefined ? null : toProgress(row);
 }
 
-function toProgress(row: StoredProgress): MarketProgress {
+function toProgress(row: Stored<'market_progress'>): MarketProgress {
   return {
     market: row.market,
     fillSeq: row.fill_seq,
     askVolumeUnits: fromColumn(row.ask_volume_units),
     bidVolumeUnits: fromColumn(row.bid_volume_units),
   };
-}
-
-interface StoredPart {
-  generation: number;
-  oid: number;
-  maker: string;
-  market: number;
-  side: OrderFill['side'];
-  price_ticks: string;
-  base_units: string;
-  fill_seq: number;
-  part_no: number;
 }
 
 /**
@@ -290,7 +272,7 @@ export async function readGenerationEffects(
   checkContinues(reversals, range.after, Math.max(upTo, range.after));
   const ranges = rangesAfter(liveRanges(reversals, upTo), range.after);
   if (ranges.length === 0) return [];
-  const rows = await q<StoredGeneration>('generations')
+  const rows = await q<Stored<'generations'>>('generations')
     .where((any) => {
       for (const { from, to } of ranges) void any.orWhereBetween('generation', [from, to]);
     })
@@ -313,11 +295,11 @@ export async function readGenerationEffects(
 
 type Span = { from: number; to: number };
 
-async function readParts(q: Queryable, span: Span, hasOrphans: boolean): Promise<StoredPart[]> {
+async function readParts(q: Queryable, span: Span, hasOrphans: boolean): Promise<Stored<'order_fills'>[]> {
   const parts = await q('order_fills')
     .whereBetween('generation', [span.from, span.to])
     .orderBy(['generation', 'market', 'fill_seq', 'part_no'])
-    .select<StoredPart[]>(
+    .select<Stored<'order_fills'>[]>(
       'generation',
       'oid',
       'maker',
@@ -329,35 +311,29 @@ async function readParts(q: Queryable, span: Span, hasOrphans: boolean): Promise
       'part_no',
     );
   if (!hasOrphans) return parts;
-  const orphans = await readOrphanedRows<StoredPart>(q, 'order_fills', span);
+  const orphans = await readOrphanedRows<Stored<'order_fills'>>(q, 'order_fills', span);
   return [...parts, ...orphans].sort(
     (a, b) => a.generation - b.generation || a.market - b.market || a.fill_seq - b.fill_seq || a.part_no - b.part_no,
   );
 }
 
-async function readProgressOf(q: Queryable, span: Span, hasOrphans: boolean): Promise<StoredProgress[]> {
-  const rows = (await q('market_progress')
+async function readProgressOf(q: Queryable, span: Span, hasOrphans: boolean): Promise<Stored<'market_progress'>[]> {
+  const rows = await q('market_progress')
     .whereBetween('generation', [span.from, span.to])
     .orderBy(['generation', 'market'])
-    .select()) as StoredProgress[];
-  return hasOrphans ? [...rows, ...(await readOrphanedRows<StoredProgress>(q, 'market_progress', span))] : rows;
+    .select();
+  return hasOrphans
+    ? [...rows, ...(await readOrphanedRows<Stored<'market_progress'>>(q, 'market_progress', span))]
+    : rows;
 }
 
-function toOrderFill(part: StoredPart): OrderFill {
+function toOrderFill(part: Stored<'order_fills'>): OrderFill {
   return {
     oid: part.oid,
-    maker: part.maker as Address,
+    maker: part.maker,
     market: part.market,
     side: part.side,
     priceTicks: fromColumn(part.price_ticks),
     baseUnits: fromColumn(part.base_units),
   };
-}
-
-/** The stored snapshot of a curve that a fill hit, null when none did. */
-export async function readSnapshot(q: Queryable, market: number, seq: number): Promise<MarketSnapshot | null> {
-  const row = await q<{ market: number; seq: number; payload: string }>('snapshots')
-    .where({ market, seq })
-    .first('payload');
-  return row === undefined ? null : decodeSnapshot(row.payload);
 }

@@ -1,41 +1,20 @@
 import type { Knex } from 'knex';
 import { nameMarkets } from '../../core/token-names.js';
-import type { Address, Hex, Market } from '../../core/types.js';
+import type { Address, Market } from '../../core/types.js';
 import { fromColumn, insertAll, toColumn } from '../db/columns.js';
 import { sendForRows } from '../db/dialects.js';
 import type { ListingRead, Queryable, SaidOfToken } from '../types.js';
-
-interface MarketRow {
-  market: number;
-  id: string;
-  pair: string;
-  base_symbol: string;
-  base_address: string;
-  base_decimals: number;
-  quote_symbol: string;
-  quote_address: string;
-  quote_decimals: number;
-  lot_units: string;
-  tick_lot_units: string;
-  max_ttl_sec: number;
-  tick_size: string;
-  lot_size: string;
-  generation: number;
-  /** JSON of what the tokens said, and when; null for markets that were listed before that was kept. */
-  base_said: string | null;
-  quote_said: string | null;
-  read_block: number | null;
-}
+import type { Stored } from '../db/tables.js';
 
 /** All markets that were ever listed, by index, with names that are unique, whatever was stored. */
 export async function readMarkets(q: Queryable): Promise<Market[]> {
-  const rows = await sendForRows<MarketRow>(q, 'select * from markets order by market');
+  const rows = await sendForRows<Stored<'markets'>>(q, 'select * from markets order by market');
   const stored = rows.map((row): Market => ({
     index: row.market,
-    id: row.id as Hex,
+    id: row.id,
     pair: row.pair,
-    base: { symbol: row.base_symbol, address: row.base_address as Address, decimals: row.base_decimals },
-    quote: { symbol: row.quote_symbol, address: row.quote_address as Address, decimals: row.quote_decimals },
+    base: { symbol: row.base_symbol, address: row.base_address, decimals: row.base_decimals },
+    quote: { symbol: row.quote_symbol, address: row.quote_address, decimals: row.quote_decimals },
     lotUnits: fromColumn(row.lot_units),
     tickLotUnits: fromColumn(row.tick_lot_units),
     maxTtlSec: row.max_ttl_sec,
@@ -54,7 +33,7 @@ export async function insertMarkets(
 ): Promise<void> {
   const saidOf = new Map(listings.map((one) => [one.market, one]));
   const text = (said: SaidOfToken | undefined): string | null => (said === undefined ? null : JSON.stringify(said));
-  const rows = listed.map((market): MarketRow => ({
+  const rows = listed.map((market): Stored<'markets'> => ({
     market: market.index,
     id: market.id,
     pair: market.pair,
@@ -86,7 +65,7 @@ export interface TokenListing {
 
 /** Every token that a market trades, in the order of listing. */
 export async function readTokenListings(q: Queryable): Promise<TokenListing[]> {
-  const rows = await sendForRows<MarketRow>(q, 'select * from markets order by market');
+  const rows = await sendForRows<Stored<'markets'>>(q, 'select * from markets order by market');
   const tokens = new Map<string, TokenListing>();
   for (const row of rows) {
     for (const [token, said] of [
@@ -95,7 +74,7 @@ export async function readTokenListings(q: Queryable): Promise<TokenListing[]> {
     ] as const) {
       if (tokens.has(token)) continue;
       tokens.set(token, {
-        token: token as Address,
+        token: token,
         said: said === null ? null : (JSON.parse(said) as SaidOfToken),
         readBlock: row.read_block,
       });

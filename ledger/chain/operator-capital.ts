@@ -14,8 +14,7 @@ import type { Address, Market } from '../../core/types.js';
 
 /** First block whose deposits and withdrawals the counters include, null when they include all since the deployment. */
 export async function readCapitalOrigin(q: Queryable): Promise<number | null> {
-  const row = (await q('capital_origins').orderBy('generation', 'desc').first()) as
-    { block_number: number } | undefined;
+  const row = await q('capital_origins').orderBy('generation', 'desc').first();
   return row?.block_number ?? null;
 }
 

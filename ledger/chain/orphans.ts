@@ -4,6 +4,7 @@ import { fromColumn } from '../db/columns.js';
 import { groupBy } from '../db/lists.js';
 import { readOrphanedRows, readReversals } from './reversals.js';
 import type { CustodyKind, Queryable } from '../types.js';
+import type { Stored } from '../db/tables.js';
 
 /** A fill, and what each maker was told of it. */
 export interface OrphanedFill {
@@ -20,7 +21,7 @@ export interface OrphanedFill {
 }
 
 /** A deposit, request, settlement or execution. */
-export interface OrphanedEvent {
+interface OrphanedEvent {
   kind: CustodyKind;
   maker: Address;
   token: Address;
@@ -30,7 +31,7 @@ export interface OrphanedEvent {
 }
 
 /** A signed order whose owner may have been told that it was filled. It is executed again while it is valid. */
-export interface OrphanedOrder {
+interface OrphanedOrder {
   /** Null for an order that no swap API of this database took. */
   orderId: string | null;
   owner: Address;
@@ -48,61 +49,17 @@ export interface Orphans {
   custody: OrphanedEvent[];
 }
 
-interface StoredFill {
-  market: number;
-  fill_seq: number;
-  side: Side;
-  taker: Address;
-  base_units: string;
-  quote_units: string;
-  block_number: number;
-  tx_hash: Hex;
-}
-
-interface StoredPart {
-  market: number;
-  fill_seq: number;
-  part_no: number;
-  maker: Address;
-  oid: number;
-  tid: number;
-  price_ticks: string;
-  base_units: string;
-}
-
-interface StoredEvent {
-  kind: CustodyKind;
-  maker: Address;
-  token: Address;
-  amount_units: string;
-  block_number: number;
-  tx_hash: Hex;
-  log_index: number;
-}
-
-interface StoredOrder {
-  owner: Address;
-  nonce: string;
-  token_in: Address;
-  token_out: Address;
-  amount_in_units: string;
-  amount_out_units: string;
-  block_number: number;
-  tx_hash: Hex;
-  log_index: number;
-}
-
 /** What the ledger holds of the blocks after `block`: what is lost if the chain has no longer got them. */
 export async function listOrphans(q: Queryable, block: number): Promise<Orphans> {
-  const fills = (await q('fills').where('block_number', '>', block).select()) as StoredFill[];
+  const fills = await q('fills').where('block_number', '>', block).select();
   const parts = await q('order_fills as part')
     .join('fills as fill', (on) => {
       on.on('fill.market', 'part.market').on('fill.fill_seq', 'part.fill_seq');
     })
     .where('fill.block_number', '>', block)
-    .select<StoredPart[]>('part.*');
-  const events = (await q('custody_events').where('block_number', '>', block).select()) as StoredEvent[];
-  const orders = (await q('settled_orders').where('block_number', '>', block).select()) as StoredOrder[];
+    .select<Stored<'order_fills'>[]>('part.*');
+  const events = await q('custody_events').where('block_number', '>', block).select();
+  const orders = await q('settled_orders').where('block_number', '>', block).select();
   return { ...toOrphans(fills, parts, events), orders: await toOrders(q, orders) };
 }
 
@@ -112,19 +69,19 @@ export async function readOrphans(q: Queryable, reversal: number): Promise<Orpha
   if (row === undefined) return { fills: [], orders: [], custody: [] };
   const span = { from: row.keptGeneration + 1, to: row.generation };
   const lost = (one: { block_number: number }): boolean => one.block_number > row.toBlock - row.depth;
-  const orders = (await readOrphanedRows<StoredOrder>(q, 'settled_orders', span, reversal)).filter(lost);
+  const orders = (await readOrphanedRows<Stored<'settled_orders'>>(q, 'settled_orders', span, reversal)).filter(lost);
   return {
     ...toOrphans(
-      (await readOrphanedRows<StoredFill>(q, 'fills', span, reversal)).filter(lost),
-      await readOrphanedRows<StoredPart>(q, 'order_fills', span, reversal),
-      (await readOrphanedRows<StoredEvent>(q, 'custody_events', span, reversal)).filter(lost),
+      (await readOrphanedRows<Stored<'fills'>>(q, 'fills', span, reversal)).filter(lost),
+      await readOrphanedRows<Stored<'order_fills'>>(q, 'order_fills', span, reversal),
+      (await readOrphanedRows<Stored<'custody_events'>>(q, 'custody_events', span, reversal)).filter(lost),
     ),
     orders: await toOrders(q, orders),
   };
 }
 
 /** With the ids under which their owners know them. */
-async function toOrders(q: Queryable, rows: readonly StoredOrder[]): Promise<OrphanedOrder[]> {
+async function toOrders(q: Queryable, rows: readonly Stored<'settled_orders'>[]): Promise<OrphanedOrder[]> {
   const orders: OrphanedOrder[] = [];
   for (const row of [...rows].sort((a, b) => a.block_number - b.block_number || a.log_index - b.log_index)) {
     const placed = await q('swap_quotes as quote')
@@ -146,9 +103,9 @@ async function toOrders(q: Queryable, rows: readonly StoredOrder[]): Promise<Orp
 }
 
 function toOrphans(
-  fills: readonly StoredFill[],
-  parts: readonly StoredPart[],
-  events: readonly StoredEvent[],
+  fills: readonly Stored<'fills'>[],
+  parts: readonly Stored<'order_fills'>[],
+  events: readonly Stored<'custody_events'>[],
 ): Omit<Orphans, 'orders'> {
   const key = ({ market, fill_seq: fillSeq }: { market: number; fill_seq: number }) => `${market}:${fillSeq}`;
   const partsOf = groupBy(

@@ -9,35 +9,22 @@ import { chunks, fromColumn, toColumn, upsertAll } from '../db/columns.js';
 import { placeholders, sendForRows } from '../db/dialects.js';
 import { groupBy } from '../db/lists.js';
 import type { GenerationWrite, Queryable, SettledOrder } from '../types.js';
+import type { Stored } from '../db/tables.js';
 
 /** The taker of the rows that sum up all takers of a maker, since a taker may have as many addresses as it likes. */
 export const ALL_TAKERS = 'all';
 
 /** What a maker and a taker did with each other in markets of one quote token. */
-export interface PairGain extends PairTotals {
+interface PairGain extends PairTotals {
   maker: Address;
   taker: Address | typeof ALL_TAKERS;
   token: Address;
 }
 
-interface StoredRow {
-  pair: string;
-  maker: string;
-  taker: string;
-  token: string;
-  fills: number;
-  legs: number;
-  quote_units: string;
-  gain_units: string;
-  /** The loss as text that sorts like the number, on either database; empty without one. */
-  loss_key: string;
-  generation: number;
-}
-
 const LOSS_DIGITS = 78;
 const PAGE = 500;
 
-export type PairGains = Map<string, PairGain>;
+type PairGains = Map<string, PairGain>;
 
 const keyOf = ({ maker, taker, token }: Pick<PairGain, 'maker' | 'taker' | 'token'>): string =>
   `${maker}:${taker}:${token}`;
@@ -72,7 +59,7 @@ function addFill(sums: PairGains, { taker, token, legs, operatorGainUnits }: Gai
  * Whose swap it was: the owner of the signed order that the settler filled by it, which is the first that the transaction tells of after it;
  * otherwise whoever sent it.
  */
-function ownerOf(
+export function ownerOf(
   fill: Pick<ChainFill, 'taker' | 'txHash' | 'logIndex'>,
   orders: readonly Pick<SettledOrder, 'owner' | 'txHash' | 'logIndex'>[],
 ): Address {
@@ -112,19 +99,15 @@ async function change(tx: Knex.Transaction, generation: number, by: PairGains, s
   const after: PairGains = new Map();
   for (const part of chunks([...by.keys()])) {
     const sql = `select * from pair_gains where pair in (${placeholders(part.length)})`;
-    for (const row of await sendForRows<StoredRow>(tx, sql, part)) after.set(row.pair, fromRow(row));
+    for (const row of await sendForRows<Stored<'pair_gains'>>(tx, sql, part)) after.set(row.pair, fromRow(row));
   }
   for (const one of by.values()) add(after, one, sign);
   await storePairGains(tx, generation, [...after.values()]);
 }
 
 /** Writes rows as they are after a generation. A pair without a fill keeps a row of zeros. */
-export async function storePairGains(
-  tx: Knex.Transaction,
-  generation: number,
-  gains: readonly PairGain[],
-): Promise<void> {
-  const rows = gains.map((one): StoredRow => ({
+async function storePairGains(tx: Knex.Transaction, generation: number, gains: readonly PairGain[]): Promise<void> {
+  const rows = gains.map((one): Stored<'pair_gains'> => ({
     pair: keyOf(one),
     maker: one.maker,
     taker: one.taker,
@@ -202,8 +185,8 @@ export async function sumPairGains(q: Queryable, afterGeneration = 0): Promise<P
   return sums;
 }
 
-/** The signed orders that these transactions filled. */
-async function ordersIn(
+/** The signed orders that these transactions filled, as far as `ownerOf` asks. */
+export async function ordersIn(
   q: Queryable,
   hashes: readonly Hex[],
 ): Promise<Pick<SettledOrder, 'owner' | 'txHash' | 'logIndex'>[]> {
@@ -228,7 +211,7 @@ async function firstFillAfter(q: Queryable, market: number, generation: number):
 
 /** All rows with a fill, by pair. */
 export async function readPairGains(q: Queryable): Promise<PairGains> {
-  const rows = (await q('pair_gains').where('fills', '>', 0).select()) as StoredRow[];
+  const rows = await q('pair_gains').where('fills', '>', 0).select();
   return new Map(rows.map((row) => [row.pair, fromRow(row)]));
 }
 
@@ -237,22 +220,22 @@ export async function readWorstPairs(q: Queryable, limit: number): Promise<PairG
   const tokens = await q('markets').distinct<{ token: Address }[]>('quote_address as token');
   const worst: PairGain[] = [];
   for (const { token } of tokens.sort((a, b) => (a.token < b.token ? -1 : 1))) {
-    const rows = (await q('pair_gains')
+    const rows = await q('pair_gains')
       .where({ token })
       .where('loss_key', '>', '')
       .orderBy([{ column: 'loss_key', order: 'desc' }, { column: 'pair' }])
       .limit(limit)
-      .select()) as StoredRow[];
+      .select();
     worst.push(...rows.map(fromRow));
   }
   return worst;
 }
 
-function fromRow(row: StoredRow): PairGain {
+function fromRow(row: Stored<'pair_gains'>): PairGain {
   return {
-    maker: row.maker as Address,
-    taker: row.taker as PairGain['taker'],
-    token: row.token as Address,
+    maker: row.maker,
+    taker: row.taker,
+    token: row.token,
     fills: row.fills,
     legs: row.legs,
     quoteUnits: fromColumn(row.quote_units),

@@ -7,13 +7,16 @@ import { loadBalances, storeRows, type Balances } from './balances.js';
 import { continues, liveRanges, rangesAfter, type Reversal } from './branches.js';
 import { fromColumn, insertAll, toColumn } from '../db/columns.js';
 import { LedgerInvariantError, LedgerReversedError } from '../errors.js';
+import { readMarkets } from './markets.js';
 import { lastHaltNo } from './halts.js';
 import { lastGeneration, readGeneration } from './generations.js';
+import { reverseActivity } from '../accounts/projection.js';
 import { reverseMarketData } from '../market-data/projection.js';
 import { reversePairGains } from './pair-gains.js';
 import { reversedRef } from './refs.js';
 import { reopenOrders } from '../swaps/swap-log.js';
 import type { Account, GenerationRow, Queryable } from '../types.js';
+import type { Stored } from '../db/tables.js';
 
 /** A reversal with what it did. Blocks are those that the chain no longer has, or that are read anew for their sake. */
 export interface ReversalRow extends Reversal {
@@ -26,20 +29,9 @@ export interface ReversalRow extends Reversal {
   operatorSeq: number;
 }
 
-interface StoredReversal {
-  generation: number;
-  kept_generation: number;
-  from_block: number;
-  to_block: number;
-  depth: number;
-  time_ms: number;
-  operator_seq: number;
-  clears_halt_no: number;
-}
-
 /** Every reversal so far, oldest first. */
 export async function readReversals(q: Queryable): Promise<ReversalRow[]> {
-  const rows = (await q('reversals').orderBy('generation').select()) as StoredReversal[];
+  const rows = await q('reversals').orderBy('generation').select();
   return rows.map((row) => ({
     generation: row.generation,
     keptGeneration: row.kept_generation,
@@ -123,7 +115,7 @@ export async function reverseGenerations(
     );
   }
   const generation = head.generation + 1;
-  const row: StoredReversal = {
+  const row: Stored<'reversals'> = {
     generation,
     kept_generation: keptGeneration,
     from_block: block.number + 1,
@@ -137,6 +129,9 @@ export async function reverseGenerations(
   await reverseEntries(tx, generation, reversed);
   const claims = await claimsChangedAfter(tx, keptGeneration);
   await reversePairGains(tx, generation, keptGeneration);
+  const markets = await readMarkets(tx);
+  const headMs = head.blockTimestampMs;
+  await reverseActivity(tx, { markets, keptGeneration, keptMs: block.timestampMs, headMs });
   await reverseMarketData(tx, { generation, keptGeneration, keptMs: block.timestampMs });
   await setAside(tx, generation, keptGeneration);
   await restoreClaims(tx, claims);
@@ -214,7 +209,7 @@ export async function balancesReversed(
 ): Promise<BalanceDelta[]> {
   const deltas = new Map<string, BalanceDelta>();
   for (const generation of generationsToReverse(await readReversals(q), request)) {
-    const entries = (await q('entries').where({ generation }).select()) as StoredEntry[];
+    const entries = await q('entries').where({ generation }).select();
     for (const { account, token, amount_units } of entries) {
       const key = accountKey({ account, token });
       const delta = deltas.get(key) ?? { account, token, deltaUnits: 0n };
@@ -228,29 +223,13 @@ export async function balancesReversed(
     .filter(({ deltaUnits }) => deltaUnits !== 0n);
 }
 
-interface StoredEntry {
-  ref: string;
-  line: number;
-  kind: string;
-  account: Account;
-  token: Address;
-  amount_units: string;
-}
-
-interface StoredChange {
-  account: Account;
-  token: Address;
-  reserved_delta_units: string;
-  net_capital_delta_units: string;
-}
-
 async function reverseEntries(tx: Knex.Transaction, generation: number, reversed: readonly number[]): Promise<void> {
   const balances: Balances = await loadBalances(tx);
   const changes = new Map<string, { account: Account; token: Address; reserved: bigint; netCapital: bigint }>();
   const touched = new Set<string>();
   const fees: { taker: Address; token: Address; amountUnits: bigint }[] = [];
   for (const one of reversed) {
-    const entries = (await tx('entries').where({ generation: one }).orderBy(['ref', 'line']).select()) as StoredEntry[];
+    const entries = await tx('entries').where({ generation: one }).orderBy(['ref', 'line']).select();
     await insertAll(
       tx,
       'entries',
@@ -270,7 +249,7 @@ async function reverseEntries(tx: Knex.Transaction, generation: number, reversed
       if (kind !== 'takerFee') continue;
       fees.push({ taker: account as Address, token, amountUnits: -fromColumn(amount_units) });
     }
-    const rows = (await tx('balance_changes').where({ generation: one }).select()) as StoredChange[];
+    const rows = await tx('balance_changes').where({ generation: one }).select();
     for (const { account, token, ...delta } of rows) {
       const key = accountKey({ account, token });
       const sum = changes.get(key) ?? { account, token, reserved: 0n, netCapital: 0n };
@@ -332,15 +311,10 @@ async function setAside(tx: Knex.Transaction, reversal: number, keptGeneration: 
     .where('generation', '>', keptGeneration)
     .select<{ market: number; fill_seq: number }[]>('market', 'fill_seq');
   for (const fill of fills) await tx('fill_legs').where(fill).delete();
-  const orders = (await tx('settled_orders').where('generation', '>', keptGeneration).select()) as {
-    owner: string;
-    nonce: string;
-  }[];
+  const orders = await tx('settled_orders').where('generation', '>', keptGeneration).select();
   await reopenOrders(tx, orders);
   for (const name of PROJECTIONS) {
-    const rows = (await tx(name).where('generation', '>', keptGeneration).orderBy('generation').select()) as {
-      generation: number;
-    }[];
+    const rows = await tx(name).where('generation', '>', keptGeneration).orderBy('generation').select();
     await put(name, rows);
     await tx(name).where('generation', '>', keptGeneration).delete();
   }

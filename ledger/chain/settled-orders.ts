@@ -1,25 +1,9 @@
 /** Signed orders that the settler filled, a part of the ledger log. */
 import type { Knex } from 'knex';
-import type { Address, Hex } from '../../core/types.js';
+import type { Address } from '../../core/types.js';
 import { fromColumn, insertAll, toColumn } from '../db/columns.js';
 import type { Queryable, SettledOrder } from '../types.js';
-
-/** A settled order as it is stored. */
-export interface SettledOrderColumns {
-  owner: string;
-  nonce: string;
-  recipient: string;
-  token_in: string;
-  token_out: string;
-  amount_in_units: string;
-  amount_out_units: string;
-  fee_units: string;
-  fee_in_swap: number;
-  block_number: number;
-  tx_hash: string;
-  log_index: number;
-  generation: number;
-}
+import type { Stored } from '../db/tables.js';
 
 /** A settled order with the generation that made it durable. */
 export type SettledOrderRow = SettledOrder & { generation: number };
@@ -30,7 +14,7 @@ export async function insertSettledOrders(
   generation: number,
   orders: readonly SettledOrder[],
 ): Promise<void> {
-  const rows = orders.map((order): SettledOrderColumns => ({
+  const rows = orders.map((order): Stored<'settled_orders'> => ({
     owner: order.owner,
     nonce: toColumn(order.nonce),
     recipient: order.recipient,
@@ -53,26 +37,62 @@ export async function readSettledOrder(
   q: Queryable,
   order: { owner: Address; nonce: bigint },
 ): Promise<SettledOrderRow | null> {
-  const row = (await q('settled_orders')
+  const row = await q('settled_orders')
     .where({ owner: order.owner, nonce: toColumn(order.nonce) })
-    .first()) as SettledOrderColumns | undefined;
+    .first();
   return row === undefined ? null : { ...toSettledOrder(row), generation: row.generation };
 }
 
 /** Reads a stored row. Throws SyntaxError when an amount is not one. */
-export function toSettledOrder(row: SettledOrderColumns): SettledOrder {
+export function toSettledOrder(row: Stored<'settled_orders'>): SettledOrder {
   return {
-    owner: row.owner as Address,
+    owner: row.owner,
     nonce: fromColumn(row.nonce),
-    recipient: row.recipient as Address,
-    tokenIn: row.token_in as Address,
-    tokenOut: row.token_out as Address,
+    recipient: row.recipient,
+    tokenIn: row.token_in,
+    tokenOut: row.token_out,
     amountInUnits: fromColumn(row.amount_in_units),
     amountOutUnits: fromColumn(row.amount_out_units),
     feeUnits: fromColumn(row.fee_units),
     feeInSwap: row.fee_in_swap !== 0,
     blockNumber: row.block_number,
-    txHash: row.tx_hash as Hex,
+    txHash: row.tx_hash,
     logIndex: row.log_index,
   };
+}
+
+/** What our curve gave for a signed order, by makers, the part of each summed over its legs; in base units. */
+export interface OrderFill {
+  market: number;
+  fillSeq: number;
+  makers: { maker: Address; baseUnits: bigint; quoteUnits: bigint }[];
+}
+
+/** Fills of our curves for a settled order: those of its transaction before its own event and behind the order's before it. */
+export async function readFillsOfOrder(
+  q: Queryable,
+  { txHash, logIndex }: Pick<SettledOrder, 'txHash' | 'logIndex'>,
+): Promise<OrderFill[]> {
+  const earlier = (await q('settled_orders')
+    .where({ tx_hash: txHash })
+    .where('log_index', '<', logIndex)
+    .max({ last: 'log_index' })
+    .first()) as { last: number | null };
+  const rows = await q('fills as fill')
+    .join('fill_legs as leg', { 'leg.market': 'fill.market', 'leg.fill_seq': 'fill.fill_seq' })
+    .where({ 'fill.tx_hash': txHash })
+    .where('fill.log_index', '<', logIndex)
+    .where('fill.log_index', '>', earlier.last ?? -1)
+    .orderBy(['fill.log_index', 'leg.leg_no'])
+    .select<{ market: number; fill_seq: number; maker: string; base_units: string; quote_units: string }[]>('leg.*');
+  const fills: OrderFill[] = [];
+  for (const row of rows) {
+    let fill = fills.find(({ market, fillSeq }) => market === row.market && fillSeq === row.fill_seq);
+    if (fill === undefined) fills.push((fill = { market: row.market, fillSeq: row.fill_seq, makers: [] }));
+    let part = fill.makers.find(({ maker }) => maker === row.maker);
+    if (part === undefined) fill.makers.push((part = { maker: row.maker as Address, baseUnits: 0n, quoteUnits: 0n }));
+    part.baseUnits += fromColumn(row.base_units);
+    part.quoteUnits += fromColumn(row.quote_units);
+  }
+  return fills;
 }

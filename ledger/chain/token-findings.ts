@@ -4,28 +4,14 @@ import type { Address } from '../../core/types.js';
 import { fromColumn, insertAll, toColumn } from '../db/columns.js';
 import { sendForRows } from '../db/dialects.js';
 import type { Queryable, TokenFinding } from '../types.js';
-
-interface StoredFinding {
-  finding_no: number;
-  generation: number;
-  token: string;
-  cause: TokenFinding['cause'];
-  state: TokenFinding['state'];
-  code: string;
-  message: string;
-  block_number: number;
-  agreed_block: number | null;
-  agreed_units: string | null;
-  difference_units: string | null;
-  time_ms: number;
-}
+import type { Stored } from '../db/tables.js';
 
 const NEWEST = `select * from token_findings where finding_no in (
   select max(finding_no) from token_findings group by token, cause) order by finding_no`;
 
 /** The newest finding of each token and cause, those that are over included, oldest first. */
 export async function readTokenFindings(q: Queryable): Promise<TokenFinding[]> {
-  return (await sendForRows<StoredFinding>(q, NEWEST)).map(fromRow);
+  return (await sendForRows<Stored<'token_findings'>>(q, NEWEST)).map(fromRow);
 }
 
 /** Findings that stand: doubts, and what keeps tokens in quarantine. */
@@ -52,7 +38,7 @@ export async function insertTokenFindings(
   if (findings.length === 0) return;
   const newest = (await tx('token_findings').max({ last: 'finding_no' }).first()) as { last: number | null };
   const first = (newest.last ?? 0) + 1;
-  const rows = findings.map((one, i): StoredFinding => ({
+  const rows = findings.map((one, i): Stored<'token_findings'> => ({
     finding_no: first + i,
     generation,
     token: one.token,
@@ -69,13 +55,13 @@ export async function insertTokenFindings(
   await insertAll(tx, 'token_findings', rows);
 }
 
-function fromRow(row: StoredFinding): TokenFinding {
+function fromRow(row: Stored<'token_findings'>): TokenFinding {
   const agreed =
     row.agreed_block === null || row.agreed_units === null
       ? null
       : { blockNumber: row.agreed_block, units: fromColumn(row.agreed_units) };
   return {
-    token: row.token as Address,
+    token: row.token,
     cause: row.cause,
     state: row.state,
     code: row.code,

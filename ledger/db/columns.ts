@@ -8,7 +8,8 @@ export function amount(db: Knex, table: Knex.CreateTableBuilder, name: string): 
   return table.specificType(name, isSqlite(db) ? 'text' : 'numeric(78,0)');
 }
 
-function isSqlite(db: Knex): boolean {
+/** Whether a connection or a transaction is of SQLite, and not of PostgreSQL. */
+export function isSqlite(db: Knex): boolean {
   return /sqlite/.test(String((db.client as { driverName: string }).driverName));
 }
 

@@ -8,11 +8,12 @@ import pg from 'pg';
 import { toSafeInt } from '../../core/amounts.js';
 import { PgClient, SQLITE_BUSY_TIMEOUT_MS, SqliteClient, keepStatements, watchNotices } from './dialects.js';
 import { DatabaseError, DatabaseUnreachableError, databaseErrorCode } from '../errors.js';
+import { rebuildActivity } from '../accounts/rebuild.js';
 import { rebuildMarketData, type RebuildProgress } from '../market-data/rebuild.js';
 import { migrations } from '../migrations/index.js';
 import type { Db, Queryable } from '../types.js';
 
-export interface OpenDbOptions {
+interface OpenDbOptions {
   /** PostgreSQL only: schema that holds every table, created by `migrate`; the URL's `?schema=` otherwise, default `public`. */
   schema?: string;
   /** PostgreSQL only: most connections of this process, besides one per writer. */
@@ -87,6 +88,7 @@ export async function migrate(db: Db, onRebuild?: RebuildProgress): Promise<void
     if (!(await isStale(tx))) return;
     await tx('meta').where(STALE).delete();
     await rebuildMarketData(tx, onRebuild);
+    await rebuildActivity(tx);
   });
 }
 
@@ -108,6 +110,15 @@ export async function prepareDb(db: Db, deploymentId: string, onRebuild?: Rebuil
   if (bound !== null && bound !== deploymentId) throw deploymentMismatch(bound, deploymentId);
   await migrate(db, onRebuild);
   await bindDeployment(db, deploymentId);
+}
+
+/** PostgreSQL only: drops every table of the schema, whatever it holds. Whoever calls it has made sure that nobody needs it. */
+export async function dropTables(db: Db): Promise<void> {
+  const rows = await db.knex.raw<{ rows: { tablename: string }[] }>(
+    'select tablename from pg_catalog.pg_tables where schemaname = ?',
+    [schemaOf(db)],
+  );
+  for (const { tablename } of rows.rows) await db.knex.raw('drop table ??.?? cascade', [schemaOf(db), tablename]);
 }
 
 /** The deployment that the database is tied to; null for one without our tables, or that was never tied to any. */

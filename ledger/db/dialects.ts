@@ -188,7 +188,7 @@ export class RolledBackError extends Error {
 }
 
 /** A COMMIT that stands on this server and perhaps nowhere else: the wait for its replicas was broken off. */
-export class UnreplicatedError extends Error {
+class UnreplicatedError extends Error {
   override readonly name = 'UnreplicatedError';
 
   constructor() {

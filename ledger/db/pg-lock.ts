@@ -16,7 +16,7 @@ export interface AdvisoryLock {
   release(): Promise<void>;
 }
 
-export interface AdvisoryLockOptions {
+interface AdvisoryLockOptions {
   /** How often to ask for a lock that another session holds. */
   pollMs: number;
   /** How often the holder asks the database something, so that others see that it lives. */

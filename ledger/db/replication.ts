@@ -2,7 +2,7 @@
 import type { Db } from '../types.js';
 
 /** One connected replica, as `pg_stat_replication` has it. */
-export interface Replica {
+interface Replica {
   name: string;
   /** Null where the role may not see it: it needs `pg_monitor`. */
   state: string | null;
@@ -23,7 +23,7 @@ export interface ReplicaCounts {
   unknown: number;
 }
 
-export interface ReplicationVerdict {
+interface ReplicationVerdict {
   counts: ReplicaCounts;
   /** Why a commit that was acknowledged may be lost with the server; null when it can't, or when there is no replica to lose it to. */
   problem: string | null;

@@ -1,9 +1,10 @@
 /** How large the database is, and what lets it grow. Bytes and rows are no amounts of money: numbers will do. */
+import { toSafeInt } from '../../core/amounts.js';
 import { sendForRows } from './dialects.js';
 import type { Db, Queryable } from '../types.js';
 
 /** One kind of thing that the logs consist of. */
-export interface StorageShare {
+interface StorageShare {
   name: 'order rows' | 'publications' | 'scans' | 'fills' | 'checkpoints' | 'signed orders';
   /** How many there are, and how many of them came in the last 24 hours. */
   count: number;
@@ -34,7 +35,7 @@ export const SHARES: readonly {
   { name: 'order rows', tables: ['order_log'], counted: 'order_log', timeMs: 'time_ms' },
   {
     name: 'publications',
-    tables: ['publications', 'outbox', 'post_costs', 'posts_seen', 'seq_resets'],
+    tables: ['publications', 'outbox', 'post_costs', 'gas_days', 'posts_seen', 'seq_resets'],
     counted: 'publications',
     timeMs: 'prepared_ms',
   },
@@ -52,6 +53,9 @@ export const SHARES: readonly {
       'folded_orders',
       'candles',
       'maker_positions',
+      'maker_hours',
+      'taker_days',
+      'market_hours',
     ],
     counted: 'fills',
     timeMs: 'timestamp_ms',
@@ -66,10 +70,13 @@ export const SHARES: readonly {
     name: 'signed orders',
     tables: [
       'swap_quotes',
+      'order_costs',
       'swap_orders',
       'swap_pending',
       'swap_attempts',
       'swap_outcomes',
+      'swap_costs',
+      'swap_cancellations',
       'swap_nonces',
       'settled_orders',
     ],
@@ -107,7 +114,8 @@ export async function readStorage(db: Db, nowMs: number): Promise<StorageReport>
 async function countRows(q: Queryable, table: string, [column, since]: [string, number] = ['', 0]): Promise<number> {
   const query = q(table).count({ count: '*' });
   if (column !== '') void query.where(column, '>', since);
-  return ((await query.first()) as { count: number }).count;
+  const row = await query.first();
+  return toSafeInt(BigInt(row?.['count'] ?? 0));
 }
 
 /** Bytes by table, its indexes included. */

@@ -10,9 +10,9 @@ import { CommitUnknownError, DatabaseError, WriterLostError, databaseErrorCode }
 import { beforeClose } from './db.js';
 import { holdAdvisoryLock, lockKey, type AdvisoryLock } from './pg-lock.js';
 import { migrations } from '../migrations/index.js';
-import type { Db, LogName, Queryable, Writer } from '../types.js';
+import type { Db, LogName, Queryable, Transaction, Writer } from '../types.js';
 
-export interface AcquireOptions {
+interface AcquireOptions {
   /** Stops waiting as a standby; `acquireWriter` then rejects with the signal's reason. */
   signal?: AbortSignal;
   /** Called at most once, when the log is lost other than by `release`. */
@@ -226,4 +226,12 @@ export async function readLogHolders(db: Db, logs: readonly LogName[]): Promise<
     if (answer.rows[0]?.held === true) held.add(log);
   }
   return held;
+}
+
+/**
+ * Waits until no transaction of a log's writer is under way, and holds up the next one until this transaction ends. On SQLite there is one
+ * write transaction at a time anyway.
+ */
+export async function waitForWriter(db: Db, tx: Transaction, log: LogName): Promise<void> {
+  if (db.kind === 'pg') await tx('writers').where({ log }).forShare().select('epoch');
 }

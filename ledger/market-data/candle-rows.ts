@@ -5,27 +5,14 @@ import { INTERVALS, type Interval } from '../../core/market-data/intervals.js';
 import { chunks, fromColumn, toColumn, upsertAll } from '../db/columns.js';
 import { sendForRows } from '../db/dialects.js';
 import type { Queryable } from '../types.js';
+import type { Stored } from '../db/tables.js';
 
 /** A candle of one market. */
 export interface MarketCandle extends Candle {
   market: number;
 }
 
-interface StoredCandle {
-  market: number;
-  /** Place in `INTERVALS`. */
-  interval_no: number;
-  open_ms: number;
-  open_ticks: string;
-  high_ticks: string;
-  low_ticks: string;
-  close_ticks: string;
-  base_units: string;
-  quote_units: string;
-  trades: number;
-}
-
-export const intervalNo = (interval: Interval): number => INTERVALS.indexOf(interval);
+const intervalNo = (interval: Interval): number => INTERVALS.indexOf(interval);
 
 /** Which candle it is. */
 export const candleKey = ({ market, interval, openMs }: Pick<MarketCandle, 'market' | 'interval' | 'openMs'>): string =>
@@ -40,7 +27,7 @@ export async function readCandlesAt(
   for (const part of chunks(keys, 60)) {
     const any = part.map(() => '(market = ? and interval_no = ? and open_ms = ?)').join(' or ');
     const bindings = part.flatMap(({ market, interval, openMs }) => [market, intervalNo(interval), openMs]);
-    const rows = await sendForRows<StoredCandle>(q, `select * from candles where ${any}`, bindings);
+    const rows = await sendForRows<Stored<'candles'>>(q, `select * from candles where ${any}`, bindings);
     found.push(...rows.map(fromRow));
   }
   return found;
@@ -48,7 +35,7 @@ export async function readCandlesAt(
 
 /** Writes candles as they are now. */
 export async function storeCandles(tx: Knex.Transaction, candles: readonly MarketCandle[]): Promise<void> {
-  const rows = candles.map((one): StoredCandle => ({
+  const rows = candles.map((one): Stored<'candles'> => ({
     market: one.market,
     interval_no: intervalNo(one.interval),
     open_ms: one.openMs,
@@ -70,7 +57,7 @@ export async function readCandles(
 ): Promise<MarketCandle[]> {
   const sql =
     'select * from candles where market = ? and interval_no = ? and open_ms >= ? and open_ms <= ? order by open_ms';
-  const rows = await sendForRows<StoredCandle>(q, sql, [market, intervalNo(interval), fromMs, toMs]);
+  const rows = await sendForRows<Stored<'candles'>>(q, sql, [market, intervalNo(interval), fromMs, toMs]);
   return rows.map(fromRow);
 }
 
@@ -81,18 +68,18 @@ export async function lastCandleBefore(
 ): Promise<MarketCandle | null> {
   const sql =
     'select * from candles where market = ? and interval_no = ? and open_ms < ? order by open_ms desc limit 1';
-  const [row] = await sendForRows<StoredCandle>(q, sql, [market, intervalNo(interval), beforeMs]);
+  const [row] = await sendForRows<Stored<'candles'>>(q, sql, [market, intervalNo(interval), beforeMs]);
   return row === undefined ? null : fromRow(row);
 }
 
 /** The oldest candle of a market; null before its first trade. */
 export async function firstCandle(q: Queryable, market: number, interval: Interval): Promise<MarketCandle | null> {
   const sql = 'select * from candles where market = ? and interval_no = ? order by open_ms limit 1';
-  const [row] = await sendForRows<StoredCandle>(q, sql, [market, intervalNo(interval)]);
+  const [row] = await sendForRows<Stored<'candles'>>(q, sql, [market, intervalNo(interval)]);
   return row === undefined ? null : fromRow(row);
 }
 
-function fromRow(row: StoredCandle): MarketCandle {
+function fromRow(row: Stored<'candles'>): MarketCandle {
   const interval = INTERVALS[row.interval_no];
   if (interval === undefined) throw new RangeError(`a candle has the interval ${row.interval_no}`);
   return {

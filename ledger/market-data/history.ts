@@ -2,9 +2,10 @@
 import type { Address, ChainFill, Hex } from '../../core/types.js';
 import { checkLimit, fromColumn } from '../db/columns.js';
 import { sendForRows, type Binding } from '../db/dialects.js';
-import { toChainFill, type FillRow } from '../chain/fills.js';
+import { toChainFill } from '../chain/fills.js';
 import { toUserFill, type UserFill, type UserFillRow } from '../views/reads.js';
 import type { Queryable } from '../types.js';
+import type { Stored } from '../db/tables.js';
 
 export interface FillPage {
   market: number;
@@ -23,16 +24,16 @@ export async function fillsPage(q: Queryable, page: FillPage): Promise<ChainFill
   const before = page.before ?? Number.MAX_SAFE_INTEGER;
   const limit = checkLimit(page.limit);
   const newest = 'order by fill_seq desc limit ?';
-  let rows: FillRow[];
+  let rows: Stored<'fills'>[];
   if (maker !== undefined) {
     const own = `select distinct fill_seq from order_fills where maker = ? and market = ? and fill_seq < ? ${newest}`;
     const sql = `select * from fills where market = ? and fill_seq in (${own}) order by fill_seq desc`;
-    rows = await sendForRows<FillRow>(q, sql, [market, maker, market, before, limit]);
+    rows = await sendForRows<Stored<'fills'>>(q, sql, [market, maker, market, before, limit]);
   } else if (taker !== undefined) {
     const sql = `select * from fills where taker = ? and market = ? and fill_seq < ? ${newest}`;
-    rows = await sendForRows<FillRow>(q, sql, [taker, market, before, limit]);
+    rows = await sendForRows<Stored<'fills'>>(q, sql, [taker, market, before, limit]);
   } else {
-    rows = await sendForRows<FillRow>(q, `select * from fills where market = ? and fill_seq < ? ${newest}`, [
+    rows = await sendForRows<Stored<'fills'>>(q, `select * from fills where market = ? and fill_seq < ? ${newest}`, [
       market,
       before,
       limit,
@@ -135,7 +136,7 @@ export async function takerSwapsPage(
   const place = [blockNumber, blockNumber, logIndex, limit];
   const older = (of: string): string =>
     `${of}.block_number <= ? and (${of}.block_number < ? or ${of}.log_index < ?) order by ${of}.block_number desc, ${of}.log_index desc limit ?`;
-  const fills = await sendForRows<FillRow>(q, `select * from fills where taker = ? and ${older('fills')}`, [
+  const fills = await sendForRows<Stored<'fills'>>(q, `select * from fills where taker = ? and ${older('fills')}`, [
     page.taker,
     ...place,
   ]);

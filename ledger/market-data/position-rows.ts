@@ -5,6 +5,7 @@ import type { Address } from '../../core/types.js';
 import { chunks, fromColumn, toColumn, upsertAll } from '../db/columns.js';
 import { placeholders, sendForRows } from '../db/dialects.js';
 import type { Queryable } from '../types.js';
+import type { Stored } from '../db/tables.js';
 
 /** What the fills of one maker in one market came to. */
 export interface MakerPosition extends Position {
@@ -14,18 +15,6 @@ export interface MakerPosition extends Position {
   parts: number;
 }
 
-interface StoredPosition {
-  maker: Address;
-  market: number;
-  parts: number;
-  bought_base_units: string;
-  bought_quote_units: string;
-  sold_base_units: string;
-  sold_quote_units: string;
-  realised_units: string;
-  generation: number;
-}
-
 export const positionKey = ({ maker, market }: Pick<MakerPosition, 'maker' | 'market'>): string => `${maker}:${market}`;
 
 /** Positions of these makers in every market that they had a fill in. */
@@ -33,7 +22,7 @@ export async function readPositionsOf(q: Queryable, makers: readonly Address[]):
   const found: MakerPosition[] = [];
   for (const part of chunks(makers)) {
     const sql = `select * from maker_positions where maker in (${placeholders(part.length)}) order by maker, market`;
-    for (const row of await sendForRows<StoredPosition>(q, sql, part)) found.push(fromRow(row));
+    for (const row of await sendForRows<Stored<'maker_positions'>>(q, sql, part)) found.push(fromRow(row));
   }
   return found;
 }
@@ -41,7 +30,7 @@ export async function readPositionsOf(q: Queryable, makers: readonly Address[]):
 /** Positions of all makers in a market, by address; those without a fill left are passed over. */
 export async function readPositionsIn(q: Queryable, market: number): Promise<MakerPosition[]> {
   const sql = 'select * from maker_positions where market = ? and parts > 0 order by maker';
-  return (await sendForRows<StoredPosition>(q, sql, [market])).map(fromRow);
+  return (await sendForRows<Stored<'maker_positions'>>(q, sql, [market])).map(fromRow);
 }
 
 /** Writes positions as they are after a generation. One without a fill keeps a row of zeros. */
@@ -50,7 +39,7 @@ export async function storePositions(
   generation: number,
   positions: readonly MakerPosition[],
 ): Promise<void> {
-  const rows = positions.map((one): StoredPosition => ({
+  const rows = positions.map((one): Stored<'maker_positions'> => ({
     maker: one.maker,
     market: one.market,
     parts: one.parts,
@@ -64,7 +53,7 @@ export async function storePositions(
   await upsertAll(tx, 'maker_positions', ['maker', 'market'], rows);
 }
 
-function fromRow(row: StoredPosition): MakerPosition {
+function fromRow(row: Stored<'maker_positions'>): MakerPosition {
   return {
     maker: row.maker,
     market: row.market,

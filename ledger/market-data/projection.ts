@@ -34,7 +34,7 @@ export interface PartDetails {
 }
 
 /** What fills add, to be stored with them. */
-export interface MarketDataChange {
+interface MarketDataChange {
   details: ReadonlyMap<AttributedPart, PartDetails>;
   candles: MarketCandle[];
   positions: MakerPosition[];

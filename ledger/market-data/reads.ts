@@ -1,8 +1,6 @@
 /** Candles and the last 24 hours of a market, as they are served. */
 import { withoutGaps, type Candle } from '../../core/market-data/candles.js';
 import { DAY_MS, openOf, opensBefore, type Interval } from '../../core/market-data/intervals.js';
-import { fromColumn } from '../db/columns.js';
-import { sendForRows } from '../db/dialects.js';
 import type { Queryable } from '../types.js';
 import { firstCandle, lastCandleBefore, readCandles } from './candle-rows.js';
 
@@ -68,18 +66,4 @@ export async function dayFigures(q: Queryable, market: number, nowMs: number): P
     previousTicks: before?.closeTicks ?? candles[0]?.openTicks ?? null,
     lastTicks: newest.closeTicks,
   };
-}
-
-/** Quote units that an account's fills as a maker came to, by market. */
-export async function makerVolumes(q: Queryable, maker: string): Promise<Map<number, bigint>> {
-  const sql = 'select market, bought_quote_units, sold_quote_units from maker_positions where maker = ?';
-  interface Row {
-    market: number;
-    bought_quote_units: string;
-    sold_quote_units: string;
-  }
-  const rows = await sendForRows<Row>(q, sql, [maker]);
-  return new Map(
-    rows.map((row) => [row.market, fromColumn(row.bought_quote_units) + fromColumn(row.sold_quote_units)]),
-  );
 }

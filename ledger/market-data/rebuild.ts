@@ -3,11 +3,12 @@ import type { Knex } from 'knex';
 import { joined, candlesOf } from '../../core/market-data/candles.js';
 import { sendForRows } from '../db/dialects.js';
 import { toColumn, updateAll } from '../db/columns.js';
-import { readAttributedFills, type FillRow } from '../chain/fills.js';
+import { readAttributedFills } from '../chain/fills.js';
 import type { AttributedFill, AttributedPart, Queryable } from '../types.js';
 import { candleKey, storeCandles, type MarketCandle } from './candle-rows.js';
 import { storePositions } from './position-rows.js';
 import { takeFill, tradesOf, type PartDetails, type Positions } from './projection.js';
+import type { Stored } from '../db/tables.js';
 
 /** Fills read at a time. */
 const PAGE = 200;
@@ -31,7 +32,7 @@ export async function* deriveMarketData(
 ): AsyncGenerator<DerivedPage> {
   const open = new Map<string, MarketCandle>();
   for (let after = 0; ;) {
-    const rows = await sendForRows<FillRow>(
+    const rows = await sendForRows<Stored<'fills'>>(
       q,
       'select * from fills where market = ? and fill_seq > ? order by fill_seq limit ?',
       [market, after, PAGE],

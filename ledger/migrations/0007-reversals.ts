@@ -52,16 +52,8 @@ async function createChanges(db: Knex): Promise<void> {
     table.primary(['maker', 'token', 'generation']);
     table.index(['generation']);
   });
-  for (const claim of (await db('claims').select()) as object[]) await db('claim_changes').insert(claim);
-  interface Row {
-    account: string;
-    token: string;
-    generation: number;
-    reserved_units: string;
-    net_capital_units: string;
-  }
-  const rows = (await db('balances').select()) as Row[];
-  for (const row of rows) {
+  for (const claim of await db('claims').select()) await db('claim_changes').insert(claim);
+  for (const row of await db('balances').select()) {
     await db('balance_changes').insert({
       generation: row.generation,
       account: row.account,

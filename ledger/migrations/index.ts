@@ -22,6 +22,12 @@ import { owners } from './0024-owners.js';
 import { swapExecutors } from './0025-swap-executors.js';
 import { seqResets } from './0026-seq-resets.js';
 import { marketData } from './0027-market-data.js';
+import { accounts } from './0028-accounts.js';
+import { gas } from './0029-gas.js';
+import { hints } from './0032-hints.js';
+import { outboxBounds } from './0035-outbox-bounds.js';
+import { swapCosts } from './0036-swap-costs.js';
+import { swapCancellations } from './0037-swap-cancellations.js';
 
 /** All steps, oldest first. */
 export const migrations: readonly Migration[] = [
@@ -48,4 +54,10 @@ export const migrations: readonly Migration[] = [
   swapExecutors,
   seqResets,
   marketData,
+  accounts,
+  gas,
+  hints,
+  outboxBounds,
+  swapCosts,
+  swapCancellations,
 ];

@@ -1,10 +1,11 @@
 /** What fills brought the operator by maker and taker, as migrations derive it: a copy of its own, so that what they make never changes. */
 import type { Knex } from 'knex';
+import type { Address } from '../../core/types.js';
 
 interface Sum {
-  maker: string;
-  taker: string;
-  token: string;
+  maker: Address;
+  taker: Address | typeof ALL;
+  token: Address;
   fills: number;
   legs: number;
   quoteUnits: bigint;
@@ -13,7 +14,7 @@ interface Sum {
 
 interface SummedFillRow {
   fill_seq: number;
-  taker: string;
+  taker: Address;
   tx_hash: string;
   log_index: number;
   operator_gain_units: string;
@@ -21,13 +22,13 @@ interface SummedFillRow {
 
 interface LegRow {
   fill_seq: number;
-  maker: string;
+  maker: Address;
   base_units: string;
   quote_units: string;
 }
 
 interface OrderRow {
-  owner: string;
+  owner: Address;
   tx_hash: string;
   log_index: number;
 }
@@ -40,7 +41,7 @@ const LOSS_DIGITS = 78;
 export async function derivePairGains(db: Knex, byOwner: boolean): Promise<void> {
   const newest = (await db('fills').max({ generation: 'generation' }).first()) as { generation: number | null };
   const sums = new Map<string, Sum>();
-  const markets = await db('markets').select<{ market: number; quote_address: string }[]>('market', 'quote_address');
+  const markets = await db('markets').select<{ market: number; quote_address: Address }[]>('market', 'quote_address');
   for (const { market, quote_address: token } of markets) {
     for (let after = 0; ;) {
       const fills = await db('fills')
@@ -91,10 +92,10 @@ export async function derivePairGains(db: Knex, byOwner: boolean): Promise<void>
 
 function addFill(
   sums: Map<string, Sum>,
-  { token, taker, gainUnits }: { token: string; taker: string; gainUnits: bigint },
+  { token, taker, gainUnits }: { token: Address; taker: Address; gainUnits: bigint },
   legs: readonly LegRow[],
 ): void {
-  const makers = new Map<string, { legs: number; quoteUnits: bigint; baseUnits: bigint }>();
+  const makers = new Map<Address, { legs: number; quoteUnits: bigint; baseUnits: bigint }>();
   for (const { maker, quote_units, base_units } of legs) {
     const sum = makers.get(maker) ?? { legs: 0, quoteUnits: 0n, baseUnits: 0n };
     makers.set(maker, {
@@ -111,7 +112,7 @@ function addFill(
   const sign = gainUnits < 0n ? -1n : 1n;
   const shares = shareOut(sign * gainUnits, weights, total);
   for (const [i, [maker, sum]] of sorted.entries()) {
-    for (const of of [taker, ALL]) {
+    for (const of of [taker, ALL] as const) {
       const key = `${maker}:${of}:${token}`;
       const before = sums.get(key) ?? { maker, taker: of, token, fills: 0, legs: 0, quoteUnits: 0n, gainUnits: 0n };
       sums.set(key, {

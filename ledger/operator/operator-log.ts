@@ -5,6 +5,7 @@ import { lastHaltNo, readHalt } from '../chain/halts.js';
 import { readMarkets } from '../chain/markets.js';
 import { acquireWriter } from '../db/writers.js';
 import type { Db, OperatorRow, Queryable, SaidOfToken } from '../types.js';
+import type { Stored } from '../db/tables.js';
 
 /** What the operator decided so far. */
 export interface OperatorState {
@@ -24,7 +25,7 @@ export interface OperatorState {
 }
 
 /** An act that the operator log does not take. */
-export class OperatorRowError extends Error {
+class OperatorRowError extends Error {
   override readonly name = 'OperatorRowError';
 
   constructor(
@@ -33,18 +34,6 @@ export class OperatorRowError extends Error {
   ) {
     super(message);
   }
-}
-
-interface StoredRow {
-  operator_seq: number;
-  time_ms: number;
-  kind: OperatorRow['kind'];
-  maker: string | null;
-  note: string;
-  market: number | null;
-  token: string | null;
-  amount_units: string | null;
-  item: string | null;
 }
 
 const ACQUIRE_TIMEOUT_MS = 10_000;
@@ -142,7 +131,7 @@ const ROWS_AFTER = `select operator_seq, time_ms, kind, maker, note, market, tok
  * One whose transaction was never signed, or had no effect, is asked for still.
  */
 export async function nextLowering(q: Queryable): Promise<OperatorRow | null> {
-  const [row] = await sendForRows<StoredRow>(q, NEXT_LOWERING);
+  const [row] = await sendForRows<Stored<'operator_log'>>(q, NEXT_LOWERING);
   return row === undefined ? null : fromRow(row);
 }
 
@@ -157,11 +146,13 @@ const NEXT_LOWERING = `select operator_seq, time_ms, kind, maker, note, market, 
 /** Rows after `after`, oldest first, at most `limit` (1..10000). */
 export async function readOperatorRows(q: Queryable, range: { after: number; limit: number }): Promise<OperatorRow[]> {
   // Written out: every group of orders asks this first.
-  return (await sendForRows<StoredRow>(q, ROWS_AFTER, [range.after, checkLimit(range.limit)])).map(fromRow);
+  return (await sendForRows<Stored<'operator_log'>>(q, ROWS_AFTER, [range.after, checkLimit(range.limit)])).map(
+    fromRow,
+  );
 }
 
-function fromRow(row: StoredRow): OperatorRow {
-  const token = row.token as Address | null;
+function fromRow(row: Stored<'operator_log'>): OperatorRow {
+  const token = row.token;
   const lower =
     token === null || row.amount_units === null ? {} : { lower: { token, amountUnits: fromColumn(row.amount_units) } };
   const reread =
@@ -170,7 +161,7 @@ function fromRow(row: StoredRow): OperatorRow {
     operatorSeq: row.operator_seq,
     timeMs: row.time_ms,
     kind: row.kind,
-    maker: row.maker as Address | null,
+    maker: row.maker,
     note: row.note,
     ...(row.market === null ? {} : { market: row.market }),
     ...(row.item === null ? {} : { item: row.item }),

@@ -1,6 +1,12 @@
 /** Reconciliations that the operator asked for: rows of the operator log, carried out by the writer of the ledger log. */
 import { z } from 'zod';
+import type { Knex } from 'knex';
+import { toSafeInt } from '../../core/amounts.js';
 import type { Hex } from '../../core/types.js';
+import { rebuildActivity } from '../accounts/rebuild.js';
+import { restartCapital } from '../chain/operator-capital.js';
+import { reverseGenerations } from '../chain/reversals.js';
+import { rebuildMarketData } from '../market-data/rebuild.js';
 import { appendOperatorRow } from './operator-log.js';
 import type { Db, Queryable } from '../types.js';
 
@@ -23,13 +29,22 @@ const requestSchema = z.object({
     .nullable(),
   /** Lets the net_capital counters start again behind it. */
   capitalOrigin: z.boolean(),
+  /** Makes what is derived from the fills (candles, positions, sums of accounts) anew. */
+  marketData: z.boolean().default(false),
 });
 
 /** What `curvebook reconcile` asks the watcher for. */
-export type ReconcileRequest = z.output<typeof requestSchema>;
+type ReconcileRequest = z.output<typeof requestSchema>;
+
+/** `meta` key: the newest request that had what is derived from the fills made anew. */
+const DERIVED_BY = 'derived_by_operator_seq';
 
 /** Appends the request to the operator log and returns its number. */
-export async function requestReconcile(db: Db, request: ReconcileRequest, timeMs: number): Promise<number> {
+export async function requestReconcile(
+  db: Db,
+  request: z.input<typeof requestSchema>,
+  timeMs: number,
+): Promise<number> {
   const note = JSON.stringify(requestSchema.parse(request));
   const row = await appendOperatorRow(db, { timeMs, kind: 'reconcile', maker: null, note });
   return row.operatorSeq;
@@ -37,8 +52,7 @@ export async function requestReconcile(db: Db, request: ReconcileRequest, timeMs
 
 /** The newest request that was not carried out, null when there is none; older ones are void. */
 export async function readReconcileRequest(q: Queryable): Promise<(ReconcileRequest & { operatorSeq: number }) | null> {
-  const row = (await q('operator_log').where({ kind: 'reconcile' }).orderBy('operator_seq', 'desc').first()) as
-    { operator_seq: number; note: string } | undefined;
+  const row = await q('operator_log').where({ kind: 'reconcile' }).orderBy('operator_seq', 'desc').first();
   if (row === undefined || row.operator_seq <= (await lastCarriedOut(q))) return null;
   return { operatorSeq: row.operator_seq, ...requestSchema.parse(JSON.parse(row.note)) };
 }
@@ -47,5 +61,23 @@ export async function readReconcileRequest(q: Queryable): Promise<(ReconcileRequ
 export async function lastCarriedOut(q: Queryable): Promise<number> {
   const reversed = (await q('reversals').max({ last: 'operator_seq' }).first()) as { last: number | null };
   const restarted = (await q('capital_origins').max({ last: 'operator_seq' }).first()) as { last: number | null };
-  return Math.max(reversed.last ?? 0, restarted.last ?? 0);
+  const derived = await q<{ key: string; value: string }>('meta').where({ key: DERIVED_BY }).first('value');
+  return Math.max(reversed.last ?? 0, restarted.last ?? 0, toSafeInt(derived?.value ?? '0'));
+}
+
+/** Does what was asked for, inside a transaction of the ledger log's writer. Throws LedgerInvariantError where the ledger has moved on since. */
+export async function carryOutReconcile(
+  tx: Knex.Transaction,
+  { reversal, capitalOrigin, marketData }: ReconcileRequest,
+  by: { operatorSeq: number; timeMs: number },
+): Promise<void> {
+  // First: a reversal takes off what was right before it.
+  if (marketData) {
+    await rebuildMarketData(tx);
+    await rebuildActivity(tx);
+    const value = String(by.operatorSeq);
+    await tx('meta').insert({ key: DERIVED_BY, value }).onConflict('key').merge();
+  }
+  if (reversal !== null) await reverseGenerations(tx, reversal, by);
+  if (capitalOrigin) await restartCapital(tx, by);
 }

@@ -1,9 +1,8 @@
 /** Explains what is in suspense by what was stored since: publications and settlements that were imported from an archive. */
-import { toSafeInt } from '../../core/amounts.js';
-import type { Address, Hex } from '../../core/types.js';
 import { fromColumn } from '../db/columns.js';
 import { isPrepared, readPostSeen, readPublication } from '../publications/publication-log.js';
 import { rereadFrom, type ReversalRequest } from '../chain/reversals.js';
+import { readCustodyEvent } from '../chain/claims.js';
 import { explainSettlement } from '../settlements/settlement-log.js';
 import { readSuspense, type SuspenseRow } from '../chain/suspense.js';
 import type { Db, Queryable } from '../types.js';
@@ -38,11 +37,7 @@ async function curveHit(q: Queryable, market: number, fillSeq: number): Promise<
 }
 
 async function isSettlementKnown(q: Queryable, row: SuspenseRow): Promise<boolean> {
-  const [, txHash, logIndex] = row.ref.split(':');
-  const event = (await q('custody_events')
-    .where({ tx_hash: txHash, log_index: toSafeInt(BigInt(logIndex ?? '')) })
-    .first()) as
-    { maker: Address; token: Address; amount_units: string; basis: string | null; tx_hash: Hex } | undefined;
+  const event = await readCustodyEvent(q, row.ref);
   if (event === undefined) return false;
   const { maker, token, amount_units: units, basis, tx_hash } = event;
   const amounts = { amountUnits: fromColumn(units), basis: basis === null ? null : fromColumn(basis) };

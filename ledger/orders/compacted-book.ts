@@ -4,9 +4,10 @@
  */
 import type { CompactedBook } from '../../core/book/create-book.js';
 import type { Agent } from '../../core/book/agents.js';
-import type { Address, CloseReason, OpenOrder, Side } from '../../core/types.js';
+import type { Address, CloseReason, OpenOrder } from '../../core/types.js';
 import { fromColumn } from '../db/columns.js';
 import type { MarketProgress, Queryable } from '../types.js';
+import type { Stored } from '../db/tables.js';
 
 /** The state includes the order log up to `orderSeq` and the ledger log up to `generation`; zeros before the first compaction. */
 export interface CompactionPosition {
@@ -18,7 +19,7 @@ export interface CompactionPosition {
 }
 
 /** How a compacted order stands: open, filled to less than a lot, or closed for a reason. */
-export type CompactedState = 'open' | 'filled' | CloseReason;
+type CompactedState = 'open' | 'filled' | CloseReason;
 
 /** An order that compaction keeps: open ones, those that had a fill, and each maker's newest closed ones. */
 export interface CompactedOrder {
@@ -28,53 +29,17 @@ export interface CompactedOrder {
   closedMs: number | null;
 }
 
-export interface StoredOrder {
-  oid: number;
-  market: number;
-  placed_ms: number;
-  has_fill: number;
-  maker: Address;
-  side: Side;
-  tif: OpenOrder['tif'];
-  state: CompactedState;
-  price_ticks: string;
-  size_lots: string;
-  filled_units: string;
-  cloid: string | null;
-  closed_ms: number | null;
-}
-
-export interface StoredMaker {
-  maker: Address;
-  last_action_ms: number | null;
-  armed_ms: number | null;
-  trigger_day: number | null;
-  trigger_count: number;
-}
-
-export interface StoredAgent {
-  address: Address;
-  master: Address;
-  name: string;
-  since_ms: number;
-  valid_until_ms: number;
-  approved_seq: number;
-  /** 0 once it was replaced or removed: its address stays taken. */
-  is_live: number;
-}
-
 const START: CompactionPosition = { orderSeq: 0, generation: 0, oid: 0, timeMs: 0 };
 
 export async function readCompactionPosition(q: Queryable): Promise<CompactionPosition> {
-  const row = (await q('fold_position').where({ id: 1 }).first()) as
-    { order_seq: number; generation: number; oid: number; time_ms: number } | undefined;
+  const row = await q('fold_position').where({ id: 1 }).first();
   if (row === undefined) return START;
   return { orderSeq: row.order_seq, generation: row.generation, oid: row.oid, timeMs: row.time_ms };
 }
 
 /** The book at a position that was read in the same transaction. */
 export async function readCompactedBook(q: Queryable, position: CompactionPosition): Promise<CompactedBook> {
-  const open = (await q('folded_orders').where({ state: 'open' }).orderBy('oid').select()) as StoredOrder[];
+  const open = await q('folded_orders').where({ state: 'open' }).orderBy('oid').select();
   const makers = await readMakers(q);
   const signers = await q('folded_signers').select<{ signer: Address; nonces: string }[]>();
   return {
@@ -102,7 +67,7 @@ export interface CompactedAccounts {
 }
 
 export async function readCompactedAccounts(q: Queryable): Promise<CompactedAccounts> {
-  const agents = (await q('folded_agents').orderBy(['approved_seq', 'address']).select()) as StoredAgent[];
+  const agents = await q('folded_agents').orderBy(['approved_seq', 'address']).select();
   const makers = await readMakers(q);
   return {
     agents: agents.filter(({ is_live }) => is_live !== 0).map(toAgent),
@@ -115,10 +80,10 @@ export async function readCompactedAccounts(q: Queryable): Promise<CompactedAcco
 
 /** Every open order and the newest `maxClosed` closed ones of each maker, by oid. */
 export async function readKnownOrders(q: Queryable, maxClosed: number): Promise<CompactedOrder[]> {
-  const rows = (await q('folded_orders').where({ state: 'open' }).select()) as StoredOrder[];
+  const rows = await q('folded_orders').where({ state: 'open' }).select();
   const makers = await q('folded_orders').distinct<{ maker: Address }[]>('maker');
   for (const { maker } of makers) {
-    const closed = await q<StoredOrder>('folded_orders')
+    const closed = await q<Stored<'folded_orders'>>('folded_orders')
       .where({ maker })
       .whereNotNull('closed_ms')
       .orderBy([
@@ -140,11 +105,11 @@ export async function readProgressAt(
 ): Promise<MarketProgress[]> {
   const found: MarketProgress[] = [];
   for (const { index } of markets) {
-    const row = (await q('market_progress')
+    const row = await q('market_progress')
       .where({ market: index })
       .where('generation', '<=', generation)
       .orderBy('generation', 'desc')
-      .first()) as { fill_seq: number; ask_volume_units: string; bid_volume_units: string } | undefined;
+      .first();
     if (row === undefined) continue;
     found.push({
       market: index,
@@ -156,7 +121,7 @@ export async function readProgressAt(
   return found;
 }
 
-export function toCompactedOrder(row: StoredOrder): CompactedOrder {
+export function toCompactedOrder(row: Stored<'folded_orders'>): CompactedOrder {
   const order: OpenOrder = {
     oid: row.oid,
     maker: row.maker,
@@ -178,11 +143,11 @@ export function decodeNonces(text: string): number[] {
   throw new SyntaxError('the nonces of a compacted signer are not a list of integers');
 }
 
-function toAgent(row: StoredAgent): Agent {
+function toAgent(row: Stored<'folded_agents'>): Agent {
   const { master, name, address, since_ms: sinceMs, valid_until_ms: validUntilMs } = row;
   return { master, name, address, sinceMs, validUntilMs };
 }
 
-async function readMakers(q: Queryable): Promise<StoredMaker[]> {
-  return (await q('folded_makers').orderBy('maker').select()) as StoredMaker[];
+async function readMakers(q: Queryable): Promise<Stored<'folded_makers'>[]> {
+  return await q('folded_makers').orderBy('maker').select();
 }

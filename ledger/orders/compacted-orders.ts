@@ -3,7 +3,8 @@ import type { Knex } from 'knex';
 import { remainingLots } from '../../core/book/side-book.js';
 import type { Address, Market, OrderFill, OrderLogRow } from '../../core/types.js';
 import { chunks, toColumn } from '../db/columns.js';
-import { toCompactedOrder, type CompactedOrder, type StoredOrder } from './compacted-book.js';
+import { toCompactedOrder, type CompactedOrder } from './compacted-book.js';
+import type { Stored } from '../db/tables.js';
 
 /** Most orders that one step forgets per maker; what is left over goes with the next one. */
 const FORGET_MAX = 5_000;
@@ -42,7 +43,7 @@ export function createCompactedOrders(tx: Knex.Transaction, markets: readonly Ma
   return {
     async load(oids) {
       for (const part of chunks([...new Set(oids)].filter((oid) => !drafts.has(oid)))) {
-        const rows = (await tx('folded_orders').whereIn('oid', part).select()) as StoredOrder[];
+        const rows = await tx('folded_orders').whereIn('oid', part).select();
         for (const row of rows) drafts.set(row.oid, { ...toCompactedOrder(row), hasFill: row.has_fill !== 0 });
       }
     },
@@ -90,7 +91,7 @@ async function forget(tx: Knex.Transaction, maker: Address, keepClosed: number):
     { column: 'closed_ms', order: 'desc' },
     { column: 'oid', order: 'desc' },
   ];
-  const closed = () => tx<StoredOrder>('folded_orders').where({ maker }).whereNotNull('closed_ms');
+  const closed = () => tx<Stored<'folded_orders'>>('folded_orders').where({ maker }).whereNotNull('closed_ms');
   const first = await closed().orderBy(newestFirst).offset(keepClosed).limit(1).first('closed_ms', 'oid');
   if (first === undefined) return;
   const candidates = await closed()
@@ -119,7 +120,7 @@ async function forget(tx: Knex.Transaction, maker: Address, keepClosed: number):
   }
 }
 
-function toStored({ order, state, closedMs, hasFill }: OrderUpdate): StoredOrder {
+function toStored({ order, state, closedMs, hasFill }: OrderUpdate): Stored<'folded_orders'> {
   return {
     oid: order.oid,
     market: order.market,

@@ -8,19 +8,14 @@ import { createSchedules } from '../../core/book/schedules.js';
 import type { Address, OrderLogRow } from '../../core/types.js';
 import { liveRanges } from '../chain/branches.js';
 import { chunks } from '../db/columns.js';
-import {
-  decodeNonces,
-  readCompactionPosition,
-  type CompactionPosition,
-  type StoredAgent,
-  type StoredMaker,
-} from './compacted-book.js';
+import { decodeNonces, readCompactionPosition, type CompactionPosition } from './compacted-book.js';
 import { createCompactedOrders, type CompactedOrders } from './compacted-orders.js';
 import { lastGeneration } from '../chain/generations.js';
 import { readGenerationEffects, readMarkets } from '../chain/ledger-log.js';
 import { lastOrderSeq, readOrderRows } from './order-log.js';
 import { readReversals } from '../chain/reversals.js';
 import type { Queryable } from '../types.js';
+import type { Stored } from '../db/tables.js';
 
 /** How far the logs may be compacted. */
 export interface CompactionBounds {
@@ -30,7 +25,7 @@ export interface CompactionBounds {
   beforeMs: number;
 }
 
-export interface CompactionRule {
+interface CompactionRule {
   nowMs: number;
   /** Rows younger than this stay. */
   retentionMs: number;
@@ -47,7 +42,7 @@ export async function compactionBounds(q: Queryable, rule: CompactionRule): Prom
   const head = await lastGeneration(q);
   if (head === null) return null;
   const horizon = head.toBlock - rule.reorgBlocks;
-  const block = (await q('blocks').where({ number: horizon }).first()) as { timestamp_sec: number } | undefined;
+  const block = await q('blocks').where({ number: horizon }).first();
   if (block === undefined) return null;
   const live = (await q('publications')
     .where('deadline_sec', '>', block.timestamp_sec)
@@ -172,7 +167,7 @@ async function compactSigners(tx: Knex.Transaction, rows: readonly OrderLogRow[]
 
 async function compactMakers(tx: Knex.Transaction, rows: readonly OrderLogRow[]): Promise<void> {
   for (const part of chunks([...new Set(rows.map(({ maker }) => maker))])) {
-    const stored = (await tx('folded_makers').whereIn('maker', part).select()) as StoredMaker[];
+    const stored = await tx('folded_makers').whereIn('maker', part).select();
     const armedBefore = stored.flatMap((row) => (row.armed_ms === null ? [] : [[row.maker, row.armed_ms] as const]));
     const dayOf = new Map(
       stored.flatMap((row) =>
@@ -189,7 +184,7 @@ async function compactMakers(tx: Knex.Transaction, rows: readonly OrderLogRow[])
         if (effect.type === 'trigger') schedules.trigger(row.maker, effect.timeMs);
       }
     }
-    const next = part.map((maker): StoredMaker => {
+    const next = part.map((maker): Stored<'folded_makers'> => {
       const newest = schedules.newestDay(maker);
       return {
         maker,
@@ -210,7 +205,7 @@ async function compactAgents(tx: Knex.Transaction, rows: readonly OrderLogRow[])
       const { name, agent, sinceMs, validUntilMs } = effect;
       await tx('folded_agents').where({ master, name }).update({ is_live: 0 });
       if (agent === null) continue;
-      const row: StoredAgent = {
+      const row: Stored<'folded_agents'> = {
         address: agent,
         master,
         name,
@@ -239,10 +234,8 @@ async function compactGenerations(
   const filling = taken.filter(({ orderFills }) => orderFills.length > 0);
   await orders.load(filling.flatMap(({ orderFills }) => orderFills.map(({ oid }) => oid)));
   for (const { generation, orderFills } of filling) {
-    const row = (await tx('generations').where({ generation }).first()) as {
-      block_timestamp_ms: number;
-    };
-    orders.fill(orderFills, row.block_timestamp_ms);
+    const row = await tx('generations').where({ generation }).first();
+    orders.fill(orderFills, row!.block_timestamp_ms);
   }
   return taken.at(-1)?.generation ?? at.generation;
 }

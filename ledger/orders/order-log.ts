@@ -1,18 +1,8 @@
 import { decodeEffects, encodeEffects } from '../../core/json.js';
-import type { Address, OrderLogRow } from '../../core/types.js';
+import type { OrderLogRow } from '../../core/types.js';
 import type { Knex } from 'knex';
 import { checkLimit, insertValues } from '../db/columns.js';
 import type { Queryable } from '../types.js';
-
-interface StoredRow {
-  order_seq: number;
-  time_ms: number;
-  maker: string;
-  signer: string | null;
-  nonce: number | null;
-  kind: string;
-  effects: string;
-}
 
 /**
  * Appends rows, which the caller numbered without gaps after `lastOrderSeq`, inside a transaction of the order log's writer.
@@ -40,12 +30,12 @@ export async function readOrderRows(
 ): Promise<OrderLogRow[]> {
   const query = q('order_log').where('order_seq', '>', range.after).orderBy('order_seq').limit(checkLimit(range.limit));
   if (range.upTo !== undefined) void query.where('order_seq', '<=', range.upTo);
-  const rows = (await query.select()) as StoredRow[];
+  const rows = await query.select();
   return rows.map((row) => ({
     orderSeq: row.order_seq,
     timeMs: row.time_ms,
-    maker: row.maker as Address,
-    signer: row.signer as Address | null,
+    maker: row.maker,
+    signer: row.signer,
     nonce: row.nonce,
     kind: row.kind,
     effects: decodeEffects(row.effects),

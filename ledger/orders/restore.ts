@@ -6,26 +6,28 @@ import type { Knex } from 'knex';
 import { toSafeInt } from '../../core/amounts.js';
 import { encodeSnapshot } from '../../core/json.js';
 import { snapshotHash, snapshotSide } from '../../core/snapshot.js';
-import type { Address, MarketSnapshot, OrderEffect, Side } from '../../core/types.js';
-import { chunks, insertAbsent, toColumn } from '../db/columns.js';
-import { readCompactionPosition, type StoredOrder } from './compacted-book.js';
+import type { Address, Hex, MarketSnapshot, OrderEffect, Side } from '../../core/types.js';
+import { chunks, fromColumn, insertAbsent, toColumn } from '../db/columns.js';
+import { readCompactionPosition } from './compacted-book.js';
 import { compactStep } from './compaction.js';
 import { lastGeneration } from '../chain/generations.js';
 
-import { appendOrderRows, lastOrderSeq } from './order-log.js';
+import { appendOrderRows, lastOrderSeq, readOrderRows } from './order-log.js';
 import { insertPublications, readPublication } from '../publications/publication-log.js';
 import { rereadFrom, type ReversalRequest } from '../chain/reversals.js';
 import type { Publication, Queryable, Writer } from '../types.js';
+import type { Stored } from '../db/tables.js';
 
 /** Order ids that a lost log may have given away after the newest book that an archive knows of. */
 const OID_MARGIN = 1_000_000;
 const STEP = { effects: 2_000, generations: 0 };
 const MAKERS_PER_TX = 200;
+const ORDER_PAGE = 1_000;
 
 /** `meta` key: signed actions with an older nonce, in milliseconds, are refused, because the log that would know them was lost. */
 const NONCES_AFTER = 'nonces_after_ms';
 
-/** A publication of the database that an archive has otherwise. */
+/** A publication of the database that an archive has otherwise, and nothing decides which of them was sent. */
 export class RestoreConflictError extends Error {
   override readonly name = 'RestoreConflictError';
   readonly code = 'RESTORE_CONFLICT';
@@ -37,38 +39,111 @@ export async function readNoncesAfterMs(q: Queryable): Promise<number> {
   return row === undefined ? 0 : toSafeInt(row.value);
 }
 
-/**
- * Which publications the database lacks. Throws RestoreConflictError for one that it has with another book, other words or another
- * deadline under the same number.
- */
-export async function missingPublications(q: Queryable, archived: readonly Publication[]): Promise<Publication[]> {
+/** Two publications under one number. */
+export interface Rivals {
+  own: Publication;
+  archived: Publication;
+}
+
+/** Whether two publications under one number are the same one: of the same book, with the same words and deadline. */
+export function isSamePublication(a: Publication, b: Publication): boolean {
+  return a.snapshotHash === b.snapshotHash && a.wordsHash === b.wordsHash && a.deadlineSec === b.deadlineSec;
+}
+
+/** Which publications the database lacks, and which it has otherwise: with another book, other words or another deadline under the same number. */
+export async function comparePublications(
+  q: Queryable,
+  archived: readonly Publication[],
+): Promise<{ missing: Publication[]; rivals: Rivals[] }> {
   const missing: Publication[] = [];
+  const rivals: Rivals[] = [];
   for (const one of archived) {
-    const known = await readPublication(q, one.market, one.seq);
-    if (known === null) missing.push(one);
-    else if (
-      known.snapshotHash !== one.snapshotHash ||
-      known.wordsHash !== one.wordsHash ||
-      known.deadlineSec !== one.deadlineSec
-    ) {
+    const own = await readPublication(q, one.market, one.seq);
+    if (own === null) missing.push(one);
+    else if (!isSamePublication(own, one)) rivals.push({ own, archived: one });
+  }
+  return { missing, rivals };
+}
+
+/** What the chain has under a number: nothing, words, or something that does not say which words; and whether most endpoints say so. */
+type LandedWords = { wordsHash: Hex | null; isAgreed: boolean } | null;
+
+/**
+ * Which of two publications under one number was sent: the one whose words landed, since of a number only one can; where none landed neither
+ * matters once both have expired, and the database keeps its own. `nowSec` is the time that most endpoints have reached, null where too few
+ * of them answered. Throws RestoreConflictError where words don't tell them apart, one of them may yet land, or most endpoints don't say so:
+ * the other one is deleted for it.
+ */
+export function sentOf({ own, archived }: Rivals, landed: LandedWords, nowSec: number | null): 'own' | 'archived' {
+  const conflict = (why: string): RestoreConflictError =>
+    new RestoreConflictError(
+      `publication ${own.seq} of market ${own.market} is another one in the database than in the archive, and ${why}`,
+    );
+  if (landed === null) {
+    if (nowSec === null) throw conflict('too few endpoints answer to say that neither has landed');
+    const untilSec = Math.max(own.deadlineSec, archived.deadlineSec);
+    if (untilSec >= nowSec) throw conflict(`either may land for ${untilSec - nowSec + 1} s more; try again after that`);
+    return 'own';
+  }
+  if (landed.wordsHash !== null && !landed.isAgreed)
+    throw conflict('not most of the endpoints name a curve under that number, so that none is believed');
+  if (own.wordsHash === archived.wordsHash)
+    throw conflict('they have the same words, so that the chain does not say which of their books is behind it');
+  if (landed.wordsHash === own.wordsHash) return 'own';
+  if (landed.wordsHash === archived.wordsHash) return 'archived';
+  throw conflict('the chain has the words of neither under that number, or its endpoints contradict each other');
+}
+
+/**
+ * Checks that orders which the archive's books name are what the database has under their ids. Two databases that took orders after the same backup gave
+ * the same ids to different ones, and a fill can't name both: throws RestoreConflictError then.
+ */
+export async function checkOrders(q: Queryable, archived: readonly Stored<'folded_orders'>[]): Promise<void> {
+  const wanted = new Map(archived.map((row) => [row.oid, row]));
+  const check = (
+    oid: number,
+    own: Pick<Stored<'folded_orders'>, 'maker' | 'market' | 'side' | 'price_ticks'>,
+  ): void => {
+    const one = wanted.get(oid);
+    if (one === undefined) return;
+    const isSame =
+      one.maker === own.maker &&
+      one.market === own.market &&
+      one.side === own.side &&
+      fromColumn(one.price_ticks) === fromColumn(own.price_ticks);
+    if (!isSame) {
       throw new RestoreConflictError(
-        `publication ${one.seq} of market ${one.market} is another one in the database than in the archive`,
+        `order ${oid} is of ${own.maker} in the database and of ${one.maker} in the archive, or otherwise another one: both took orders after they parted`,
       );
     }
+  };
+  for (const part of chunks([...wanted.keys()], 500)) {
+    const rows = await q<Stored<'folded_orders'>>('folded_orders').whereIn('oid', part).select();
+    for (const row of rows) check(row.oid, row);
   }
-  return missing;
+  for (let after = 0; ;) {
+    const rows = await readOrderRows(q, { after, limit: ORDER_PAGE });
+    for (const { maker, effects } of rows) {
+      for (const effect of effects) {
+        if (effect.type === 'open') check(effect.oid, { ...effect, maker, price_ticks: toColumn(effect.priceTicks) });
+      }
+    }
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < ORDER_PAGE) return;
+    after = last.orderSeq;
+  }
 }
 
 /** What an archive says about orders, as far as its books name them. */
 export interface ArchivedOrders {
   /** Takes note of the orders of a book, and of what was trimmed off them. */
   note(publication: Publication, snapshot: MarketSnapshot): void;
-  rows(afterOid: number, nowMs: number): StoredOrder[];
+  rows(afterOid: number, nowMs: number): Stored<'folded_orders'>[];
 }
 
 /** Collects orders from books. Of each the largest size that any of them had is kept, so that no fill takes more than it had. */
 export function collectOrders(): ArchivedOrders {
-  const orders = new Map<number, Omit<StoredOrder, 'state' | 'closed_ms' | 'has_fill' | 'filled_units'>>();
+  const orders = new Map<number, Omit<Stored<'folded_orders'>, 'state' | 'closed_ms' | 'has_fill' | 'filled_units'>>();
   const sizes = new Map<number, bigint>();
   const SIDES: readonly Side[] = ['ask', 'bid'];
   return {
@@ -108,7 +183,7 @@ export function collectOrders(): ArchivedOrders {
   };
 }
 
-export interface OrderRestart {
+interface OrderRestart {
   /** Newest row and highest id that the archive knows of. */
   highs: { orderSeq: number; oid: number };
   orders: ArchivedOrders;
@@ -157,7 +232,10 @@ export async function restartOrderLog(
     await tx('fold_position').insert(position).onConflict('id').merge();
     const value = String(nowMs);
     await tx('meta').insert({ key: NONCES_AFTER, value }).onConflict('key').merge();
-    const open = await tx<StoredOrder>('folded_orders').where({ state: 'open' }).orderBy('oid').select('oid', 'maker');
+    const open = await tx<Stored<'folded_orders'>>('folded_orders')
+      .where({ state: 'open' })
+      .orderBy('oid')
+      .select('oid', 'maker');
     const effects = new Map<Address, OrderEffect[]>();
     for (const { oid, maker } of open) {
       effects.set(maker, [...(effects.get(maker) ?? []), { type: 'close', oid, reason: 'canceled' }]);
@@ -177,8 +255,7 @@ export async function restartOrderLog(
 
 /** Publications that may still be hit, or were since a block, whose books have to be stored before the order log is compacted. */
 export async function publicationsSince(q: Queryable, blockNumber: number): Promise<Publication[]> {
-  const block = (await q('blocks').where('number', '<=', blockNumber).orderBy('number', 'desc').first()) as
-    { timestamp_sec: number } | undefined;
+  const block = await q('blocks').where('number', '<=', blockNumber).orderBy('number', 'desc').first();
   const rows = await q('publications')
     .where('deadline_sec', '>', block?.timestamp_sec ?? 0)
     .orderBy(['market', 'seq'])
@@ -190,12 +267,24 @@ export async function publicationsSince(q: Queryable, blockNumber: number): Prom
 
 /**
  * Stores publications that the database lacks, and books, inside a transaction of the publication log's writer. What they were cut from is
- * not in this database's logs, so that their cut names its newest generation at most.
+ * not in this database's logs, so that their cut names its newest generation at most. Those of its own that never landed under a number that another
+ * one landed with make way.
  */
 export async function storeArchived(
   tx: Knex.Transaction,
-  { publications, books }: { publications: readonly Publication[]; books: readonly BookOf[] },
+  {
+    publications,
+    books,
+    superseded,
+  }: {
+    publications: readonly Publication[];
+    books: readonly BookOf[];
+    superseded: readonly Pick<Publication, 'market' | 'seq'>[];
+  },
 ): Promise<void> {
+  for (const { market, seq } of superseded) {
+    for (const table of ['publications', 'snapshots']) await tx(table).where({ market, seq }).delete();
+  }
   const head = await lastGeneration(tx);
   const generation = head?.generation ?? 0;
   const own = publications.map((one) => ({

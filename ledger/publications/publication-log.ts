@@ -7,40 +7,10 @@ import {
   encodeTrims,
   encodeWords,
 } from '../../core/json.js';
-import type { Hex } from '../../core/types.js';
 import { MAX_PAGE, checkLimit, fromColumn, insertAll, toColumn } from '../db/columns.js';
-import type { PostSeen, Publication, PublicationKind, Queryable } from '../types.js';
+import type { PostSeen, Publication, Queryable } from '../types.js';
 import { lastSeqReset } from './seq-resets.js';
-
-interface StoredRow {
-  market: number;
-  seq: number;
-  base_seq: number;
-  kind: PublicationKind;
-  block_number: number;
-  block_hash: string;
-  excluded: string;
-  ask_knots: number;
-  bid_knots: number;
-  compression: number;
-  max_error_milli_bps: number;
-  exact_ask_knots: number;
-  exact_bid_knots: number;
-  cut_order_seq: number;
-  cut_generation: number;
-  cut_time_ms: number;
-  fill_seq: number;
-  ask_volume_units: string;
-  bid_volume_units: string;
-  trims: string;
-  snapshot_hash: string;
-  ask_words: string;
-  bid_words: string;
-  words_hash: string;
-  deadline_sec: number;
-  prepared_ms: number;
-  tx_key: string;
-}
+import type { Stored } from '../db/tables.js';
 
 /** Appends prepared publications inside a transaction of the publication log's writer. A used (market, seq) violates a unique key. */
 export async function insertPublications(tx: Knex.Transaction, publications: readonly Publication[]): Promise<void> {
@@ -49,7 +19,7 @@ export async function insertPublications(tx: Knex.Transaction, publications: rea
 
 /** One publication, or null when this database never prepared it. */
 export async function readPublication(q: Queryable, market: number, seq: number): Promise<Publication | null> {
-  const row = (await q('publications').where({ market, seq }).first()) as StoredRow | undefined;
+  const row = await q('publications').where({ market, seq }).first();
   return row === undefined ? null : fromRow(row);
 }
 
@@ -64,7 +34,7 @@ export async function readPublications(
     .orderBy('seq')
     .limit(checkLimit(range.limit));
   if (range.upToSeq !== undefined) void query.where('seq', '<=', range.upToSeq);
-  return ((await query.select()) as StoredRow[]).map(fromRow);
+  return (await query.select()).map(fromRow);
 }
 
 /** Highest seq ever prepared for the market, or since its numbers were given back; 0 before the first. */
@@ -105,22 +75,7 @@ export async function publicationsSince(
     .orderBy('seq')
     .limit(checkLimit(range.limit));
   if (reset !== null) void query.where('block_number', '>=', reset.blockNumber);
-  return ((await query.select()) as StoredRow[]).map(fromRow);
-}
-
-interface SeenRow {
-  market: number;
-  seq: number;
-  era: number;
-  base_seq: number;
-  posted_seq: number;
-  deadline_sec: number;
-  snap_ask_units: string;
-  snap_bid_units: string;
-  words_hash: string;
-  block_number: number;
-  block_timestamp_sec: number;
-  tx_hash: string;
+  return (await query.select()).map(fromRow);
 }
 
 /**
@@ -131,7 +86,7 @@ export async function readPostSeen(q: Queryable, market: number, seq?: number): 
   const query = q('posts_seen').where({ market });
   if (seq !== undefined) void query.where({ seq }).orderBy('era', 'desc');
   else void query.where({ era: (await lastSeqReset(q, market))?.era ?? 0 }).orderBy('seq', 'desc');
-  const row = (await query.first()) as SeenRow | undefined;
+  const row = await query.first();
   if (row === undefined) return null;
   return {
     market: row.market,
@@ -142,10 +97,10 @@ export async function readPostSeen(q: Queryable, market: number, seq?: number): 
     deadlineSec: row.deadline_sec,
     snapAskUnits: fromColumn(row.snap_ask_units),
     snapBidUnits: fromColumn(row.snap_bid_units),
-    wordsHash: row.words_hash as Hex,
+    wordsHash: row.words_hash,
     blockNumber: row.block_number,
     blockTimestampSec: row.block_timestamp_sec,
-    txHash: row.tx_hash as Hex,
+    txHash: row.tx_hash,
   };
 }
 
@@ -168,20 +123,20 @@ export async function executablePublications(
   at: { market: number; atSec: number },
 ): Promise<Publication[]> {
   const landed = await landedSeq(q, at.market);
-  const rows = (await q('publications')
+  const rows = await q('publications')
     .where({ market: at.market })
     .where('seq', '>=', landed)
     .where('deadline_sec', '>', at.atSec)
     .orderBy('seq')
     .limit(MAX_PAGE + 1)
-    .select()) as StoredRow[];
+    .select();
   if (rows.length > MAX_PAGE)
     throw new RangeError(`more than ${MAX_PAGE} executable publications of market ${at.market}`);
   return rows.map(fromRow);
 }
 
 /** A publication as it is stored, every value a number or a text; what an archive keeps. */
-export type PublicationRow = StoredRow;
+export type PublicationRow = Stored<'publications'>;
 
 /** The stored form of a publication. */
 export function publicationRow(publication: Publication): PublicationRow {
@@ -193,7 +148,7 @@ export function publicationOf(row: PublicationRow): Publication {
   return fromRow(row);
 }
 
-function toRow(publication: Publication): StoredRow {
+function toRow(publication: Publication): Stored<'publications'> {
   return {
     market: publication.market,
     seq: publication.seq,
@@ -225,14 +180,14 @@ function toRow(publication: Publication): StoredRow {
   };
 }
 
-function fromRow(row: StoredRow): Publication {
+function fromRow(row: Stored<'publications'>): Publication {
   return {
     market: row.market,
     seq: row.seq,
     baseSeq: row.base_seq,
     kind: row.kind,
     blockNumber: row.block_number,
-    blockHash: row.block_hash as Hex,
+    blockHash: row.block_hash,
     excluded: decodeAddresses(row.excluded),
     askKnots: row.ask_knots,
     bidKnots: row.bid_knots,
@@ -245,10 +200,10 @@ function fromRow(row: StoredRow): Publication {
     askVolumeUnits: fromColumn(row.ask_volume_units),
     bidVolumeUnits: fromColumn(row.bid_volume_units),
     trims: decodeTrims(row.trims),
-    snapshotHash: row.snapshot_hash as Hex,
+    snapshotHash: row.snapshot_hash,
     askWords: decodeWords(row.ask_words),
     bidWords: decodeWords(row.bid_words),
-    wordsHash: row.words_hash as Hex,
+    wordsHash: row.words_hash,
     deadlineSec: row.deadline_sec,
     preparedMs: row.prepared_ms,
     txKey: row.tx_key,

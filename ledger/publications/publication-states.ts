@@ -6,10 +6,10 @@ import type { Publication, Queryable } from '../types.js';
  * `prepared`: durable and not signed, or not yet; `sent`: signed, may still land; `landed`: seen on-chain; `superseded`: a higher seq
  * landed; `dead`: its deadline passed before it landed, or after it did.
  */
-export type PublicationState = 'prepared' | 'sent' | 'landed' | 'superseded' | 'dead';
+type PublicationState = 'prepared' | 'sent' | 'landed' | 'superseded' | 'dead';
 
 /** What the other logs say of a publication. */
-export interface PublicationFacts {
+interface PublicationFacts {
   signed: boolean;
   /** Highest seq of the market that landed in a scanned block. */
   landedSeq: number;

@@ -8,7 +8,7 @@ import { readPostSeen } from './publication-log.js';
 import type { PostSeen, Publication, Queryable } from '../types.js';
 
 /** What a publication says of its sides; a touch says the same as the post that it goes back to. */
-export type PublishedSides = Pick<
+type PublishedSides = Pick<
   Publication,
   'askVolumeUnits' | 'bidVolumeUnits' | 'askWords' | 'bidWords' | 'exactAskKnots' | 'exactBidKnots'
 >;
@@ -22,7 +22,7 @@ export function namedVolume(published: PublishedSides, side: Side): bigint {
 }
 
 /** The volume of a side that the chain stores. */
-export function storedVolume(stored: StoredVolumes, side: Side): bigint {
+function storedVolume(stored: StoredVolumes, side: Side): bigint {
   return side === 'ask' ? stored.snapAskUnits : stored.snapBidUnits;
 }
 

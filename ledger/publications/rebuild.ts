@@ -12,7 +12,7 @@ import { SnapshotMismatchError, type SnapshotStore } from '../orders/snapshots.j
 import type { Publication, Queryable } from '../types.js';
 
 /** Where a record and its reconstruction part. */
-export type RecordFault =
+type RecordFault =
   /** The logs give another book than the one that was prepared. */
   | 'snapshot'
   /** The words, or the counts of exact segments, are not those that this version makes of the book; only judged when the same version made them. */
@@ -38,7 +38,7 @@ export class RecordFaultError extends Error {
 }
 
 /** What a publication was, derived again. `record` is what its transaction carried. */
-export interface RebuiltPublication {
+interface RebuiltPublication {
   snapshot: MarketSnapshot;
   record: PostRecord;
 }

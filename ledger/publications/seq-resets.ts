@@ -1,18 +1,8 @@
 /** Where the owner gave a market's sequence numbers back: from there on curves are numbered from another number on. */
 import type { Knex } from 'knex';
-import type { Hex } from '../../core/types.js';
 import { insertAll } from '../db/columns.js';
 import type { Queryable, SeqReset } from '../types.js';
-
-interface StoredReset {
-  market: number;
-  era: number;
-  seq: number;
-  fill_seq: number;
-  block_number: number;
-  log_index: number;
-  tx_hash: string;
-}
+import type { Stored } from '../db/tables.js';
 
 /** Appends resets inside a transaction of the ledger log's writer. */
 export async function insertSeqResets(
@@ -34,13 +24,13 @@ export async function insertSeqResets(
 
 /** All of a market, oldest first. */
 export async function readSeqResets(q: Queryable, market: number): Promise<SeqReset[]> {
-  const rows = (await q('seq_resets').where({ market }).orderBy('era').select()) as StoredReset[];
+  const rows = await q('seq_resets').where({ market }).orderBy('era').select();
   return rows.map(fromRow);
 }
 
 /** The newest of a market, null when its numbers were never given back. */
 export async function lastSeqReset(q: Queryable, market: number): Promise<SeqReset | null> {
-  const row = (await q('seq_resets').where({ market }).orderBy('era', 'desc').first()) as StoredReset | undefined;
+  const row = await q('seq_resets').where({ market }).orderBy('era', 'desc').first();
   return row === undefined ? null : fromRow(row);
 }
 
@@ -64,7 +54,7 @@ export async function takenSeqs(
   return taken;
 }
 
-function fromRow(row: StoredReset): SeqReset {
+function fromRow(row: Stored<'seq_resets'>): SeqReset {
   return {
     market: row.market,
     era: row.era,
@@ -72,6 +62,6 @@ function fromRow(row: StoredReset): SeqReset {
     fillSeq: row.fill_seq,
     blockNumber: row.block_number,
     logIndex: row.log_index,
-    txHash: row.tx_hash as Hex,
+    txHash: row.tx_hash,
   };
 }

@@ -4,36 +4,10 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Knex } from 'knex';
-import type { Address, Hex } from '../../core/types.js';
 import { checkLimit, chunks, fromColumn, insertAll, toColumn } from '../db/columns.js';
 import { eachInSlices } from '../db/lists.js';
-import {
-  SUSPENSE,
-  UNATTRIBUTED,
-  VAULT,
-  type Account,
-  type CheckpointHead,
-  type CheckpointRow,
-  type Queryable,
-} from '../types.js';
-
-interface StoredHead {
-  checkpoint_seq: number;
-  generation: number;
-  block_number: number;
-  block_hash: string;
-  timestamp_ms: number;
-  leaf_count: number;
-  root: string;
-  ack_fill_seqs: string;
-}
-
-interface StoredRow {
-  account: string;
-  token: string;
-  balance_units: string;
-  reserved_units: string;
-}
+import { SUSPENSE, UNATTRIBUTED, VAULT, type CheckpointHead, type CheckpointRow, type Queryable } from '../types.js';
+import type { Stored } from '../db/tables.js';
 
 /** Rows read at a time: one synchronous call of SQLite, which holds the event loop. */
 const PAGE = 500;
@@ -44,7 +18,7 @@ export async function insertCheckpoint(
   head: CheckpointHead,
   changed: readonly CheckpointRow[],
 ): Promise<void> {
-  const stored: StoredHead = {
+  const stored: Stored<'checkpoints'> = {
     checkpoint_seq: head.checkpointSeq,
     generation: head.generation,
     block_number: head.blockNumber,
@@ -70,7 +44,7 @@ export async function insertCheckpoint(
 
 /** The newest checkpoint, null before the first. */
 export async function lastCheckpoint(q: Queryable): Promise<CheckpointHead | null> {
-  const row = (await q('checkpoints').orderBy('checkpoint_seq', 'desc').first()) as StoredHead | undefined;
+  const row = await q('checkpoints').orderBy('checkpoint_seq', 'desc').first();
   return row === undefined ? null : fromHead(row);
 }
 
@@ -83,7 +57,7 @@ export async function readCheckpoints(
     .where('checkpoint_seq', '>', after)
     .orderBy('checkpoint_seq')
     .limit(checkLimit(limit))
-    .select<StoredHead[]>();
+    .select<Stored<'checkpoints'>[]>();
   return rows.map(fromHead);
 }
 
@@ -120,11 +94,11 @@ export async function readCheckpointState(q: Queryable, head: CheckpointHead): P
   const since = await readBalancesSince(q, head.generation);
   for (const part of chunks(since, 100)) {
     for (const row of part) {
-      const before = (await q('checkpoint_rows')
+      const before = await q('checkpoint_rows')
         .where({ account: row.account, token: row.token })
         .where('checkpoint_seq', '<=', head.checkpointSeq)
         .orderBy('checkpoint_seq', 'desc')
-        .first()) as StoredRow | undefined;
+        .first();
       if (before === undefined) rows.delete(rowKey(row));
       else rows.set(rowKey(row), fromRow(before));
     }
@@ -139,11 +113,11 @@ export async function readCheckpointState(q: Queryable, head: CheckpointHead): P
 
 /** Rows of a table with account and token, page by page in their order, with room for others in between. */
 async function* pages(query: () => Knex.QueryBuilder): AsyncGenerator<CheckpointRow> {
-  let last: StoredRow | null = null;
+  let last: Stored<'checkpoint_rows'> | null = null;
   for (;;) {
     const page = query().orderBy(['account', 'token']).limit(PAGE);
     if (last !== null) void page.whereRaw('(account, token) > (?, ?)', [last.account, last.token]);
-    const rows = await page.select<StoredRow[]>('account', 'token', 'balance_units', 'reserved_units');
+    const rows = await page.select<Stored<'checkpoint_rows'>[]>('account', 'token', 'balance_units', 'reserved_units');
     for (const row of rows) yield fromRow(row);
     if (rows.length < PAGE) return;
     last = rows[rows.length - 1]!;
@@ -154,23 +128,23 @@ async function* pages(query: () => Knex.QueryBuilder): AsyncGenerator<Checkpoint
 /** Identity of a row. */
 export const rowKey = ({ account, token }: { account: string; token: string }): string => `${account}:${token}`;
 
-function fromHead(row: StoredHead): CheckpointHead {
+function fromHead(row: Stored<'checkpoints'>): CheckpointHead {
   return {
     checkpointSeq: row.checkpoint_seq,
     generation: row.generation,
     blockNumber: row.block_number,
-    blockHash: row.block_hash as Hex,
+    blockHash: row.block_hash,
     timestampMs: row.timestamp_ms,
     leafCount: row.leaf_count,
-    root: row.root as Hex,
+    root: row.root,
     ackFillSeqs: JSON.parse(row.ack_fill_seqs) as Record<string, number>,
   };
 }
 
-function fromRow(row: StoredRow): CheckpointRow {
+function fromRow(row: Stored<'checkpoint_rows'>): CheckpointRow {
   return {
-    account: row.account as Account,
-    token: row.token as Address,
+    account: row.account,
+    token: row.token,
     balanceUnits: fromColumn(row.balance_units),
     reservedUnits: fromColumn(row.reserved_units),
   };

@@ -28,11 +28,11 @@ export function createCheckpointState(): CheckpointState {
   let tree: MerkleTree = EMPTY_TREE;
   let size = 0;
 
-  const find = (row: CheckpointRow): CheckpointRow | undefined => accounts.get(row.account as Address)?.get(row.token);
-  const hashOf = (row: CheckpointRow): Uint8Array => leafHash(row.account as Address, row.token, row.balanceUnits);
+  const find = (row: CheckpointRow): CheckpointRow | undefined => accounts.get(row.account)?.get(row.token);
+  const hashOf = (row: CheckpointRow): Uint8Array => leafHash(row.account, row.token, row.balanceUnits);
 
   function put(row: CheckpointRow): void {
-    const account = row.account as Address;
+    const account = row.account;
     const rows = accounts.get(account) ?? new Map<Address, CheckpointRow>();
     if (row.balanceUnits === 0n) rows.delete(row.token);
     else rows.set(row.token, row);

@@ -5,22 +5,10 @@ import { checkLimit, fromColumn, insertAll, toColumn } from '../db/columns.js';
 import { isTakenBack, type Reversal } from '../chain/branches.js';
 import { GIVEN_UP } from '../transactions/outbox.js';
 import type { CustodyEvent, Queryable, Settlement, SettlementOutcome } from '../types.js';
+import type { Stored } from '../db/tables.js';
 
-interface StoredRow {
-  settlement_no: number;
-  maker: string;
-  token: string;
-  amount_units: string;
-  basis: string;
-  previous_units: string;
-  cut_generation: number;
-  cut_block: number;
-  checkpoint_seq: number;
-  prepared_ms: number;
-  prepared_by: Settlement['preparedBy'];
-  operator_seq: number | null;
-  tx_key: string;
-}
+/** A settlement as the database and the archive store it. */
+export type SettlementRow = Stored<'settlements'>;
 
 /** Number of the newest settlement, 0 before the first. */
 export async function lastSettlementNo(q: Queryable): Promise<number> {
@@ -28,9 +16,27 @@ export async function lastSettlementNo(q: Queryable): Promise<number> {
   return row.last ?? 0;
 }
 
+/** Settlements with `after` < settlementNo, lowest number first, at most `limit` (1..10000). */
+export async function readSettlements(
+  q: Queryable,
+  { after, limit }: { after: number; limit: number },
+): Promise<Settlement[]> {
+  const rows = await q('settlements')
+    .where('settlement_no', '>', after)
+    .orderBy('settlement_no')
+    .limit(checkLimit(limit))
+    .select<SettlementRow[]>();
+  return rows.map(settlementOf);
+}
+
 /** Appends prepared settlements, numbered without gaps by the caller, inside a transaction of the settlement log's writer. */
 export async function insertSettlements(tx: Knex.Transaction, settlements: readonly Settlement[]): Promise<void> {
-  const rows = settlements.map((one): StoredRow => ({
+  await insertAll(tx, 'settlements', settlements.map(settlementRow));
+}
+
+/** A settlement as it is stored. */
+export function settlementRow(one: Settlement): SettlementRow {
+  return {
     settlement_no: one.settlementNo,
     maker: one.maker,
     token: one.token,
@@ -44,8 +50,54 @@ export async function insertSettlements(tx: Knex.Transaction, settlements: reado
     prepared_by: one.preparedBy,
     operator_seq: one.operatorSeq,
     tx_key: one.txKey,
+  };
+}
+
+/** What tells settlements of one deployment apart, whatever numbers databases give them: on which claim, when, and of what. */
+export function settlementKey(one: Settlement): string {
+  return [one.maker, one.token, one.amountUnits, one.basis, one.preparedMs].join(' ');
+}
+
+/** Those of the given settlements that the database does not have, each once, whatever their numbers are: each says when and on which claim it was prepared. */
+export async function missingSettlements(q: Queryable, archived: readonly Settlement[]): Promise<Settlement[]> {
+  const missing = new Map<string, Settlement>();
+  for (const one of archived) {
+    const known = await q<SettlementRow>('settlements')
+      .where({ maker: one.maker, token: one.token, prepared_ms: one.preparedMs })
+      .where('amount_units', toColumn(one.amountUnits))
+      .where('basis', toColumn(one.basis))
+      .first('settlement_no');
+    const key = settlementKey(one);
+    if (known === undefined && !missing.has(key)) missing.set(key, one);
+  }
+  return [...missing.values()];
+}
+
+/**
+ * Stores settlements of a lost database, so that what lands of them is explained, inside a transaction of the settlement log's writer. They go on
+ * from this database's numbers, and it waits for none of them: what may still land of them is decided by the version of the claim on-chain.
+ */
+export async function storeArchivedSettlements(
+  tx: Knex.Transaction,
+  lost: readonly Settlement[],
+  nowMs: number,
+): Promise<void> {
+  const first = (await lastSettlementNo(tx)) + 1;
+  const own = lost.map((one, i): Settlement => ({
+    ...one,
+    settlementNo: first + i,
+    cutGeneration: 0,
+    checkpointSeq: 0,
+    preparedBy: 'archive',
+    operatorSeq: null,
+    txKey: `archived:${one.preparedMs}:${one.txKey}`,
   }));
-  await insertAll(tx, 'settlements', rows);
+  await insertSettlements(tx, own);
+  await insertOutcomes(
+    tx,
+    own.map(({ settlementNo }) => ({ settlementNo, outcome: 'abandoned' })),
+    nowMs,
+  );
 }
 
 /** Appends how settlements ended, each once, inside a transaction of the settlement log's writer. */
@@ -65,8 +117,8 @@ export async function openSettlements(q: Queryable, limit = 10_000): Promise<Set
     .whereNull('end.settlement_no')
     .orderBy('one.settlement_no')
     .limit(checkLimit(limit))
-    .select<StoredRow[]>('one.*');
-  return rows.map(fromRow);
+    .select<SettlementRow[]>('one.*');
+  return rows.map(settlementOf);
 }
 
 /** Those of the given settlements whose WithdrawSettled is in the ledger. */
@@ -94,11 +146,11 @@ export async function explainSettlement(
     .where('one.amount_units', toColumn(event.amountUnits))
     .where('one.basis', toColumn(event.basis))
     .orderBy('one.settlement_no', 'desc')
-    .select<StoredRow[]>('one.*');
+    .select<SettlementRow[]>('one.*');
   const free = rows.filter((row) => !taken.has(row.settlement_no));
   const signed = await q<{ hash: string; tx_key: string }>('outbox').where({ hash: event.txHash }).first('tx_key');
   const row = free.find((one) => one.tx_key === signed?.tx_key) ?? free[0];
-  return row === undefined ? null : fromRow(row);
+  return row === undefined ? null : settlementOf(row);
 }
 
 /**
@@ -187,11 +239,12 @@ interface StoredSend {
   finished: number;
 }
 
-function fromRow(row: StoredRow): Settlement {
+/** Inverse of settlementRow. Throws RangeError for amounts that are none. */
+export function settlementOf(row: SettlementRow): Settlement {
   return {
     settlementNo: row.settlement_no,
-    maker: row.maker as Address,
-    token: row.token as Address,
+    maker: row.maker,
+    token: row.token,
     amountUnits: fromColumn(row.amount_units),
     basis: fromColumn(row.basis),
     previousUnits: fromColumn(row.previous_units),

@@ -2,7 +2,8 @@
 import type { Address } from '../../core/types.js';
 import { checkLimit } from '../db/columns.js';
 import type { Queryable } from '../types.js';
-import { toOrder, type OrderRow, type SwapOrder } from './swap-log.js';
+import { toOrder, type SwapOrder } from './swap-log.js';
+import type { Stored } from '../db/tables.js';
 
 /** Where a list of an owner's orders goes on: behind this one. */
 export interface OrderPlace {
@@ -29,5 +30,5 @@ export async function readOrdersOf(
     ])
     .limit(checkLimit(limit))
     .select();
-  return (rows as OrderRow[]).map(toOrder);
+  return (rows as Stored<'swap_orders'>[]).map(toOrder);
 }

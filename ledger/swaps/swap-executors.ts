@@ -3,7 +3,7 @@ import type { Knex } from 'knex';
 import type { Address } from '../../core/types.js';
 import type { Queryable } from '../types.js';
 
-export interface ExecutorFunds {
+interface ExecutorFunds {
   signer: Address;
   isFunded: boolean;
   timeMs: number;

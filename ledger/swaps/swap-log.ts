@@ -8,10 +8,8 @@ import type { Address, Hex } from '../../core/types.js';
 import { checkLimit, chunks, fromColumn, insertAll, toColumn } from '../db/columns.js';
 import { isUniqueViolation } from '../errors.js';
 import { lockOwner, readPendingSales, type PendingSale } from './swap-wallets.js';
-import type { Db, Queryable } from '../types.js';
-
-export type SwapKind = 'sell' | 'buy';
-export type RoutingPreference = 'auto' | 'preferService' | 'onlyService';
+import type { Db, Queryable, RoutingPreference, SwapKind } from '../types.js';
+import type { Stored } from '../db/tables.js';
 
 /** What was quoted. Amounts in base units of their token. */
 export interface SwapQuote {
@@ -71,28 +69,6 @@ export interface SwapOutcome {
   timeMs: number;
 }
 
-interface QuoteRow {
-  id: string;
-  owner: string;
-  receiver: string;
-  sell_token: string;
-  buy_token: string;
-  kind: SwapKind;
-  preference: RoutingPreference;
-  slippage_bps: number;
-  sell_units: string;
-  expected_sell_units: string;
-  buy_units: string;
-  min_buy_units: string;
-  fee_units: string;
-  nonce: string;
-  valid_to_sec: number;
-  created_ms: number;
-  expires_ms: number;
-  route: string;
-  typed_data: string;
-}
-
 /**
  * Appends quotes in one transaction, each with the next nonce of its owner. `complete` makes a draft whole: it gets the count of nonces
  * that the owner was given before, from 0.
@@ -135,13 +111,12 @@ async function issueNonces(tx: Knex.Transaction, owners: readonly Address[]): Pr
 
 /** One quote, null when there is none of that id. */
 export async function readQuote(q: Queryable, id: string): Promise<SwapQuote | null> {
-  const row = (await q('swap_quotes').where({ id }).first()) as QuoteRow | undefined;
+  const row = await q('swap_quotes').where({ id }).first();
   return row === undefined ? null : toQuote(row);
 }
 
 /** How an order that was sent in ended: stored, found as stored before under its client order id, or its quote was used already. */
-export type Acceptance =
-  { result: 'accepted' | 'existing'; order: SwapOrder } | { result: 'quoteUsed'; order: SwapOrder };
+type Acceptance = { result: 'accepted' | 'existing'; order: SwapOrder } | { result: 'quoteUsed'; order: SwapOrder };
 
 /**
  * Appends an order, pending from then on. Of any number of concurrent calls for one client order id, or one quote, one is accepted.
@@ -200,7 +175,8 @@ export interface PendingOrder {
   quote: SwapQuote;
 }
 
-type PendingRow = QuoteRow & Pick<OrderRow, 'signature' | 'client_order_id'> & { order_id: string; placed_ms: number };
+type PendingRow = Stored<'swap_quotes'> &
+  Pick<Stored<'swap_orders'>, 'signature' | 'client_order_id'> & { order_id: string; placed_ms: number };
 
 /** Orders that did not end, with their quotes, and the fills of those that the ledger knows as filled. */
 const unended = (q: Queryable) =>
@@ -275,15 +251,7 @@ export async function insertAttempt(tx: Knex.Transaction, attempt: SwapAttempt):
 
 /** Every attempt of an order, oldest first. */
 export async function readAttempts(q: Queryable, orderId: string): Promise<SwapAttempt[]> {
-  const rows = (await q('swap_attempts').where({ order_id: orderId }).orderBy('attempt_no').select()) as {
-    order_id: string;
-    attempt_no: number;
-    time_ms: number;
-    result: 'sent' | 'refused';
-    tx_key: string | null;
-    code: string | null;
-    message: string | null;
-  }[];
+  const rows = await q('swap_attempts').where({ order_id: orderId }).orderBy('attempt_no').select();
   return rows.map((row) => {
     const common = { orderId: row.order_id, attemptNo: row.attempt_no, timeMs: row.time_ms };
     if (row.result === 'sent') return { ...common, result: 'sent', txKey: row.tx_key ?? '' };
@@ -347,16 +315,7 @@ export async function reopenOrders(
 
 /** How an order ended unfilled, null while it did not. */
 export async function readOutcome(q: Queryable, orderId: string): Promise<SwapOutcome | null> {
-  const row = (await q('swap_outcomes').where({ order_id: orderId }).first()) as
-    | {
-        order_id: string;
-        status: 'failed' | 'expired';
-        code: string;
-        message: string;
-        generation: number;
-        time_ms: number;
-      }
-    | undefined;
+  const row = await q('swap_outcomes').where({ order_id: orderId }).first();
   if (row === undefined) return null;
   const { order_id, time_ms, ...rest } = row;
   return { orderId: order_id, timeMs: time_ms, ...rest };
@@ -388,30 +347,21 @@ export async function pruneQuotes(tx: Knex.Transaction, beforeMs: number, limit:
     .delete();
 }
 
-export interface OrderRow {
-  id: string;
-  quote_id: string;
-  owner: string;
-  signature: string;
-  client_order_id: string | null;
-  created_ms: number;
-}
-
-async function orderWhere(q: Queryable, where: Partial<OrderRow>): Promise<SwapOrder | null> {
-  const row = (await q('swap_orders').where(where).first()) as OrderRow | undefined;
+async function orderWhere(q: Queryable, where: Partial<Stored<'swap_orders'>>): Promise<SwapOrder | null> {
+  const row = await q('swap_orders').where(where).first();
   return row === undefined ? null : toOrder(row);
 }
 
-export const toOrder = (row: OrderRow): SwapOrder => ({
+export const toOrder = (row: Stored<'swap_orders'>): SwapOrder => ({
   id: row.id,
   quoteId: row.quote_id,
-  owner: row.owner as Address,
-  signature: row.signature as Hex,
+  owner: row.owner,
+  signature: row.signature,
   clientOrderId: row.client_order_id,
   createdMs: row.created_ms,
 });
 
-function orderRow(order: SwapOrder): OrderRow {
+function orderRow(order: SwapOrder): Stored<'swap_orders'> {
   return {
     id: order.id,
     quote_id: order.quoteId,
@@ -422,7 +372,7 @@ function orderRow(order: SwapOrder): OrderRow {
   };
 }
 
-function quoteRow(quote: SwapQuote): QuoteRow {
+function quoteRow(quote: SwapQuote): Stored<'swap_quotes'> {
   return {
     id: quote.id,
     owner: quote.owner,
@@ -446,13 +396,13 @@ function quoteRow(quote: SwapQuote): QuoteRow {
   };
 }
 
-function toQuote(row: QuoteRow): SwapQuote {
+function toQuote(row: Stored<'swap_quotes'>): SwapQuote {
   return {
     id: row.id,
-    owner: row.owner as Address,
-    receiver: row.receiver as Address,
-    sellToken: row.sell_token as Address,
-    buyToken: row.buy_token as Address,
+    owner: row.owner,
+    receiver: row.receiver,
+    sellToken: row.sell_token,
+    buyToken: row.buy_token,
     kind: row.kind,
     preference: row.preference,
     slippageBps: row.slippage_bps,

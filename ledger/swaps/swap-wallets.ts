@@ -1,14 +1,14 @@
 /** What the wallet behind gasless orders has promised, and what its orders have cost that reverted. */
 import type { Knex } from 'knex';
 import { toSafeInt } from '../../core/amounts.js';
-import type { Reverts } from '../../core/swap/trust.js';
+import type { Dealing } from '../../core/swap/trust.js';
 import type { Address, Hex } from '../../core/types.js';
 import { fromColumn, toColumn } from '../db/columns.js';
 import { readUnmined } from '../transactions/outbox.js';
 import type { Queryable } from '../types.js';
 
-/** More of an owner's swaps than this are not counted. */
-const MOST_SWAPS = 8;
+/** More fills, swaps or reverts of an owner than this are not looked at. */
+const MOST_DEALINGS = 64;
 
 /** A pending order as far as it binds its owner's sell token. */
 export interface PendingSale {
@@ -52,11 +52,19 @@ export async function readPendingSales(
 export async function lockOwner(tx: Knex.Transaction, owner: Address): Promise<void> {
   await tx('swap_nonces')
     .where({ owner })
-    .update({ issued: tx.ref('issued') });
+    .update({ issued: tx.raw<number>('issued') });
 }
 
-/** Wallets of pending orders of which a transaction is signed and, as far as its signer knows, not mined: one entry per order. */
-export async function readUnminedSales(q: Queryable): Promise<{ owner: Address; sellToken: Address }[]> {
+/** A pending order of which a transaction is signed and, as far as its signer knows, not mined. */
+export interface UnminedSale {
+  owner: Address;
+  sellToken: Address;
+  /** The newest signed transaction of the order; those that it replaces differ by their fees alone. */
+  raw: Hex;
+}
+
+/** One entry per order. */
+export async function readUnminedSales(q: Queryable): Promise<UnminedSale[]> {
   const signers = (await readUnmined(q)).filter(({ count }) => count > 0).map(({ signer }) => signer);
   if (signers.length === 0) return [];
   const rows = await q('outbox as sent')
@@ -64,16 +72,21 @@ export async function readUnminedSales(q: Queryable): Promise<{ owner: Address; 
     .join('swap_pending as pending', 'pending.order_id', 'attempt.order_id')
     .where('sent.finished', 0)
     .whereIn('sent.signer', signers)
-    .distinct<{ order_id: string; owner: string; sell_token: string }[]>(
+    .orderBy('sent.sent_ms')
+    .select<{ order_id: string; owner: Address; sell_token: Address; raw: Hex }[]>(
       'pending.order_id',
       'pending.owner',
       'pending.sell_token',
+      'sent.raw',
     );
-  return rows.map((row) => ({ owner: row.owner as Address, sellToken: row.sell_token as Address }));
+  const sales = rows.map(
+    (row) => [row.order_id, { owner: row.owner, sellToken: row.sell_token, raw: row.raw }] as const,
+  );
+  return [...new Map(sales).values()];
 }
 
 /** A transaction of an order that was mined and reverted. */
-export interface SwapRevert {
+interface SwapRevert {
   txHash: Hex;
   orderId: string;
   owner: Address;
@@ -98,29 +111,28 @@ export async function insertRevert(tx: Knex.Transaction, revert: SwapRevert): Pr
 }
 
 /**
- * The transactions of an owner's orders that reverted, without those before the block of its newest fill, and the swaps that the owner sent to
- * the entrypoint in later blocks than the newest of them.
+ * What an owner did and what happened to transactions for it, in the order of the chain: the newest of each kind, fills of its orders, swaps that it
+ * sent to the entrypoint, and reverts. Within a block reverts come last. A swap in the block of a fill is taken for that of the fill.
  */
-export async function readReverts(q: Queryable, owner: Address): Promise<Reverts> {
-  const fill = (await q('settled_orders').where({ owner }).max({ last: 'block_number' }).first()) as {
-    last: number | null;
-  };
-  const reverts = (await q('swap_reverts')
+export async function readDealings(q: Queryable, owner: Address): Promise<Dealing[]> {
+  const newest = [{ column: 'block_number', order: 'desc' }];
+  const fills = await q('settled_orders').where({ owner }).orderBy(newest).limit(MOST_DEALINGS).select('block_number');
+  const swaps = await q('fills').where({ taker: owner }).orderBy(newest).limit(MOST_DEALINGS).select('block_number');
+  const reverts = await q('swap_reverts')
     .where({ owner })
-    .where('block_number', '>', fill.last ?? -1)
-    .count({ count: '*' })
-    .max({ last: 'block_number' })
-    .first()) as { count: number | string; last: number | null };
-  const swaps =
-    reverts.last === null
-      ? []
-      : await q('fills')
-          .where({ taker: owner })
-          .where('block_number', '>', reverts.last)
-          .limit(MOST_SWAPS)
-          .select('fill_seq');
-  return { sinceFill: toSafeInt(BigInt(reverts.count)), swapsSince: swaps.length };
+    .orderBy(newest)
+    .limit(MOST_DEALINGS)
+    .select<{ block_number: number | string; gas_used: string }[]>('block_number', 'gas_used');
+  const filled = new Set(fills.map(blockOf));
+  const dated: (Dealing & { block: number })[] = [
+    ...fills.map((row) => ({ kind: 'fill' as const, block: blockOf(row) })),
+    ...swaps.map((row) => ({ kind: 'swap' as const, block: blockOf(row) })).filter(({ block }) => !filled.has(block)),
+    ...reverts.map((row) => ({ kind: 'revert' as const, gasUsed: fromColumn(row.gas_used), block: blockOf(row) })),
+  ];
+  return dated.sort((a, b) => a.block - b.block).map(({ block: _, ...dealing }) => dealing);
 }
+
+const blockOf = (row: { block_number: number | string }): number => toSafeInt(BigInt(row.block_number));
 
 /** Reverted transactions of all orders since `sinceMs`, and the gas that they burnt. */
 export async function sumReverts(q: Queryable, sinceMs: number): Promise<{ count: number; gasUsed: bigint }> {

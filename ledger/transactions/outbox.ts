@@ -3,18 +3,7 @@ import type { Knex } from 'knex';
 import type { Address, Hex } from '../../core/types.js';
 import { checkLimit } from '../db/columns.js';
 import type { OutboxRow, Queryable } from '../types.js';
-
-interface StoredRow {
-  hash: string;
-  tx_key: string;
-  signer: string;
-  nonce: number;
-  to_address: string;
-  raw: string;
-  sent_ms: number;
-  valid_until_sec: number | null;
-  finished: number;
-}
+import type { Stored } from '../db/tables.js';
 
 /** A stored transaction, and what became of it as far as its keeper knows. */
 export interface ListedOutboxRow extends OutboxRow {
@@ -43,6 +32,7 @@ export async function insertOutbox(tx: Knex.Transaction, row: OutboxRow): Promis
     raw: row.raw,
     sent_ms: row.sentMs,
     valid_until_sec: row.validUntilSec,
+    max_fee_wei: row.maxFeeWei?.toString() ?? null,
     finished: OPEN,
   });
 }
@@ -68,7 +58,7 @@ export async function listOutbox(
     .limit(checkLimit(filter.limit));
   if (filter.signer !== undefined) void query.where({ signer: filter.signer });
   if (filter.unfinished === true) void query.where({ finished: OPEN });
-  return ((await query.select()) as StoredRow[]).map(fromRow);
+  return (await query.select()).map(fromRow);
 }
 
 /** What a signer has signed and the chain has not used yet, as far as its keeper knows. */
@@ -84,11 +74,11 @@ export interface Unmined {
 export async function readUnmined(q: Queryable): Promise<Unmined[]> {
   const unmined: Unmined[] = [];
   for (let last = ''; ;) {
-    const next = await q<{ signer: Address }>('outbox').where('signer', '>', last).orderBy('signer').first('signer');
+    const next = await q('outbox').where('signer', '>', last).orderBy('signer').first('signer');
     if (next === undefined) return unmined;
     last = next.signer;
     const row = (await q('outbox')
-      .where({ signer: last, finished: OPEN })
+      .where({ signer: next.signer, finished: OPEN })
       .countDistinct({ count: 'nonce' })
       .min({ oldest: 'sent_ms' })
       .first()) as { count: number; oldest: number | null };
@@ -96,23 +86,22 @@ export async function readUnmined(q: Queryable): Promise<Unmined[]> {
   }
 }
 
-async function ordered(query: Knex.QueryBuilder): Promise<ListedOutboxRow[]> {
-  const rows = (await query
-    .orderBy([{ column: 'nonce' }, { column: 'sent_ms' }, { column: 'hash' }])
-    .select()) as StoredRow[];
+async function ordered(query: Knex.QueryBuilder<Stored<'outbox'>, Stored<'outbox'>[]>): Promise<ListedOutboxRow[]> {
+  const rows = await query.orderBy([{ column: 'nonce' }, { column: 'sent_ms' }, { column: 'hash' }]).select();
   return rows.map(fromRow);
 }
 
-function fromRow(row: StoredRow): ListedOutboxRow {
+function fromRow(row: Stored<'outbox'>): ListedOutboxRow {
   return {
     txKey: row.tx_key,
-    signer: row.signer as Address,
+    signer: row.signer,
     nonce: row.nonce,
-    to: row.to_address as Address,
-    raw: row.raw as Hex,
-    hash: row.hash as Hex,
+    to: row.to_address,
+    raw: row.raw,
+    hash: row.hash,
     sentMs: row.sent_ms,
     validUntilSec: row.valid_until_sec,
+    maxFeeWei: row.max_fee_wei === null ? null : BigInt(row.max_fee_wei),
     finished: row.finished !== OPEN,
     givenUp: row.finished === GIVEN_UP,
   };

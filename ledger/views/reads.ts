@@ -2,18 +2,15 @@
 import type { Address, ChainFill, Hex, Side } from '../../core/types.js';
 import { readBalances } from '../chain/balances.js';
 import { checkLimit, fromColumn } from '../db/columns.js';
-import { readAttributedFill, toChainFill, type FillRow } from '../chain/fills.js';
+import { readAttributedFill, toChainFill } from '../chain/fills.js';
 import type { AttributedFill, BalanceRow, Queryable } from '../types.js';
+import type { Stored } from '../db/tables.js';
 
 export { lastGeneration } from '../chain/ledger-log.js';
 
 /** The `limit` (1..10000) newest fills of a market, newest last. */
 export async function recentFills(q: Queryable, market: number, limit = 256): Promise<ChainFill[]> {
-  const rows = (await q('fills')
-    .where({ market })
-    .orderBy('fill_seq', 'desc')
-    .limit(checkLimit(limit))
-    .select()) as FillRow[];
+  const rows = await q('fills').where({ market }).orderBy('fill_seq', 'desc').limit(checkLimit(limit)).select();
   return rows.reverse().map(toChainFill);
 }
 
@@ -22,7 +19,10 @@ export async function recentFills(q: Queryable, market: number, limit = 256): Pr
  * from the newest on, and what comes in their place belongs to a later generation, an equal name means equal fills.
  */
 export async function newestFill(q: Queryable, market: number): Promise<string> {
-  const row = await q<FillRow>('fills').where({ market }).orderBy('fill_seq', 'desc').first('fill_seq', 'generation');
+  const row = await q<Stored<'fills'>>('fills')
+    .where({ market })
+    .orderBy('fill_seq', 'desc')
+    .first('fill_seq', 'generation');
   return row === undefined ? '' : `${row.fill_seq}:${row.generation}`;
 }
 
@@ -32,7 +32,7 @@ export async function fillWithLegs(
   market: number,
   fillSeq: number,
 ): Promise<(AttributedFill & { generation: number }) | null> {
-  const row = (await q('fills').where({ market, fill_seq: fillSeq }).first()) as FillRow | undefined;
+  const row = await q('fills').where({ market, fill_seq: fillSeq }).first();
   if (row === undefined) return null;
   return { ...(await readAttributedFill(q, row)), generation: row.generation };
 }
@@ -78,26 +78,11 @@ export interface UserFill {
   generation: number;
 }
 
-export interface UserFillRow {
-  market: number;
-  fill_seq: number;
-  oid: number;
-  tid: number;
-  cloid: string | null;
-  side: Side;
-  price_ticks: string;
-  base_units: string;
-  start_base_units: string;
-  quote_units: string;
-  closed_units: string;
-  tx_hash: string;
-  block_number: number;
-  timestamp_ms: number;
-  generation: number;
-}
+/** An order's part of a fill, with what its fill says. */
+export type UserFillRow = Stored<'order_fills'> & Pick<Stored<'fills'>, 'tx_hash' | 'block_number'>;
 
 /** Which of a maker's fills to read: those of generations after one up to another, without the newest `skip` of them. */
-export interface UserFillRange {
+interface UserFillRange {
   after: number;
   upTo: number;
   skip: number;
@@ -169,7 +154,7 @@ export function toUserFill(row: UserFillRow): UserFill {
     startBaseUnits: fromColumn(row.start_base_units),
     quoteUnits: fromColumn(row.quote_units),
     closedUnits: fromColumn(row.closed_units),
-    txHash: row.tx_hash as Hex,
+    txHash: row.tx_hash,
     blockNumber: row.block_number,
     timestampMs: row.timestamp_ms,
     generation: row.generation,

@@ -2,6 +2,7 @@ import type { Address, Hex, Side } from '../../core/types.js';
 import { checkLimit, fromColumn } from '../db/columns.js';
 import { sendForRows } from '../db/dialects.js';
 import type { Queryable } from '../types.js';
+import type { Stored } from '../db/tables.js';
 
 /** One order's part of a fill as the public sees it. */
 export interface Trade {
@@ -16,18 +17,11 @@ export interface Trade {
   timestampMs: number;
 }
 
-interface TradeRow {
-  market: number;
-  generation: number;
-  tid: number;
-  side: Side;
-  maker: string;
-  taker: string;
-  price_ticks: string;
-  base_units: string;
-  tx_hash: string;
-  timestamp_ms: number;
-}
+type TradeRow = Pick<
+  Stored<'order_fills'>,
+  'market' | 'generation' | 'tid' | 'side' | 'maker' | 'price_ticks' | 'base_units' | 'timestamp_ms'
+> &
+  Pick<Stored<'fills'>, 'taker' | 'tx_hash'>;
 
 const COLUMNS =
   'part.market, part.generation, part.tid, part.side, part.maker, part.price_ticks, part.base_units, part.timestamp_ms, fill.taker, fill.tx_hash ' +
@@ -58,11 +52,11 @@ function toTrade(row: TradeRow): Trade {
   return {
     tid: row.tid,
     side: row.side,
-    maker: row.maker as Address,
-    taker: row.taker as Address,
+    maker: row.maker,
+    taker: row.taker,
     priceTicks: fromColumn(row.price_ticks),
     baseUnits: fromColumn(row.base_units),
-    txHash: row.tx_hash as Hex,
+    txHash: row.tx_hash,
     timestampMs: row.timestamp_ms,
   };
 }

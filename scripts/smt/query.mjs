@@ -13,7 +13,7 @@ const OPERATIONS = new Set(['bvlshr', 'bvshl', 'bvand']);
 const MAX_AMOUNT_BITS = 5;
 
 /** The commands of an SMT-LIB text. */
-export function parse(text) {
+function parse(text) {
   const stack = [[]];
   for (const [token] of text.matchAll(/\(|\)|\|[^|]*\||[^\s()|]+/g)) {
     if (token === '(') stack.push([]);

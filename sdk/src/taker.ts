@@ -43,6 +43,26 @@ export interface OrderStatus {
   reason: { code: string; message: string } | null;
 }
 
+/** A quote that was found fair and is about to be signed. Amounts are base units. */
+export interface GaslessQuote {
+  sellUnits: bigint;
+  buyUnits: bigint;
+  minBuyUnits: bigint;
+  feeUnits: bigint;
+  /** Until when the server takes the signature, Unix milliseconds. */
+  expiresMs: number;
+  /** Last second at which it may be executed. */
+  validToSec: number;
+}
+
+/** What is told of a gasless swap on its way. */
+export interface GaslessListeners {
+  /** Before the signature is asked for. */
+  onQuote?(quote: GaslessQuote): void;
+  /** Once the server has the signature. */
+  onSubmitted?(orderId: string): void;
+}
+
 export interface TakerClient {
   /** What the contract would pay now, in base units of the bought token; 0 when nothing is quoted. */
   price(swap: Swap): Promise<bigint>;
@@ -53,7 +73,7 @@ export interface TakerClient {
    * brings at least the contract's own price less slippage and fee, and at least `minBuy`. Throws CurvebookError `BAD_QUOTE` where the server
    * asks for less, `FEE_TOO_HIGH` beyond `maxFee`, and `NO_MINIMUM` without `minBuy` where the contract quotes nothing.
    */
-  swapGasless(swap: Swap, signal?: AbortSignal): Promise<OrderStatus>;
+  swapGasless(swap: Swap, signal?: AbortSignal, listeners?: GaslessListeners): Promise<OrderStatus>;
   /** Allows exactly so much of a token to Permit2; null when that is so already. */
   allowGasless(token: string, amount: string): Promise<string | null>;
 }
@@ -169,7 +189,10 @@ export function createTakerClient(options: TakerOptions): TakerClient {
       },
       { chainId: said.chain_id, permit2, spender: orderSettler },
     );
-    return { id: answer.id, typed };
+    const buyUnits = unitsOf(amounts.buyAmount);
+    const expiresMs = Date.parse(answer.expiration);
+    const quote: GaslessQuote = { sellUnits, buyUnits, minBuyUnits, feeUnits, expiresMs, validToSec: validTo };
+    return { id: answer.id, typed, quote };
   }
 
   async function ended(orderId: string, signal?: AbortSignal): Promise<OrderStatus> {
@@ -201,12 +224,14 @@ export function createTakerClient(options: TakerOptions): TakerClient {
       ]);
       return senderOf(signer)({ to: entrypoint, data });
     },
-    async swapGasless(swap, signal) {
-      const { id, typed } = await gasless(swap);
+    async swapGasless(swap, signal, listeners = {}) {
+      const { id, typed, quote } = await gasless(swap);
+      listeners.onQuote?.(quote);
       const { EIP712Domain: _domain, ...types } = typed.types;
       const signature = await signer.signTypedData({ ...typed, types });
       const body = { quoteId: id, signature, clientOrderId: crypto.randomUUID() };
       const { orderId } = (await http('/api/v1/orders', { method: 'POST', body })).body as { orderId: string };
+      listeners.onSubmitted?.(orderId);
       return ended(orderId, signal);
     },
     async allowGasless(name, amount) {

@@ -14,7 +14,7 @@ export interface Parameter {
 
 /** What the OpenAPI document says about one endpoint. Schemas are those that validate requests and, in tests, responses. */
 export interface Endpoint {
-  method: 'get' | 'post';
+  method: 'get' | 'post' | 'delete';
   /** With parameters in braces: `/v0/book/{pair}`. */
   path: string;
   /** Heading under which it is listed. */

@@ -1,4 +1,5 @@
 /** What metrics are read from. */
+import type { MarketFacts } from '../../ledger/accounts/business.js';
 import type { Readiness } from '../../core/types.js';
 
 /** A signer of a keeper. */
@@ -26,13 +27,31 @@ export interface EndpointFacts {
   counts: { silent: number; contradiction: number; wrongChain: number };
 }
 
+/** What signed orders of one sell token, named by its symbol, brought and cost. */
+export interface SwapProfitFacts {
+  token: string;
+  filled: number;
+  feesWei: bigint;
+  filledCostWei: bigint;
+  revertedCostWei: bigint;
+  worstWei: bigint;
+}
+
 /** Milliseconds; null before the first sample. */
-export interface QuantileFacts {
+interface QuantileFacts {
   p50: number | null;
   p99: number | null;
 }
 
-export interface PosterFacts {
+export interface ArchiveFacts {
+  files: number;
+  failures: number;
+  failing: boolean;
+  /** Since when it lacks something that was prepared; null while it lacks nothing. */
+  waitingSinceMs: number | null;
+}
+
+interface PosterFacts {
   latency: readonly { pair: string; orderToSignMs: QuantileFacts; orderToLandedMs: QuantileFacts }[];
   /** Records sent, by kind. */
   sent: Readonly<Record<string, number>>;
@@ -45,7 +64,7 @@ export interface PosterFacts {
   /** Why nothing is posted; null while something may be. */
   blockedBy: string | null;
   /** Null without an archive. */
-  archive: { files: number; failures: number; failing: boolean } | null;
+  archive: ArchiveFacts | null;
   /** Pairs that it posts for. */
   pairs: readonly string[];
   /** Those for which nothing is posted because the operator's row has too little of one of their tokens. */
@@ -73,6 +92,12 @@ export interface GatewayFacts {
   signatureBackend: string;
 }
 
+/** A market as the business sees it; see `readBusiness`. */
+export interface BusinessSource {
+  markets: readonly (MarketFacts & { pair: string; quoteDecimals: number })[];
+  gasWei: Readonly<Record<string, bigint>>;
+}
+
 /** What is asked at each scrape. A role that this process does not play answers null, and its metrics are left out. */
 export interface MetricSources {
   readiness(): Readiness;
@@ -96,6 +121,8 @@ export interface MetricSources {
   transfers(): readonly { token: string; isUneven: boolean | null }[];
   /** Transactions of signed orders that were mined and reverted within the last hour, and their gas. */
   orderReverts(): Promise<{ count: number; gasUsed: bigint } | null>;
+  /** Of the last hour, one for each sell token of the listed ones; none where no executor runs. */
+  swapProfits(): Promise<readonly SwapProfitFacts[]>;
   /** What nothing stored explains: open items by kind, and what they come to per token. */
   suspense(): Promise<{
     items: readonly { kind: string; count: number }[];
@@ -108,10 +135,19 @@ export interface MetricSources {
    * maker and taker stands for each token, so that there is a series of it from the start.
    */
   pairs(): Promise<readonly PairFacts[]>;
+  /** Of the process that owns the ledger log; null elsewhere. */
+  business(): Promise<BusinessSource | null>;
   signers(): readonly SignerFacts[];
   endpoints(): readonly EndpointFacts[];
+  /** Of heads that are told to the watcher; null where none are. */
+  heads(): {
+    wakes: number;
+    endpoints: readonly { name: string; connected: boolean; heads: number; failures: number }[];
+  } | null;
+  /** Of commits that the database tells of; null where it does not. */
+  hints(): { connected: boolean; received: number; lost: number } | null;
   poster(): PosterFacts | null;
-  settler(): { blockedBy: string | null } | null;
+  settler(): { blockedBy: string | null; archive: ArchiveFacts | null } | null;
   /** Size of the database, and how far the order log is compacted. */
   storage(): Promise<{ bytes: number; foldedOrderSeq: number }>;
   /** Replicas of the database by what a commit waits for; null on SQLite. */

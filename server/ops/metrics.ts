@@ -1,18 +1,11 @@
 import type { Middleware } from 'koa';
-import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
-import { maxBig, minBig, toSafeInt } from '../../core/amounts.js';
+import { Counter, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
+import { businessGauges, pairGauges } from './business-metrics.js';
+import { gauge, one, saturated, type Labels } from './gauge.js';
 import { createActionMeter, type ActionMeter } from './observed-actions.js';
-import type { SignerFacts, EndpointFacts, PairFacts, MetricSources } from './metric-sources.js';
+import type { ArchiveFacts, SignerFacts, EndpointFacts, MetricSources, SwapProfitFacts } from './metric-sources.js';
 
-export type {
-  SignerFacts,
-  EndpointFacts,
-  QuantileFacts,
-  PosterFacts,
-  PairFacts,
-  GatewayFacts,
-  MetricSources,
-} from './metric-sources.js';
+export type { GatewayFacts, MetricSources } from './metric-sources.js';
 
 export interface Metrics {
   registry: Registry;
@@ -32,38 +25,16 @@ export function createMetrics(sources: MetricSources): Metrics {
   strangerGauges(registry, sources);
   operatorGauges(registry, sources);
   pairGauges(registry, sources);
+  businessGauges(registry, sources);
   signerGauges(registry, sources);
   endpointGauges(registry, sources);
+  wakeGauges(registry, sources);
   posterGauges(registry, sources);
   settlerGauges(registry, sources);
+  archiveGauges(registry, sources);
   gatewayGauges(registry, sources);
   return { registry, observe: requestObserver(registry), actions: createActionMeter(registry) };
 }
-
-type Labels = Record<string, string>;
-
-/** A gauge that is computed at each scrape, from scratch. */
-function gauge(
-  registry: Registry,
-  [name, help, ...labelNames]: [name: string, help: string, ...labels: string[]],
-  values: () => Iterable<[Labels, number]> | Promise<Iterable<[Labels, number]>>,
-): void {
-  new Gauge({
-    name: `curvebook_${name}`,
-    help,
-    labelNames,
-    registers: [registry],
-    async collect() {
-      this.reset();
-      // A gauge without labels is zero again after a reset, which would be a statement.
-      if (labelNames.length === 0) this.remove();
-      for (const [labels, value] of await values()) this.set(labels, value);
-    },
-  });
-}
-
-const one = (value: number | null | undefined): [Labels, number][] =>
-  value === null || value === undefined ? [] : [[{}, value]];
 
 function ledgerGauges(
   registry: Registry,
@@ -140,7 +111,7 @@ function ledgerGauges(
 }
 
 /** What tokens and owners of signed orders may do to the operator. */
-function strangerGauges(registry: Registry, { transfers, orderReverts }: MetricSources): void {
+function strangerGauges(registry: Registry, { transfers, orderReverts, swapProfits }: MetricSources): void {
   gauge(
     registry,
     ['token_uneven', '1 when transfers take or bring another amount than asked for, -1 while not measured', 'token'],
@@ -153,6 +124,32 @@ function strangerGauges(registry: Registry, { transfers, orderReverts }: MetricS
     const facts = await orderReverts();
     return one(facts && saturated(facts.gasUsed));
   });
+  const ofToken = (value: (profit: SwapProfitFacts) => number) => async (): Promise<[Labels, number][]> =>
+    (await swapProfits()).map((profit) => [{ token: profit.token }, value(profit)]);
+  gauge(
+    registry,
+    ['swap_orders_hour', 'signed orders filled in the last hour, by sell token', 'token'],
+    ofToken(({ filled }) => filled),
+  );
+  gauge(
+    registry,
+    ['swap_fees_hour_gwei', 'what their fees were worth when they were filled', 'token'],
+    ofToken(({ feesWei }) => saturated(feesWei / GWEI)),
+  );
+  gauge(
+    registry,
+    ['swap_costs_hour_gwei', 'what mined transactions of orders cost in the last hour, by outcome', 'token', 'outcome'],
+    async () =>
+      (await swapProfits()).flatMap(({ token, filledCostWei, revertedCostWei }): [Labels, number][] => [
+        [{ token, outcome: 'filled' }, saturated(filledCostWei / GWEI)],
+        [{ token, outcome: 'reverted' }, saturated(revertedCostWei / GWEI)],
+      ]),
+  );
+  gauge(
+    registry,
+    ['swap_worst_order_hour_gwei', 'least that one order brought, its fee less what its transactions cost', 'token'],
+    ofToken(({ worstWei }) => saturated(worstWei / GWEI)),
+  );
 }
 
 function operatorGauges(registry: Registry, { operator }: MetricSources): void {
@@ -167,26 +164,6 @@ function operatorGauges(registry: Registry, { operator }: MetricSources): void {
   // Judged on exact amounts, which the two gauges above need not be.
   gauge(registry, ['operator_below_floor', "1 when the operator's row should be topped up", 'token'], async () =>
     (await operator()).map(({ token, isBelow }) => [{ token }, isBelow ? 1 : 0]),
-  );
-}
-
-function pairGauges(registry: Registry, { pairs }: MetricSources): void {
-  const labels = ({ maker, taker, token }: PairFacts): Labels => ({ maker, taker, token });
-  gauge(
-    registry,
-    [
-      'pair_gain_units',
-      'what fills brought the operator, of the pairs that lost it most; 0 without maker and taker, for each token',
-      'maker',
-      'taker',
-      'token',
-    ],
-    async () => (await pairs()).map((pair) => [labels(pair), saturated(pair.gainUnits)]),
-  );
-  gauge(
-    registry,
-    ['pair_losing', '1 for such a pair that loses the operator money systematically', 'maker', 'taker', 'token'],
-    async () => (await pairs()).map((pair) => [labels(pair), pair.losing ? 1 : 0]),
   );
 }
 
@@ -240,6 +217,30 @@ function endpointGauges(registry: Registry, { endpoints }: MetricSources): void 
   );
 }
 
+function wakeGauges(registry: Registry, { heads, hints }: MetricSources): void {
+  gauge(registry, ['heads_connected', '1 while an endpoint tells of new heads, else 0', 'endpoint'], () =>
+    (heads()?.endpoints ?? []).map(({ name, connected }) => [{ endpoint: name }, connected ? 1 : 0]),
+  );
+  gauge(registry, ['heads_told', 'new heads that an endpoint told since the start', 'endpoint'], () =>
+    (heads()?.endpoints ?? []).map((each) => [{ endpoint: each.name }, each.heads]),
+  );
+  gauge(
+    registry,
+    ['heads_lost', 'connections to an endpoint that tells of heads that failed or ended', 'endpoint'],
+    () => (heads()?.endpoints ?? []).map((each) => [{ endpoint: each.name }, each.failures]),
+  );
+  gauge(registry, ['head_wakes', 'looks at the chain that told heads caused since the start'], () =>
+    one(heads()?.wakes),
+  );
+  gauge(registry, ['hints_connected', '1 while the database tells of commits, 0 while they are polled for'], () => {
+    const facts = hints();
+    return one(facts && (facts.connected ? 1 : 0));
+  });
+  gauge(registry, ['hints_received', 'commits that the database told of since the start'], () =>
+    one(hints()?.received),
+  );
+}
+
 function posterGauges(registry: Registry, { poster }: MetricSources): void {
   const latency = (name: 'orderToSignMs' | 'orderToLandedMs') => (): [Labels, number][] =>
     (poster()?.latency ?? []).flatMap((market) =>
@@ -289,14 +290,6 @@ function posterGauges(registry: Registry, { poster }: MetricSources): void {
     ['post_left_out_lots', 'lots that the newest curve of a pair does not offer', 'pair', 'side', 'reason'],
     () => (poster()?.leftOut ?? []).map(({ lots, ...labels }) => [labels, saturated(lots)]),
   );
-  gauge(registry, ['archive_files', 'files in the archive'], () => one(poster()?.archive?.files));
-  gauge(registry, ['archive_failures', 'writes to the archive that failed since the start'], () =>
-    one(poster()?.archive?.failures),
-  );
-  gauge(registry, ['archive_failing', '1 while the newest write to the archive has failed, else 0'], () => {
-    const archive = poster()?.archive;
-    return one(archive && (archive.failing ? 1 : 0));
-  });
   gauge(registry, ['post_gas_used', 'gas of the newest post whose receipt was read'], () =>
     one(poster()?.fees.lastGasUsed),
   );
@@ -308,6 +301,42 @@ function posterGauges(registry: Registry, { poster }: MetricSources): void {
     const budgetWei = poster()?.fees.budgetWei ?? null;
     return one(budgetWei === null ? null : saturated(budgetWei / GWEI));
   });
+}
+
+function archiveGauges(registry: Registry, { poster, settler, nowMs }: MetricSources): void {
+  const writers = (): [string, ArchiveFacts][] => {
+    const facts: [string, ArchiveFacts | null | undefined][] = [
+      ['poster', poster()?.archive],
+      ['settler', settler()?.archive],
+    ];
+    return facts.flatMap(([role, one]) => (one ? [[role, one] as [string, ArchiveFacts]] : []));
+  };
+  const each = (value: (of: ArchiveFacts) => number) => () =>
+    writers().map(([role, of]): [Labels, number] => [{ role }, value(of)]);
+  gauge(
+    registry,
+    ['archive_files', 'files in the archive, as a writer of it knows', 'role'],
+    each(({ files }) => files),
+  );
+  gauge(
+    registry,
+    ['archive_failures', 'writes to the archive that failed since the start', 'role'],
+    each(({ failures }) => failures),
+  );
+  gauge(
+    registry,
+    ['archive_failing', '1 while the newest write to the archive has failed, else 0', 'role'],
+    each(({ failing }) => (failing ? 1 : 0)),
+  );
+  gauge(
+    registry,
+    [
+      'archive_unarchived_seconds',
+      'age of the oldest publication or settlement that the archive lacks; 0 while it lacks none',
+      'role',
+    ],
+    each(({ waitingSinceMs }) => (waitingSinceMs === null ? 0 : Math.max(0, nowMs() - waitingSinceMs) / 1000)),
+  );
 }
 
 function settlerGauges(registry: Registry, { settler }: MetricSources): void {
@@ -358,10 +387,4 @@ function requestObserver(registry: Registry): Middleware {
     seconds.observe({ route: name }, (performance.now() - startedMs) / 1_000);
     requests.inc({ method: ctx.method, route: name, status: `${ctx.status}` });
   };
-}
-
-/** Prometheus has doubles only; beyond what they hold exactly the exact value does not matter to an alarm. */
-function saturated(units: bigint): number {
-  const limit = BigInt(Number.MAX_SAFE_INTEGER);
-  return toSafeInt(maxBig(minBig(units, limit), -limit));
 }

@@ -8,7 +8,7 @@ import { GatewayUnavailableError, RateLimitedError } from './refusals.js';
 const SHAPE_TEXT = 'Failed to deserialize the JSON body into the target type';
 const JSON_TYPE = 'application/json; charset=utf-8';
 
-export interface AnswerOptions {
+interface AnswerOptions {
   /** Longest body that is read. */
   maxBytes?: number;
   /** Makes the JSON value of a body, or a promise of it. Throws SyntaxError. */

@@ -13,16 +13,16 @@ import type { GatewayConfig } from './types.js';
 import { resolveAgain, verifyApproval, verifyRequest, type ConnectionHint, type VerifiedAction } from './verify.js';
 
 /** Requests up to this length are read as they come: recovering their signer takes longer. */
-export const SHORT_REQUEST_BYTES = 16 * 1024;
+const SHORT_REQUEST_BYTES = 16 * 1024;
 
 /** A request whose signer may act, or why it is refused as a whole before anybody's nonce is looked at. */
-export type Authenticated = { maker: Address; entry: Extract<Entry, { type: 'signed' }> } | { refusal: string };
+type Authenticated = { maker: Address; entry: Extract<Entry, { type: 'signed' }> } | { refusal: string };
 
 /**
  * Finds out who signed. Work for requests that may be anybody's takes turns: a maker's waits a little while others keep the gateway busy, and
  * is never refused for what they do, wherever they are.
  */
-export interface Authenticator {
+interface Authenticator {
   /** The JSON value of a text; of a long one, unless its connection has proven itself, a promise that waits for its turn. Throws SyntaxError. */
   parse(text: string, hint: ConnectionHint): unknown;
   /** The envelope of a request that was so long. Throws WireError for another shape. */
@@ -34,7 +34,7 @@ export interface Authenticator {
   authenticate(request: SignedRequest, hint: ConnectionHint, bytes: number): Promise<Authenticated>;
 }
 
-export interface AuthenticatorDeps {
+interface AuthenticatorDeps {
   config: Pick<GatewayConfig, 'sources' | 'signatureChainIds' | 'failuresPerMinute'>;
   resolveSigner(signer: Address): SignerStanding;
   /** An account by itself: no agent can make another. */

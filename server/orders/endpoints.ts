@@ -32,6 +32,7 @@ const actions = [
     type: z.literal('order'),
     orders: z.array(order).max(1_000),
     grouping: z.unknown().meta({ description: 'na' }),
+    brokerCode: uint.nullish().meta({ description: 'of older clients; signed, and of no effect' }),
     builder: z.looseObject({ b: address, f: uint }).nullish(),
   }),
   z.strictObject({ type: z.literal('modify'), oid, order, a: flag }),
@@ -142,7 +143,7 @@ const repliesByShape = new Map<z.ZodType, string[]>();
 for (const [type, reply] of Object.entries(INFO_REPLIES))
   repliesByShape.set(reply, [...(repliesByShape.get(reply) ?? []), type]);
 
-export const infoReplySchema = z
+const infoReplySchema = z
   .union([...repliesByShape].map(([reply, types]) => reply.clone().meta({ title: `of ${types.join(', ')}` })))
   .meta({
     id: 'InfoReply',

@@ -3,10 +3,9 @@ import type { Agent } from '../../core/book/agents.js';
 import type { Book } from '../../core/book.js';
 import type { Address, Market } from '../../core/types.js';
 import { signatureBackend } from '../../core/wire/recover.js';
-import { LogCompactedError } from '../../ledger/errors.js';
 import { followOperatorLog, readOperatorState, type OperatorState } from '../../ledger/operator/operator-log.js';
-import { appendOrderRows, readOrderRows } from '../../ledger/orders/order-log.js';
-import type { Queryable } from '../../ledger/types.js';
+import { appendOrderRows, lastOrderSeq, readOrderRows } from '../../ledger/orders/order-log.js';
+import type { Queryable, Writer } from '../../ledger/types.js';
 import { isRefusedType } from './actions/registry.js';
 import { createAuthenticator } from './authenticate.js';
 import type { GatewayEvent } from './events.js';
@@ -16,7 +15,7 @@ import { createPlanner, type Entry } from './plan.js';
 import { REFUSALS, refuse } from './refusals.js';
 import { isShort } from './inventory.js';
 import { resolveAccount, resolveSigner, type SignerStanding } from './signers.js';
-import { loadState, readRows } from './state.js';
+import { isOutdated, loadState, StateOutdatedError } from './state.js';
 import type { ExchangeReply, GatewayDeps } from './types.js';
 import type { ConnectionHint } from './verify.js';
 
@@ -59,11 +58,18 @@ export interface Gateway {
   queued: () => number;
   /** False while another process owns the order log. */
   isActive: () => boolean;
+  /**
+   * Makes a standby whose process has taken the log over accept actions: it reads what is left of the log, which nobody else appends to any
+   * more, and goes on from there. Needs `run`. Rejects when that ends before, or has ended already.
+   */
+  promote: (writer: Writer) => Promise<void>;
   /** Wakes the follower: a generation has become durable. */
   onGeneration: () => void;
   /**
-   * Follows the ledger and operator logs, and carries out scheduled cancels, until the signal stops it. Rejects with LogCompactedError
-   * when a standby slept so long that rows which it lacks were compacted; what it holds stays as it is, and a new gateway is due.
+   * Follows the ledger and operator logs, and carries out scheduled cancels, until the signal stops it. Rejects when what it holds can't
+   * be moved on, and a new gateway is due: with LedgerReversedError after a reorganisation that took part of it back, with
+   * LogCompactedError when a standby slept so long that rows which it lacks were compacted, and with StateOutdatedError when what it
+   * read can't be applied.
    */
   run: (signal: AbortSignal) => Promise<void>;
   /** Resolves when everything submitted so far has been answered. */
@@ -81,6 +87,10 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
   let reading: Promise<void> | null = null;
   let readingNext: Promise<void> | null = null;
   let wake = new AbortController();
+  /** The log is this process's, and what was read of it may not be all. */
+  let promotion: { writer: Writer; done: PromiseWithResolvers<void> } | null = null;
+  /** `run` is over. */
+  let hasEnded = false;
 
   const signerView = () => ({
     operator,
@@ -116,7 +126,7 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
     },
     rollback: state.rollback,
   };
-  const commits = writer === null ? createNoCommit<Entry, ExchangeReply>() : createGroupCommit(writer, steps, logger);
+  let commits = writer === null ? createNoCommit<Entry, ExchangeReply>() : createGroupCommit(writer, steps, logger);
 
   async function submit(body: unknown, hint: ConnectionHint = {}, bytes = 0): Promise<Submitted> {
     const request = authenticator.read(body, hint, bytes);
@@ -166,11 +176,34 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
   }
 
   async function step(): Promise<void> {
-    await state.follow(db);
-    await refreshOperator();
+    // Only what is read from here on is all that the earlier owner appended.
+    const promoting = promotion;
     // Whoever does not own the order log sees in it what its owner does.
-    if (commits.isLost()) await readRows(db, state);
-    else await closeOrders();
+    await (commits.isLost() ? state.followAll(db) : state.follow(db));
+    await refreshOperator();
+    if (promoting !== null) {
+      await checkComplete(promoting.writer);
+      state.rollback();
+      commits = createGroupCommit(promoting.writer, steps, logger);
+      promotion = null;
+      promoting.done.resolve();
+    }
+    if (!commits.isLost()) await closeOrders();
+  }
+
+  /** Whatever its way, an acknowledged order must not be missing from what the new owner of the log goes on from. */
+  async function checkComplete(owner: Writer): Promise<void> {
+    const stored = await owner.tx(lastOrderSeq);
+    const held = state.committed().book.lastOrderSeq();
+    if (held !== stored) throw new StateOutdatedError(`the book stands at order row ${held}, the log at ${stored}`);
+  }
+
+  function promote(to: Writer): Promise<void> {
+    if (!commits.isLost() || promotion !== null) return Promise.reject(new Error('the gateway has its log already'));
+    if (hasEnded) return Promise.reject(new Error('the gateway has stopped, and reads no log any more'));
+    promotion = { writer: to, done: Promise.withResolvers() };
+    wake.abort();
+    return promotion.done.promise;
   }
 
   /** Until the next look at the logs: the poll interval, or less when a scheduled cancel comes due before. */
@@ -182,11 +215,24 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
   }
 
   async function run(signal: AbortSignal): Promise<void> {
+    let cause: unknown;
+    try {
+      await follow(signal);
+    } catch (error) {
+      cause = error;
+      throw error;
+    } finally {
+      hasEnded = true;
+      promotion?.done.reject(new Error('the gateway stopped before it had read its log', { cause }));
+    }
+  }
+
+  async function follow(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       try {
         await step();
       } catch (error) {
-        if (error instanceof LogCompactedError) throw error;
+        if (isOutdated(error)) throw error;
         logger.error({ err: error }, 'following the ledger log failed; it will be tried again');
         await delay(config.pollMs, undefined, { signal }).catch(() => undefined);
       }
@@ -217,9 +263,10 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
     lastActionMs: state.lastActionMs,
     generation: state.generation,
     listen: state.events.listen,
-    queued: commits.waiting,
+    queued: () => commits.waiting(),
     isActive: () => !commits.isLost(),
+    promote,
     onGeneration: () => wake.abort(),
-    idle: commits.idle,
+    idle: () => commits.idle(),
   };
 }

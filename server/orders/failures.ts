@@ -2,7 +2,7 @@
  * What is known of the addresses that requests come from: how often signatures from there named nobody, each of which costs several
  * recoveries, and whether makers act from there.
  */
-export interface FailureLimit {
+interface FailureLimit {
   /** Seconds until the budget of the address is full again, 0 while some of it is left. */
   spentSec(address: string): number;
   /** A request failed; a long one counts more, because reading and hashing it costs more. */
@@ -22,7 +22,7 @@ const MAX_ADDRESSES = 50_000;
 const BYTES_PER_POINT = 8 * 1024;
 
 /** Points per address, in windows of a minute that begin with the first one. */
-export interface Windows {
+interface Windows {
   /** Seconds until the window of the address ends, 0 while fewer points than allowed were counted in it. */
   spentSec(address: string): number;
   add(address: string, points: number): void;

@@ -3,7 +3,8 @@ import type { OrderLogRow } from '../../core/types.js';
 import { WriterLostError } from '../../ledger/errors.js';
 import type { Writer } from '../../ledger/types.js';
 import { GatewayUnavailableError } from './refusals.js';
-import type { GatewayLogger, Transaction } from './types.js';
+import type { Transaction } from '../../ledger/types.js';
+import type { GatewayLogger } from './types.js';
 
 /** An entry judged: the rows to append, none when nothing of it is durable, and what is answered once the group is. */
 export interface Plan<R> {
@@ -26,7 +27,7 @@ export interface GroupSteps<E, R> {
   rollback: () => void;
 }
 
-export interface GroupCommit<E, R> {
+interface GroupCommit<E, R> {
   /** Resolves after the commit that makes the answer true. Rejects with GatewayUnavailableError. */
   submit: (entry: E) => Promise<R>;
   /** Entries that no transaction has taken up yet. */

@@ -43,13 +43,13 @@ export const infoEndpoint =
     );
 
 /** Where a request came from: its connection, and the client's address, which a proxy may have named. */
-export interface RequestOrigin {
+interface RequestOrigin {
   socket: Socket;
   address: string;
 }
 
 /** Reads and serves requests of POST /exchange. */
-export interface ExchangeHandler {
+interface ExchangeHandler {
   /** The JSON value of a body, or a promise of it. Throws SyntaxError. */
   parse(text: string, origin: RequestOrigin): unknown;
   serve(body: unknown, origin: RequestOrigin, bytes: number): Promise<ExchangeReply>;

@@ -5,7 +5,7 @@ import type { CompactedOrder } from '../../ledger/orders/compacted-book.js';
 import { MAX_CLOSED_ORDERS } from './limits.js';
 
 /** Where an order stands, in the wire's words. */
-export type OrderStatus = 'open' | 'filled' | 'canceled' | 'scheduledCancel' | 'delistedCanceled';
+type OrderStatus = 'open' | 'filled' | 'canceled' | 'scheduledCancel' | 'delistedCanceled';
 
 export interface KnownOrder {
   order: OpenOrder;
@@ -33,7 +33,7 @@ interface Tracked {
 }
 
 /** Where a history begins that does not begin with the order log. */
-export interface KnownFrom {
+interface KnownFrom {
   /** Rising by oid. */
   orders: readonly CompactedOrder[];
   /** Highest oid that was ever opened. */

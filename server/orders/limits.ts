@@ -7,6 +7,8 @@ export const SPOT_ASSET_BASE = 10_000;
 export const MAX_CLOSED_ORDERS = 2_000;
 /** Fills per reply of userFills. */
 export const MAX_USER_FILLS = 2_000;
+/** Rows per reply of userNonFundingLedgerUpdates. */
+export const MAX_LEDGER_UPDATES = 2_000;
 /** Trades per reply of recentTrades. */
 export const MAX_RECENT_TRADES = 100;
 /** Levels per side of l2Book. */

@@ -21,7 +21,7 @@ export type Entry =
   | { type: 'close'; maker: Address }
   | { type: 'trigger' };
 
-export interface PlannerDeps {
+interface PlannerDeps {
   state: GatewayState;
   operator: () => OperatorView;
   /** Tokens in quarantine. */

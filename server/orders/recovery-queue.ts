@@ -21,7 +21,7 @@ export interface Outcome<T> {
  * Takes turns at reading and recovering requests that may be anybody's. Work that was for nobody is followed by a rest three times as
  * long, so that all of it together takes at most a quarter of the thread, however many send it. Nobody waits while there is no such work.
  */
-export interface RecoveryQueue {
+interface RecoveryQueue {
   /**
    * Does the work, at once or when its turn comes: the keys take turns, those that are not spent three times as often. Rejects with
    * RateLimitedError when too much waits and nothing larger of a busier key could go instead, and with what the work throws.

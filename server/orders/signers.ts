@@ -10,7 +10,7 @@ export interface OperatorView {
 }
 
 /** What a recovered address is judged by. */
-export interface SignerView {
+interface SignerView {
   operator: Pick<OperatorView, 'approved' | 'suspended'>;
   agents: Pick<Agents, 'byAddress'>;
   hasLedgerRow: (account: Address) => boolean;

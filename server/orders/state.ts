@@ -4,7 +4,7 @@ import type { Book } from '../../core/book.js';
 import { createBook, type CompactedBook } from '../../core/book/create-book.js';
 import type { Address, Market, OrderFill, OrderLogRow } from '../../core/types.js';
 import { readTx } from '../../ledger/db/db.js';
-import { LogCompactedError } from '../../ledger/errors.js';
+import { LedgerReversedError, LogCompactedError } from '../../ledger/errors.js';
 import {
   readCompactedAccounts,
   readCompactedBook,
@@ -27,7 +27,7 @@ import { MAX_CLOSED_ORDERS } from './limits.js';
 const PAGE = 1_000;
 
 /** The open orders and the agents after some row of the order log. */
-export interface BookState {
+interface BookState {
   book: Book;
   agents: Agents;
 }
@@ -51,30 +51,32 @@ export interface GatewayState {
   commit: (rows: readonly OrderLogRow[]) => void;
   /** Makes `planned` equal to `committed`. */
   rollback: () => void;
-  /** Applies the generations that became durable since the last call; true when there were any. */
-  follow: (db: Db) => Promise<boolean>;
+  /** Applies the generations that became durable since the last call. Throws StateOutdatedError when they can't be applied. */
+  follow: (db: Db) => Promise<void>;
+  /**
+   * Applies the generations and the rows that another process made durable since the last call, both of one view of the database, to
+   * `committed` alone: `planned` stays behind until `rollback`. Throws LogCompactedError when rows that it lacks are gone, and
+   * StateOutdatedError when what it read can't be applied.
+   */
+  followAll: (db: Db) => Promise<void>;
+}
+
+/** What was read of the logs can't be applied, or not all of it was: the state is at no point of them, and a new one is due. */
+export class StateOutdatedError extends Error {
+  override readonly name = 'StateOutdatedError';
+}
+
+/** True for an error after which a state can't be moved on, however often that is tried: a new one must be loaded. */
+export function isOutdated(error: unknown): boolean {
+  return [StateOutdatedError, LogCompactedError, LedgerReversedError].some((type) => error instanceof type);
 }
 
 /** Replays both logs from the compacted book on, or from their beginnings while there is none. */
 export async function loadState(db: Db): Promise<GatewayState> {
   const state = createState(await readTx(db, readStart));
-  await state.follow(db);
-  await readRows(db, state);
+  await state.followAll(db);
   state.rollback();
   return state;
-}
-
-/** Applies the durable rows of the order log that the state lacks. */
-export async function readRows(db: Db, state: GatewayState): Promise<void> {
-  for (;;) {
-    const after = state.committed().book.lastOrderSeq();
-    const rows = await readOrderRows(db.reads, { after, limit: PAGE });
-    // The owner of the log has seen all that it compacts; a standby that has not, because it slept for long, must start again.
-    if (rows[0] !== undefined && rows[0].orderSeq !== after + 1) throw new LogCompactedError(`order row ${after + 1}`);
-    state.commit(rows);
-    if (rows.length < PAGE) return;
-    await nextTurn();
-  }
 }
 
 /** Where the state begins: what the compacted part of the logs came to. */
@@ -136,11 +138,33 @@ function createState(start: Start): GatewayState {
   let lastRowMs = position.timeMs;
   let generation = position.generation;
   let hasBalances = false;
-  let following: Promise<boolean> | null = null;
+  let following: Promise<void> | null = null;
 
-  async function follow(db: Db): Promise<boolean> {
+  async function follow(db: Db): Promise<void> {
     const news = await readTx(db, (tx) => readNews(tx, generation, hasBalances));
-    if (news.effects.length === 0) return false;
+    await applying(() => applyNews(news, [committed, planned]));
+  }
+
+  async function followAll(db: Db): Promise<void> {
+    for (;;) {
+      const after = committed.book.lastOrderSeq();
+      // In one view: whoever appended a row had read the listing of its market.
+      const { news, rows } = await readTx(db, async (tx) => ({
+        news: await readNews(tx, generation, hasBalances),
+        rows: await readOrderRows(tx, { after, limit: PAGE }),
+      }));
+      // The owner of the log has seen all that it compacts; a standby that has not, because it slept for long, must start again.
+      if (rows[0] !== undefined && rows[0].orderSeq !== after + 1)
+        throw new LogCompactedError(`order row ${after + 1}`);
+      await applying(() => applyNews(news, [committed]));
+      await applying(() => commit(rows));
+      if (rows.length < PAGE) return;
+      await nextTurn();
+    }
+  }
+
+  async function applyNews(news: LedgerNews, onto: readonly BookState[]): Promise<void> {
+    if (news.effects.length === 0) return;
     // Once it is loaded, no await from here on: readers see a generation whole or not at all.
     const isLoading = !hasBalances;
     const from = generation + 1;
@@ -148,8 +172,7 @@ function createState(start: Start): GatewayState {
     const fills = news.effects.flatMap(({ orderFills }) => orderFills);
     const touched = openOids(fills);
     for (const { orderFills, generation: applied } of news.effects) {
-      committed.book.applyFills(orderFills);
-      planned.book.applyFills(orderFills);
+      for (const { book } of onto) book.applyFills(orderFills);
       history.applyFills(orderFills);
       generation = applied;
       if (isLoading && applied % PAGE === 0) await nextTurn();
@@ -166,7 +189,14 @@ function createState(start: Start): GatewayState {
       changes,
       markets: new Set(fills.map(({ market }) => market)),
     });
-    return true;
+  }
+
+  /** Two overlapping reads would apply the same generations twice. */
+  function oneAtATime(read: () => Promise<void>): Promise<void> {
+    following ??= read().finally(() => {
+      following = null;
+    });
+    return following;
   }
 
   /** Filled orders that are open as yet, each once. */
@@ -225,14 +255,18 @@ function createState(start: Start): GatewayState {
     rollback: () => {
       planned = copyOf(committed);
     },
-    // One at a time: two overlapping reads would apply the same generations twice.
-    follow: (db) => {
-      following ??= follow(db).finally(() => {
-        following = null;
-      });
-      return following;
-    },
+    follow: (db) => oneAtATime(() => follow(db)),
+    followAll: (db) => oneAtATime(() => followAll(db)),
   };
 }
 
 const copyOf = ({ book, agents }: BookState): BookState => ({ book: book.clone(), agents: agents.clone() });
+
+/** Half of what was read may have been applied when it fails: trying again would apply that twice, and going on would leave the rest out. */
+async function applying(apply: () => void | Promise<void>): Promise<void> {
+  try {
+    await apply();
+  } catch (cause) {
+    throw new StateOutdatedError('what was read of the logs can not be applied', { cause });
+  }
+}

@@ -1,4 +1,3 @@
-import type { Knex } from 'knex';
 import type { Book } from '../../core/book.js';
 import type { Agents } from '../../core/book/agents.js';
 import type { MinOrderUnits } from '../../core/min-order.js';
@@ -75,5 +74,3 @@ export interface ActionOutcome {
 
 /** Judges an admitted action. It throws nothing for what a maker sent; refusals are replies. */
 export type ActionHandler<A> = (action: A, maker: Address, view: AdmissionView) => ActionOutcome;
-
-export type Transaction = Knex.Transaction;

@@ -32,7 +32,7 @@ interface Candidate {
   source: SourceLetter;
 }
 
-export interface VerifyOptions {
+interface VerifyOptions {
   sources: readonly SourceLetter[];
   resolve: (signer: Address) => SignerStanding;
   hint: ConnectionHint;
@@ -81,7 +81,7 @@ function orderedSources({ sources, hint }: VerifyOptions): SourceLetter[] {
 }
 
 /** The bytes that may have been signed: the canonical form, then what was received when it differs. */
-export function* encodings(action: WireAction, request: Pick<SignedRequest, 'action'>): Generator<Uint8Array> {
+function* encodings(action: WireAction, request: Pick<SignedRequest, 'action'>): Generator<Uint8Array> {
   const canonical = encodeAction(action);
   yield canonical;
   const received = encodeAction(readAction(request.action, 'received'));
@@ -89,7 +89,7 @@ export function* encodings(action: WireAction, request: Pick<SignedRequest, 'act
 }
 
 /** An approval with the address that signed it, or why it is refused before anybody's nonce is looked at. */
-export type VerifiedApproval = { action: ApproveAgentAction; signer: Address } | { refusal: string };
+type VerifiedApproval = { action: ApproveAgentAction; signer: Address } | { refusal: string };
 
 /** Reads an agent approval and recovers its signer. The network names must be accepted like the letters that stand for them. */
 export function verifyApproval(

@@ -13,7 +13,7 @@ import type { CheckpointHead, CheckpointRow, Db } from '../../ledger/types.js';
 import type { Rendered } from '../rendered.js';
 
 /** A row of the newest checkpoint with its proof. */
-export interface ProvenRow {
+interface ProvenRow {
   row: CheckpointRow;
   token: Token;
   proof: Hex[];
@@ -31,7 +31,7 @@ export interface CheckpointView {
   run(signal: AbortSignal): Promise<void>;
 }
 
-export interface CheckpointViewDeps {
+interface CheckpointViewDeps {
   db: Db;
   deploymentId: string;
   pollIntervalMs: number;
@@ -133,7 +133,7 @@ async function updateListing(
   changed: readonly CheckpointRow[],
 ): Promise<void> {
   const accounts = new Set<Address>();
-  await eachInSlices(changed, (row) => void accounts.add(row.account as Address));
+  await eachInSlices(changed, (row) => void accounts.add(row.account));
   await eachInSlices(accounts, (account) => {
     const rows = state.rowsOf(account).sort((a, b) => (a.token < b.token ? -1 : 1));
     const at = firstNotBelow(sorted, account);

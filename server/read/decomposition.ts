@@ -80,7 +80,7 @@ function pending(market: Market, fillSeq: number): DecompositionBody {
 }
 
 /** The wire form of an attributed fill; quote amounts are in whole units of the quote token, written in token units. */
-export function decompositionBody(market: Market, { fill, decomposition }: ExplainedFill): DecompositionBody {
+function decompositionBody(market: Market, { fill, decomposition }: ExplainedFill): DecompositionBody {
   const quote = (units: bigint): string => formatUnits(units, market.quote.decimals);
   return {
     pair: market.pair,

@@ -5,6 +5,8 @@ import type { Book } from '../../core/book.js';
 import type { MinOrderUnits } from '../../core/min-order.js';
 import type { Address, ChainFill, Decomposition, Market, MarketSnapshot, Readiness } from '../../core/types.js';
 import type { Candle } from '../../core/market-data/candles.js';
+import type { operatorSummary } from '../../ledger/accounts/operator.js';
+import type { takerActivity, MakerActivity, Span } from '../../ledger/accounts/reads.js';
 import type { TakerFee } from '../../ledger/chain/claims.js';
 import type {
   FillPage,
@@ -52,6 +54,14 @@ export interface ReadStore {
   fillsPage(page: FillPage): Promise<ChainFill[]>;
   makerFills(page: Parameters<typeof makerFillsPage>[1]): Promise<MakerFill[]>;
   takerSwaps(page: Parameters<typeof takerSwapsPage>[1]): Promise<TakerSwap[]>;
+  /** What a maker did in these markets, where it ever did anything, and where it stands. */
+  makerActivity(maker: Address, markets: readonly number[], span: Span): Promise<MakerActivity[]>;
+  /** What the platform earned and what it cost, by day. */
+  operatorSummary(
+    markets: readonly Market[],
+    of: Parameters<typeof operatorSummary>[2],
+  ): ReturnType<typeof operatorSummary>;
+  takerActivity(taker: Address, span: Span): ReturnType<typeof takerActivity>;
   /** Without gaps, oldest first. */
   candles(range: CandleRange): Promise<Candle[]>;
   /** What names the newest fill of the market: another name after every change of its fills; empty without any. */

@@ -17,6 +17,10 @@ import { takerSwapsHandler, takerSwapsSchema } from './taker-swaps.js';
 import { INTERVALS } from '../../core/market-data/intervals.js';
 import { healthSchema, healthHandler } from './health.js';
 import { limitsSchema, limitsHandler } from './limits.js';
+import { performanceHandler, performanceSchema } from './performance.js';
+import { PERIODS, SPAN_LIMITS } from './span.js';
+import { takerSummaryHandler, takerSummarySchema } from './taker-summary.js';
+import { operatorSummaryHandler, operatorSummarySchema } from './operator-summary.js';
 import { pairsSchema, pairsHandler } from './pairs.js';
 import { statusHandler, statusReader, statusSchema } from './status.js';
 import { addressParameter, pairSchema, sequenceParameter } from './schemas.js';
@@ -42,6 +46,20 @@ const before: Parameter = { schema: z.string(), description: 'the `next` of an e
 const format: Parameter = {
   schema: z.enum(FORMATS),
   description: 'ndjson or csv are downloads of all rows; the Accept header may say it, too',
+};
+
+/** Of a summary. */
+const period: Parameter = {
+  schema: z.enum(PERIODS),
+  description: 'length of its intervals; a day when it is left out',
+};
+const from: Parameter = {
+  schema: timeParameter,
+  description: 'Unix milliseconds in the first interval; 30 intervals back when it is left out',
+};
+const to: Parameter = {
+  schema: timeParameter,
+  description: 'Unix milliseconds in the last interval; now when it is left out',
 };
 
 const MALFORMED = 'BAD_REQUEST: a parameter is missing or malformed';
@@ -235,6 +253,46 @@ export const READ_ENDPOINTS: readonly ServedEndpoint<ReadDeps>[] = [
     query: { limit: pageLimit, before, format },
     answer: takerSwapsSchema,
     downloads: true,
+    refusals: { 400: MALFORMED, 429: RATE_LIMITED },
+  },
+  {
+    method: 'get',
+    path: '/v0/makers/{maker}/performance',
+    limit: readLimit,
+    handler: performanceHandler,
+    group: 'Makers',
+    summary: 'Volume, profit, markouts and shares of an address, per pair',
+    description: `Sums over at most ${SPAN_LIMITS}, exact in the quote token. The guide for makers says how each is computed.`,
+    params: { maker },
+    query: { pair: { ...pair, description: 'of this pair only' }, interval: period, from, to },
+    answer: performanceSchema,
+    refusals: { 400: MALFORMED, 404: UNKNOWN_PAIR, 429: RATE_LIMITED },
+  },
+  {
+    method: 'get',
+    path: '/v0/operator/summary',
+    limit: readLimit,
+    handler: operatorSummaryHandler,
+    group: 'Platform',
+    summary: 'What the platform earned and what its transactions cost, per pair and day',
+    description:
+      "Residuals and input fees of fills, gas of posts and of signed orders' transactions, by day in UTC, at most 400 days. Gas counts on the day when its receipt was read.",
+    query: { pair: { ...pair, description: 'of this pair only' }, from, to },
+    answer: operatorSummarySchema,
+    refusals: { 400: MALFORMED, 404: UNKNOWN_PAIR, 429: RATE_LIMITED },
+  },
+  {
+    method: 'get',
+    path: '/v0/takers/{address}/summary',
+    limit: readLimit,
+    handler: takerSummaryHandler,
+    group: 'Fills',
+    summary: 'Volume, fees and slippage of an address, per pair',
+    description:
+      'Of the swaps through our curves that it sent, and of signed orders that were executed for it on them.',
+    params: { address: maker },
+    query: { from, to },
+    answer: takerSummarySchema,
     refusals: { 400: MALFORMED, 429: RATE_LIMITED },
   },
   {

@@ -4,7 +4,7 @@ import type { FeedStatus } from './deps.js';
 
 type QuotedBook = Pick<Book, 'makersIn' | 'version' | 'lastOrderSeq'>;
 
-export interface FeedSources {
+interface FeedSources {
   /** Acknowledged orders only. */
   book(): QuotedBook;
   /** Time of the maker's newest accepted action, null when it never had one. */

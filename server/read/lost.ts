@@ -8,7 +8,7 @@ import { servedTokens } from './limits.js';
 import { addressSchema, decimalSchema, directionSchema, hashSchema, integerSchema, pairSchema } from './schemas.js';
 
 /** Most lost fills, and most lost custody events, that one answer lists; the counts are of all. */
-export const LOST_LIMIT = 256;
+const LOST_LIMIT = 256;
 
 /** What a maker was told of a lost fill, by the trade id that makers deduplicate by. */
 const notificationSchema = z.strictObject({

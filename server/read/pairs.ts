@@ -45,7 +45,7 @@ export function pairsHandler(deps: ReadDeps): RouterMiddleware {
 }
 
 /** Why each token in quarantine is there; of several reasons the oldest. */
-export function quarantineCodes(findings: readonly TokenFinding[]): Map<Address, string> {
+function quarantineCodes(findings: readonly TokenFinding[]): Map<Address, string> {
   const codes = new Map<Address, string>();
   for (const { token, state, code } of findings) {
     if (state === 'quarantined' && !codes.has(token)) codes.set(token, code);

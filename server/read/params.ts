@@ -84,3 +84,9 @@ export function sequenceOf(text: string, name: string): number {
     throw error;
   }
 }
+
+/** The market of the query's `pair`, or all when it is left out. Throws 400 BAD_REQUEST or 404 NOT_FOUND. */
+export function queryPairs(ctx: Context, markets: readonly Market[]): readonly Market[] {
+  const pair = queryText(ctx, 'pair');
+  return pair === undefined ? markets : [marketOf(markets, pair)];
+}

@@ -5,7 +5,7 @@ import { networkOf } from '../rate-limit.js';
 import { ApiError, badRequest } from '../errors.js';
 
 export const FORMATS = ['json', 'ndjson', 'csv'] as const;
-export type Format = (typeof FORMATS)[number];
+type Format = (typeof FORMATS)[number];
 
 const TYPES = { json: 'application/json', ndjson: 'application/x-ndjson', csv: 'text/csv' } as const;
 
@@ -21,13 +21,13 @@ export function formatOf(ctx: Context): Format {
 }
 
 /** A flat or nested row; nested names are joined by a point in CSV. */
-export type Row = object;
+type Row = object;
 
 /** Reads the page after a cursor, null for the first one; the cursor after it is null when there are no more rows. */
-export type ReadPage<C> = (after: C | null) => Promise<{ rows: readonly Row[]; next: C | null }>;
+type ReadPage<C> = (after: C | null) => Promise<{ rows: readonly Row[]; next: C | null }>;
 
 /** Streams that may run at the same time: of one address, and altogether. */
-export interface StreamCaps {
+interface StreamCaps {
   perAddress: number;
   total: number;
 }
@@ -42,7 +42,7 @@ export interface RowStreams {
 const RETRY_SEC = 5;
 
 /** How long a download may go on, and how long nothing of it may be taken. */
-export interface StreamTimes {
+interface StreamTimes {
   idleMs: number;
   totalMs: number;
 }
@@ -53,7 +53,7 @@ const LOOK_MS = 1_000;
 const CHUNK_BYTES = 16 * 1024;
 
 /** What tells the time, and calls back again and again until the returned function is called. */
-export interface StreamTimers {
+interface StreamTimers {
   nowMs(): number;
   every(ms: number, look: () => void): () => void;
 }

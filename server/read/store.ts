@@ -4,6 +4,8 @@ import { custodyEventsOf, readClaimsOf, readTakerFees } from '../../ledger/chain
 import { readTx } from '../../ledger/db/db.js';
 import { fillSeqs, fillWithLegs, lastGeneration, makerBalances, newestFill } from '../../ledger/views/reads.js';
 import { fillsPage, makerFillsPage, takerSwapsPage } from '../../ledger/market-data/history.js';
+import { operatorSummary } from '../../ledger/accounts/operator.js';
+import { makerActivity, takerActivity } from '../../ledger/accounts/reads.js';
 import { candlesBetween } from '../../ledger/market-data/reads.js';
 import { readSnapshot } from '../../ledger/chain/ledger-log.js';
 import { readLogHolders } from '../../ledger/db/writers.js';
@@ -30,6 +32,9 @@ export function createReadStore(db: Db): ReadStore {
     fillsPage: (page) => fillsPage(db.reads, page),
     makerFills: (page) => makerFillsPage(db.reads, page),
     takerSwaps: (page) => readTx(db, (tx) => takerSwapsPage(tx, page)),
+    makerActivity: (maker, markets, span) => readTx(db, (tx) => makerActivity(tx, maker, markets, span)),
+    operatorSummary: (markets, of) => readTx(db, (tx) => operatorSummary(tx, markets, of)),
+    takerActivity: (taker, span) => readTx(db, (tx) => takerActivity(tx, taker, span)),
     candles: (range) => readTx(db, (tx) => candlesBetween(tx, range)),
     newestFill: (market) => newestFill(db.reads, market),
     ledgerVersion: async () => {

@@ -19,7 +19,7 @@ export interface BookFeed {
 }
 
 /** A market's book, or the mids of all, with the `dex` that was asked for. */
-export type BookSource = { market: number; by: Aggregation | null } | { dex: string | null };
+type BookSource = { market: number; by: Aggregation | null } | { dex: string | null };
 
 interface Topic {
   source: BookSource;

@@ -57,7 +57,7 @@ function costOf(method: string, subscription: unknown): number {
 }
 
 /** What a connection may ask of its socket. */
-export interface ConnectionSocket {
+interface ConnectionSocket {
   /** IP address of the client. */
   address: string;
   /** Nothing more is read until `resume`. */

@@ -4,7 +4,7 @@ import { clientMessages, serverFrames, type ClientMessage, type ServerFrame } fr
 
 type Json = Record<string, unknown>;
 
-export interface AsyncApiDocument extends Json {
+interface AsyncApiDocument extends Json {
   asyncapi: '3.0.0';
   channels: Record<string, Json>;
   operations: Record<string, Json>;

@@ -88,7 +88,7 @@ export async function stateOf(
 }
 
 /** What changed: books of markets, and the ledger, in which markets of it had trades. */
-export interface Changes {
+interface Changes {
   markets: ReadonlySet<number>;
   traded: ReadonlySet<number>;
   isLedger: boolean;

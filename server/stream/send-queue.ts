@@ -2,7 +2,7 @@ import { CLOSE, type CloseReason, type StreamLimits } from './limits.js';
 import { stringify } from '../../core/json.js';
 
 /** What a send queue needs of a socket. */
-export interface OutSocket {
+interface OutSocket {
   readonly bufferedAmount: number;
   send(frame: Buffer, options: { binary: false }, done?: () => void): void;
 }

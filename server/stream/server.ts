@@ -15,7 +15,7 @@ import { createMarketFeed } from './market-feed.js';
 import type { Sessions } from './sessions.js';
 import { createUpdateFeed } from './updates.js';
 
-export interface StreamDeps {
+interface StreamDeps {
   /** Emits `upgrade`: an HTTP server, or what a door has for an application. */
   server: EventEmitter;
   gateway: Gateway;

@@ -9,7 +9,7 @@ import type { MarketSource } from './market-source.js';
 import { subscriptionSchema } from './schemas.js';
 
 /** Updates of one user. */
-export type UserStream = 'orderUpdates' | 'userFills' | 'userEvents';
+type UserStream = 'orderUpdates' | 'userFills' | 'userEvents';
 
 /** What a connection may subscribe to. `key` is equal for subscriptions that mean the same. */
 export type Subscription =

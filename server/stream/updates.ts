@@ -29,7 +29,7 @@ export interface UpdateFeed {
   nextSeq(): number;
 }
 
-export interface UpdateDeps {
+interface UpdateDeps {
   gateway: Pick<Gateway, 'markets' | 'order' | 'generation'>;
   db: Db;
   clock: () => number;
@@ -37,7 +37,7 @@ export interface UpdateDeps {
 }
 
 /** What a user is told of. */
-export type UserSubscription = Extract<Subscription, { kind: 'user' }>;
+type UserSubscription = Extract<Subscription, { kind: 'user' }>;
 
 /** What a subscription to fills has been sent: all up to a generation; null while the snapshot is being read. */
 interface FillCursor {

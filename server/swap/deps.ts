@@ -1,5 +1,5 @@
 import type { GasModel } from '../../core/swap/pricing.js';
-import type { Address, Readiness } from '../../core/types.js';
+import type { Address, Market, Readiness } from '../../core/types.js';
 import type { SwapOrder } from '../../ledger/swaps/swap-log.js';
 import type { Db } from '../../ledger/types.js';
 import type { EthReader } from '../../liquidity/eth.js';
@@ -26,6 +26,10 @@ export interface SwapDeps {
   /** Contracts that must not receive what an order buys, because the settler refuses them. */
   forbiddenReceivers: readonly Address[];
   wrappedNative: Address;
+  /** Listed markets, by their index; may grow. */
+  markets(): readonly Market[];
+  /** Where transactions are looked at; left out where there is no place. */
+  explorerUrl?: string | null;
   /** What may be quoted; may grow. */
   readonly tokens: readonly SwapToken[];
   marketData: MarketData;

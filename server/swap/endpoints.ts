@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type Router from '@koa/router';
 import { notKept, routesOf, type ServedEndpoint } from '../openapi/endpoint.js';
 import { rateLimit } from '../rate-limit.js';
+import { cancelHandler, cancellationSchema } from './cancel.js';
 import type { SwapDeps } from './deps.js';
 import { orderHandler, ordersHandler } from './order.js';
 import { priceHandler } from './price.js';
@@ -47,10 +48,17 @@ const typedDataSchema = z
   })
   .meta({ id: 'OrderTypedData', description: 'signed exactly as it is' });
 
+const routeSchema = z
+  .array(z.strictObject({ source: z.string(), sellAmount: amount, buyAmount: amount }))
+  .meta({ description: 'as quoted; `own` is our curve' });
+const impactSchema = z.int().nullable().meta({ description: 'against the mid price, the fee not counted' });
+
 const quoteSchema = z
   .strictObject({
     id: z.string(),
     from: address,
+    route: routeSchema,
+    priceImpactBps: impactSchema,
     expiration: timestamp,
     quote: z.strictObject({
       sellToken: address,
@@ -84,8 +92,8 @@ const priceSchema = z
     buyAmount: amount,
     minBuyAmount: amount,
     feeAmount: amount,
-    priceImpactBps: z.int().nullable().meta({ description: 'against the mid price, the fee not counted' }),
-    route: z.array(z.strictObject({ source: z.string(), sellAmount: amount, buyAmount: amount })),
+    priceImpactBps: impactSchema,
+    route: routeSchema,
   })
   .meta({ id: 'SwapPrice' });
 
@@ -106,6 +114,19 @@ const orderSchema = z
     executedSellAmount: amount,
     executedBuyAmount: amount,
     txHash: hash.nullable(),
+    explorerUrl: z.string().nullable(),
+    route: routeSchema,
+    priceImpactBps: impactSchema,
+    makers: z
+      .array(
+        z.strictObject({
+          pair: z.string(),
+          fillSeq: z.int(),
+          decomposition: z.string().meta({ description: 'path on this server' }),
+          legs: z.array(z.strictObject({ maker: address, baseAmount: amount, quoteAmount: amount })),
+        }),
+      )
+      .meta({ description: 'what our curve gave, once filled' }),
     reason: z.strictObject({ code: z.string().nullable(), message: z.string().nullable() }).nullable(),
     attempts: z.array(
       z.strictObject({
@@ -226,6 +247,26 @@ export const SWAP_ENDPOINTS: readonly ServedEndpoint<SwapEndpointDeps>[] = [
     params: { orderId: { schema: z.string().min(1).max(64), description: 'from POST /api/v1/orders' } },
     answer: orderSchema,
     refusals: { 404: 'NOT_FOUND: no such order', 429: RATE_LIMITED },
+  },
+  {
+    method: 'delete',
+    path: '/api/v1/orders/{orderId}',
+    limit: ({ limits, nowMs }) => rateLimit(limits.submissions, nowMs),
+    handler: cancelHandler,
+    group: 'Gasless swaps',
+    summary: 'Takes an order back',
+    description:
+      "By the owner's EIP-712 signature over `OrderCancellation(string orderId)`, for nothing, unless a transaction was sent for the order.",
+    params: { orderId: { schema: z.string().min(1).max(64), description: 'from POST /api/v1/orders' } },
+    body: cancellationSchema,
+    answer: submissionAnswerSchema,
+    refusals: {
+      400: 'BAD_REQUEST: not the signature of the owner',
+      404: 'NOT_FOUND: no such order',
+      409: 'ORDER_SENT: it may be filled; ORDER_ENDED: it is filled, failed or expired',
+      413: 'BAD_REQUEST: the body is too long',
+      429: RATE_LIMITED,
+    },
   },
 ];
 

@@ -4,7 +4,7 @@ import { toSafeInt } from '../../core/amounts.js';
 import type { Address } from '../../core/types.js';
 import { readTx } from '../../ledger/db/db.js';
 import { readLostFrom } from '../../ledger/chain/halts.js';
-import { readSettledOrder, type SettledOrderRow } from '../../ledger/chain/settled-orders.js';
+import { readFillsOfOrder, readSettledOrder, type SettledOrderRow } from '../../ledger/chain/settled-orders.js';
 import {
   readAttempts,
   readOrder,
@@ -16,21 +16,24 @@ import {
   type SwapOutcome,
   type SwapQuote,
 } from '../../ledger/swaps/swap-log.js';
+import { isCancelled } from '../../ledger/swaps/swap-cancellations.js';
 import { readOrdersOf, type OrderPlace } from '../../ledger/swaps/owner-orders.js';
 import type { Db, Queryable } from '../../ledger/types.js';
 import { notFound } from '../errors.js';
 import { parseAs } from './body.js';
+import { decodeRoute, impactIn } from '../../liquidity/planner.js';
 import type { SwapDeps } from './deps.js';
+import { routeAnswer } from './impact.js';
 
 /** Printable characters without a space. */
-const ORDER_ID = /^[\x21-\x7e]{1,64}$/;
+export const ORDER_ID = /^[\x21-\x7e]{1,64}$/;
 
 export type OrderStatus = 'pending' | 'filled' | 'failed' | 'expired';
 
 interface SwapOrderState {
   quote: SwapQuote;
   settled: SettledOrderRow | null;
-  outcome: SwapOutcome | null;
+  outcome: Pick<SwapOutcome, 'status' | 'code' | 'message'> | null;
   status: OrderStatus;
 }
 
@@ -42,9 +45,20 @@ async function stateOf(q: Queryable, order: SwapOrder): Promise<SwapOrderState> 
   const lostFrom = booked === null ? null : await readLostFrom(q);
   // The chain no longer has the block of the fill: until somebody reconciles, nobody knows whether it will be filled there.
   const settled = booked === null || (lostFrom !== null && booked.blockNumber >= lostFrom) ? null : booked;
-  const outcome = settled === null ? await readOutcome(q, order.id) : null;
+  const outcome = settled === null ? await endOf(q, order.id) : null;
   return { quote, settled, outcome, status: settled === null ? (outcome?.status ?? 'pending') : 'filled' };
 }
+
+/** How it ended unfilled: taken back by its owner, or as the executor says. */
+async function endOf(q: Queryable, orderId: string): Promise<Pick<SwapOutcome, 'status' | 'code' | 'message'> | null> {
+  return (await isCancelled(q, orderId)) ? CANCELLED : readOutcome(q, orderId);
+}
+
+const CANCELLED = {
+  status: 'failed',
+  code: 'CANCELLED',
+  message: 'The owner took it back before anything was sent',
+} as const;
 
 /** The status of an order as of one state of the database. */
 export async function orderStatus(db: Db, order: SwapOrder): Promise<OrderStatus> {
@@ -52,15 +66,15 @@ export async function orderStatus(db: Db, order: SwapOrder): Promise<OrderStatus
 }
 
 /** GET /api/v1/orders/{orderId}. */
-export function orderHandler({ db }: SwapDeps): RouterMiddleware {
+export function orderHandler(deps: SwapDeps): RouterMiddleware {
   return async (ctx) => {
     const id = ctx.params['orderId'] ?? '';
     // Ids are made here; what none can be is not asked for, since PostgreSQL refuses some texts altogether.
     if (!ORDER_ID.test(id)) throw notFound(`Unknown order: ${id.slice(0, 64)}`);
-    ctx.body = await readTx(db, async (tx) => {
+    ctx.body = await readTx(deps.db, async (tx) => {
       const order = await readOrder(tx, id);
       if (order === null) throw notFound(`Unknown order: ${id.slice(0, 64)}`);
-      return answerOf(tx, order);
+      return answerOf(deps, tx, order);
     });
   };
 }
@@ -89,22 +103,22 @@ const listQuerySchema = z.object({
 });
 
 /** GET /api/v1/orders?owner=: an owner's orders, newest first. Whoever asks sees them, as fills on the chain. */
-export function ordersHandler({ db }: SwapDeps): RouterMiddleware {
+export function ordersHandler(deps: SwapDeps): RouterMiddleware {
   return async (ctx) => {
     const { owner, limit, cursor = null } = parseAs(listQuerySchema, ctx.query);
-    ctx.body = await readTx(db, async (tx) => {
+    ctx.body = await readTx(deps.db, async (tx) => {
       // One more than asked for tells whether there is more.
       const found = await readOrdersOf(tx, owner, cursor, limit + 1);
       const shown = found.slice(0, limit);
       const last = found.length > limit ? shown.at(-1) : undefined;
       const orders = [];
-      for (const order of shown) orders.push(await answerOf(tx, order));
+      for (const order of shown) orders.push(await answerOf(deps, tx, order));
       return { orders, next: last === undefined ? null : `${last.createdMs}_${last.id}` };
     });
   };
 }
 
-async function answerOf(q: Queryable, order: SwapOrder) {
+async function answerOf(deps: SwapDeps, q: Queryable, order: SwapOrder) {
   const { quote, settled, outcome, status } = await stateOf(q, order);
   const attempts = await readAttempts(q, order.id);
   return {
@@ -119,13 +133,38 @@ async function answerOf(q: Queryable, order: SwapOrder) {
     executedSellAmount: (settled?.amountInUnits ?? 0n).toString(),
     executedBuyAmount: (settled?.amountOutUnits ?? 0n).toString(),
     txHash: settled?.txHash ?? null,
+    explorerUrl: settled === null ? null : explorerLink(deps, settled.txHash),
+    route: routeAnswer(decodeRoute(quote.route)),
+    priceImpactBps: impactIn(quote.route),
+    makers: settled === null ? [] : await makersOf(deps, q, settled),
     reason: status === 'filled' ? null : reasonOf(outcome, attempts),
     attempts: await Promise.all(attempts.map((attempt) => attemptOf(q, attempt))),
   };
 }
 
+const explorerLink = ({ explorerUrl = null }: SwapDeps, txHash: string): string | null =>
+  explorerUrl === null ? null : `${explorerUrl.replace(/\/+$/, '')}/tx/${txHash}`;
+
+/** The part of an order that our curve filled, by its makers; nothing for one that went to pools alone. */
+async function makersOf({ markets }: SwapDeps, q: Queryable, settled: SettledOrderRow) {
+  const fills = await readFillsOfOrder(q, settled);
+  return fills.map(({ market, fillSeq, makers }) => {
+    const pair = markets()[market]?.pair ?? '';
+    return {
+      pair,
+      fillSeq,
+      decomposition: `/v0/fills/${fillSeq}/decomposition?pair=${encodeURIComponent(pair)}`,
+      legs: makers.map(({ maker, baseUnits, quoteUnits }) => ({
+        maker,
+        baseAmount: baseUnits.toString(),
+        quoteAmount: quoteUnits.toString(),
+      })),
+    };
+  });
+}
+
 /** Why it ended; while it is pending, why the newest attempt was not sent. */
-function reasonOf(outcome: SwapOutcome | null, attempts: readonly SwapAttempt[]) {
+function reasonOf(outcome: SwapOrderState['outcome'], attempts: readonly SwapAttempt[]) {
   const newest = attempts.at(-1);
   const source = outcome ?? (newest?.result === 'refused' ? newest : null);
   return source === null ? null : { code: source.code, message: source.message };

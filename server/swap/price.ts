@@ -1,17 +1,13 @@
 import type { RouterMiddleware } from '@koa/router';
 import { toSafeInt } from '../../core/amounts.js';
-import { squareRoot } from '../../core/swap/pool-math.js';
-import { BPS, maxSellUnits, minBuyUnits, type RoutePlan } from '../../core/swap/pricing.js';
-import type { Source } from '../../core/swap/source.js';
+import { maxSellUnits, minBuyUnits, type RoutePlan } from '../../core/swap/pricing.js';
 import type { Head } from '../../liquidity/eth.js';
 import type { SwapDeps } from './deps.js';
+import { impactBps, routeAnswer } from './impact.js';
 import { checkTokens, parseRequest, planRequest, refuseWhileUnable, type QuoteRequest } from './quote.js';
 
 /** How long an answer may be kept: a price is of one block. */
 const KEEP_SEC = 1;
-/** The mid price is that of this part of the amount. */
-const PROBE_PART = 1_000n;
-const RATE_BITS = 96n;
 /** Nobody signs for a price, and a fee for the check of a signature is not in it. */
 const NOBODY = '0x0000000000000000000000000000000000000001';
 
@@ -54,40 +50,6 @@ function answerOf(request: QuoteRequest, plan: RoutePlan, head: Head, priceImpac
     minBuyAmount: (isSell ? minBuyUnits(plan.outUnits, slippageBps) : plan.outUnits).toString(),
     feeAmount: plan.feeUnits.toString(),
     priceImpactBps,
-    route: plan.parts.map(({ id, inUnits, outUnits }) => ({
-      source: id,
-      sellAmount: inUnits.toString(),
-      buyAmount: outUnits.toString(),
-    })),
+    route: routeAnswer(plan.parts),
   };
-}
-
-/**
- * How much less than at the mid price the route brings, the fee not counted, in whole basis points rounded to the nearest. The mid is the geometric
- * mean of the best prices for a small amount either way; null where the pair trades one way only.
- */
-async function impactBps(
-  { marketData }: SwapDeps,
-  { sellToken, buyToken }: QuoteRequest,
-  { inUnits, outUnits, feeUnits }: RoutePlan,
-  head: Head,
-  atSec: number,
-): Promise<number | null> {
-  const traded = inUnits - feeUnits;
-  const there = bestRate(await marketData.sources(sellToken, buyToken, head, atSec), traded / PROBE_PART);
-  const back = bestRate(await marketData.sources(buyToken, sellToken, head, atSec), outUnits / PROBE_PART);
-  if (there === 0n || back === 0n) return null;
-  // Out per in: what selling brings, and what is paid to buy it back.
-  const mid = squareRoot((there << (2n * RATE_BITS)) / back);
-  const route = (outUnits << RATE_BITS) / traded;
-  const scaled = ((mid - route) * BPS * 2n) / mid;
-  return toSafeInt((scaled + (scaled < 0n ? -1n : 1n)) / 2n);
-}
-
-/** Units out per unit in at the best source, in binary fixed point; 0 when none takes the amount. */
-function bestRate(sources: readonly Source[], inUnits: bigint): bigint {
-  const rates = sources.map(
-    (source) => ((source.outputFor(inUnits) ?? 0n) << RATE_BITS) / (inUnits === 0n ? 1n : inUnits),
-  );
-  return rates.reduce((best, rate) => (rate > best ? rate : best), 0n);
 }

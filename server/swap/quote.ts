@@ -11,16 +11,17 @@ import {
 } from '../../core/swap/pricing.js';
 import { OWN } from '../../core/swap/source.js';
 import { WITNESS_TYPE_STRING, type OrderTypedData } from '../../core/swap/typed-data.js';
-import type { Address, Hex } from '../../core/types.js';
+import type { Address } from '../../core/types.js';
 import { readExecutors } from '../../ledger/swaps/swap-executors.js';
 import type { SwapQuote, SwapQuoteDraft } from '../../ledger/swaps/swap-log.js';
 import type { Head } from '../../liquidity/eth.js';
-import { encodeRoute, planRoute } from '../../liquidity/planner.js';
+import { decodeRoute, encodeRoute, impactIn, planRoute } from '../../liquidity/planner.js';
 import { ApiError, badRequest } from '../errors.js';
 import { parseAs, readBody } from './body.js';
+import { createCheckGas } from './check-gas.js';
 import type { SwapDeps } from './deps.js';
+import { impactBps, routeAnswer } from './impact.js';
 import type { QuoteStore } from './quote-store.js';
-import { DEFAULT_CHECK_GAS, signatureGas } from './signature.js';
 import { requireToken } from './tokens.js';
 
 export const MAX_SLIPPAGE_BPS = 2_000;
@@ -65,11 +66,12 @@ export type QuoteRequest = z.output<typeof quoteRequestSchema>;
 
 /** POST /api/v1/quote: prices a swap at the newest block and answers with what to sign. The quote is durable before the answer. */
 export function quoteHandler(deps: SwapDeps, store: QuoteStore): RouterMiddleware {
+  const checkGasOf = createCheckGas(deps);
   return async (ctx) => {
     const request = await readBody(ctx.req, quoteRequestSchema);
     checkRequest(deps, request);
     await refuseWhileUnable(deps, request);
-    const priced = await priceRequest(deps, request);
+    const priced = await priceRequest(deps, request, await checkGasOf(request.from));
     ctx.body = answerOf(deps, await store.save(draftOf(deps, request, priced)));
   };
 }
@@ -120,13 +122,12 @@ function checkRequest(deps: SwapDeps, request: QuoteRequest): void {
   }
 }
 
-/** A route with the gas in its fee that pays for the check of the owner's signature. */
-type PricedRoute = RoutePlan & { checkGas: bigint };
+/** A route with the gas in its fee that pays for the check of the owner's signature, and how far it moves the market. */
+type PricedRoute = RoutePlan & { checkGas: bigint; impactBps: number | null };
 
-async function priceRequest(deps: SwapDeps, request: QuoteRequest): Promise<PricedRoute> {
-  const checkGas = await checkGasOf(deps, request.from);
-  const { plan } = await planRequest(deps, request, checkGas);
-  return { ...plan, checkGas };
+async function priceRequest(deps: SwapDeps, request: QuoteRequest, checkGas: bigint): Promise<PricedRoute> {
+  const { plan, head, atSec } = await planRequest(deps, request, checkGas);
+  return { ...plan, checkGas, impactBps: await impactBps(deps, request, plan, head, atSec) };
 }
 
 /** The best route at the newest block, with `checkGas` in its fee. Throws 400 without one. */
@@ -163,14 +164,6 @@ export async function planRequest(
   throw noLiquidity(`No route: ${where} no or not enough liquidity for this swap`);
 }
 
-/** What the owner's code takes to check a signature. Throws 400 for one that takes more than an order may. */
-async function checkGasOf({ eth, permit2, maxGas = DEFAULT_CHECK_GAS }: SwapDeps, owner: Address): Promise<bigint> {
-  const code = (await eth.call('eth_getCode', [owner, 'latest'])) as Hex;
-  const gas = await signatureGas(eth, { owner, code }, { maxGas, permit2 });
-  if (gas === null) throw badRequest(`from: checking a signature of ${owner} takes more than ${maxGas} gas`);
-  return gas;
-}
-
 const noLiquidity = (message: string): ApiError => new ApiError(400, 'INSUFFICIENT_LIQUIDITY', message);
 
 /** Slippage goes to the output of a sell order, which must bring at least so much, and to the input of a buy order. */
@@ -195,7 +188,7 @@ function draftOf(deps: SwapDeps, request: QuoteRequest, plan: PricedRoute): Swap
     validToSec: Math.floor(nowMs / 1_000) + deps.orderTtlSec,
     createdMs: nowMs,
     expiresMs: nowMs + deps.quoteTtlSec * 1_000,
-    route: encodeRoute(plan.parts, plan.checkGas),
+    route: encodeRoute(plan.parts, plan),
   };
 }
 
@@ -203,6 +196,8 @@ function answerOf(deps: SwapDeps, quote: SwapQuote) {
   return {
     id: quote.id,
     from: quote.owner,
+    route: routeAnswer(decodeRoute(quote.route)),
+    priceImpactBps: impactIn(quote.route),
     expiration: new Date(quote.expiresMs).toISOString(),
     quote: {
       sellToken: quote.sellToken,

@@ -1,5 +1,5 @@
 import { Interface, Signature, TypedDataEncoder, getBytes, toQuantity } from 'ethers';
-import type { OrderTypedData } from '../../core/swap/typed-data.js';
+import type { TypedData } from '../../core/swap/typed-data.js';
 import { recoverAddress } from '../../core/wire/recover.js';
 import type { Address, Hex } from '../../core/types.js';
 import { isFailedCall, type EthReader } from '../../liquidity/eth.js';
@@ -9,7 +9,7 @@ const VALID = '0x1626ba7e';
 export const DEFAULT_CHECK_GAS = 1_000_000n;
 
 /** The digest that a wallet signs for the typed data. */
-export function digestOf({ domain, types, message }: OrderTypedData): Hex {
+export function digestOf({ domain, types, message }: TypedData): Hex {
   const { EIP712Domain: _, ...rest } = types;
   return TypedDataEncoder.hash(domain, rest, message) as Hex;
 }

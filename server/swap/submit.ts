@@ -21,13 +21,15 @@ import { DEFAULT_CHECK_GAS, acceptedSignature, digestOf } from './signature.js';
 /** Longest signature in hex digits; contract accounts may need more than a key's 130. */
 const MAX_SIGNATURE_DIGITS = 16_384;
 
+export const signatureSchema = z
+  .string()
+  .regex(/^0x([0-9a-fA-F]{2})+$/, 'must be hex of whole bytes')
+  .max(2 + MAX_SIGNATURE_DIGITS)
+  .transform((value) => value.toLowerCase() as Hex);
+
 export const submissionSchema = z.object({
   quoteId: z.string().min(1).max(64),
-  signature: z
-    .string()
-    .regex(/^0x([0-9a-fA-F]{2})+$/, 'must be hex of whole bytes')
-    .max(2 + MAX_SIGNATURE_DIGITS)
-    .transform((value) => value.toLowerCase() as Hex),
+  signature: signatureSchema,
   clientOrderId: z
     .string()
     .regex(/^[A-Za-z0-9:_-]{1,128}$/, 'must be 1 to 128 letters, digits, and the characters : _ -')

@@ -2,6 +2,8 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { ContractFactory, keccak256, type Signer } from 'ethers';
+import { encodePost, type FullPost } from '../../core/curve/post.js';
+import type { Hex } from '../../core/types.js';
 import { proposalOf, type Action } from '../../deploy/actions.js';
 import type { Build } from '../../deploy/build.js';
 import {
@@ -78,6 +80,31 @@ describe('deployment commands', function () {
     const stranger = await world.context({ signer: world.chain.signers[3]! });
     expect(await refusal(setSeqCommand(stranger, { pair, seq: 0n }, 'send'))).to.include({ code: 'NOT_OWNER' });
     expect(await events()).to.equal(1);
+  });
+
+  it('give no numbers back above which nearly all were used, so that the poster always has one', async () => {
+    await deployCommand(await world.context(), world.config());
+    await configureCommand(await world.context(), world.config(), 'send');
+    const { pair } = world.record().markets[0]!;
+    const { curveBook } = contracts();
+    const id = await curveBook.marketAt(0n);
+    const own = curveBook.connect(owner);
+    await (await own.setPoster(await owner.getAddress(), true)).wait();
+    for (const seq of [1, 2, 3, 65_000]) {
+      const { number, hash, timestamp } = (await world.chain.provider.getBlock('latest'))!;
+      const record: FullPost = {
+        ...{ kind: 'full', marketId: id as Hex, seq, deadlineSec: timestamp + 30, snapAskUnits: 0n, snapBidUnits: 0n },
+        ...{ exactAskKnots: 0, exactBidKnots: 0, askWords: [], bidWords: [] },
+      };
+      await (await own.post(encodePost({ number, hash: hash as Hex }, [record]))).wait();
+    }
+    const give = async (seq: bigint, mostUsed?: number) =>
+      setSeqCommand(await world.context(), { pair, seq, ...(mostUsed === undefined ? {} : { mostUsed }) }, 'dry-run');
+    const refused = await refusal(give(0n, 3));
+    expect(refused).to.include({ code: 'BAD_ARGUMENT' });
+    expect(refused.message).to.contain(`4 of the 65536 numbers above 0 were used`);
+    expect(await give(1n, 3), 'three are left').to.have.length(1);
+    expect(await give(0n)).to.have.length(1);
   });
 
   it('go on where a deployment was interrupted', async () => {

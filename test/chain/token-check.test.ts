@@ -81,6 +81,38 @@ describe('tokens that move another amount than they are told to', function () {
     await check(forgets, await world.chain.signers[4]!.getAddress());
   });
 
+  it('that say no symbol are listed only when the configuration says so', async () => {
+    const address = tokens[0]!.address;
+    const context = await world.context();
+    const mute = new Proxy(context.provider, {
+      get(target, name) {
+        const value = Reflect.get(target, name) as unknown;
+        if (typeof value !== 'function') return value;
+        const method = (value as (...args: unknown[]) => unknown).bind(target);
+        if (name !== 'call') return method;
+        return (tx: { to?: string; data?: string }) =>
+          tx.to === address && tx.data === '0x95d89b41' ? Promise.resolve('0x') : method(tx);
+      },
+    });
+    const listing = (noSymbol?: boolean) => {
+      const { tokens: known, markets } = world.config();
+      const raw = { symbol: 'SFT', address, decimals: 6, ...(noSymbol === undefined ? {} : { noSymbol }) };
+      return world.config({
+        tokens: [...known, raw],
+        markets: [...markets, { pair: 'WETH-SFT', tickSize: '0.01', lotSize: '0.0001', maxTtlSec: 60 }],
+      });
+    };
+    const configure = (noSymbol?: boolean, provider = mute) =>
+      configureCommand({ ...context, provider }, listing(noSymbol), 'dry-run');
+    for (const said of [undefined, false]) {
+      const { code, message } = await refusal(configure(said));
+      expect(code).to.equal('BAD_CONFIG');
+      expect(message).to.contain('does not say its symbol, and a listing is for good');
+    }
+    expect((await configure(true)).length).to.be.greaterThan(0);
+    expect((await configure(undefined, context.provider)).length).to.be.greaterThan(0);
+  });
+
   it('are refused by configure, but for those that are listed already', async () => {
     const { tokens: known, markets } = world.config();
     const config = world.config({

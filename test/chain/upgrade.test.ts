@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
-import { Contract, ContractFactory, Interface, parseUnits, type Signer } from 'ethers';
+import { AbiCoder, Contract, ContractFactory, Interface, concat, isError, parseUnits, type Signer } from 'ethers';
 import type { Action } from '../../deploy/actions.js';
 import { readBuild, type Build } from '../../deploy/build.js';
 import { acceptCommand, configureCommand, statusCommand, transferCommand } from '../../deploy/commands.js';
@@ -17,6 +17,7 @@ import { deployCommand } from '../../deploy/install.js';
 import { deploymentFiles } from '../../deploy/record.js';
 import { rollbackCommand } from '../../deploy/upgrade/rollback.js';
 import { addressesOf, upgradeCommand, type UpgradeOptions } from '../../deploy/upgrade/upgrade.js';
+import { MintableToken__factory } from '../../typechain-types/factories/mocks/MintableToken__factory.js';
 import { CurveLens__factory } from '../../typechain-types/factories/periphery/CurveLens__factory.js';
 import { PropAmmAdapter__factory } from '../../typechain-types/factories/periphery/PropAmmAdapter__factory.js';
 import { postCurve, postFirstCurve } from '../support/live-curve.js';
@@ -28,6 +29,12 @@ const SOURCES = { custodian: 'CustodianV2', curveBook: 'CurveBookV2', entrypoint
 const CALLS = Object.fromEntries(
   PROXY_NAMES.map((name, i) => [name, NOTE.encodeFunctionData('initializeV2', [100 + i])]),
 );
+/** Name and first value of the error that a contract refused a call with. */
+function errorOf(error: unknown): unknown[] {
+  if (!isError(error, 'CALL_EXCEPTION')) throw error;
+  return [error.revert?.name, error.revert?.args[0]];
+}
+
 const CLAIM_UNITS = parseUnits('2', 18);
 
 describe('upgrades', function () {
@@ -195,11 +202,11 @@ describe('upgrades', function () {
   });
 
   it('from a book that raises nothing keep every row and curve, and records of either kind land before and after', async () => {
-    const { curveBook, custodian, entrypoint } = at;
+    const { curveBook, custodian, entrypoint, orderSettler } = at;
     // The creation code of a CurveBook of these sources without the raise, compiled with the settings of the project.
     const bytecode = readFileSync(new URL('../fixtures/upgrades/CurveBook.before-raises.hex', import.meta.url), 'utf8');
     const factory = new ContractFactory(curveBook.interface, bytecode.trim(), signer(0));
-    const earlier = await (await factory.deploy(entrypoint, custodian)).waitForDeployment();
+    const earlier = await (await factory.deploy(entrypoint, custodian, orderSettler)).waitForDeployment();
     const [, current] = await running();
     const upgradeTo = async (implementation: string): Promise<void> => {
       await (await curveBook.connect(signer(0)).upgradeToAndCall(implementation, '0x')).wait();
@@ -228,6 +235,72 @@ describe('upgrades', function () {
     expect(await volumesOf(4, 1), 'new records: exact there').to.deep.equal([0n, 0n]);
     const raised = [cumAsk - segment, cumBid - segment].map((units) => BigInt.asUintN(92, units));
     expect(await volumesOf(5, 0), 'old records raise').to.deep.equal(raised);
+  });
+
+  it('from contracts that refuse fewer recipients and any listing keep everything, and refuse from then on', async () => {
+    const { curveBook, custodian, entrypoint, orderSettler } = at;
+    const [owner, taker] = [signer(0), signer(TAKER)];
+    // Creation code of the two contracts of these sources without what is tried here, compiled with the settings of the project.
+    const deployEarlier = async (name: string, ...peers: Contracts[keyof Contracts][]): Promise<string> => {
+      const code = readFileSync(new URL(`../fixtures/upgrades/${name}.before-refusals.hex`, import.meta.url), 'utf8');
+      const addresses = await Promise.all(peers.map((peer) => peer.getAddress()));
+      const args = AbiCoder.defaultAbiCoder().encode(
+        addresses.map(() => 'address'),
+        addresses,
+      );
+      const receipt = await (await owner.sendTransaction({ data: concat([code.trim(), args]) })).wait();
+      return receipt!.contractAddress!;
+    };
+    const earlier = {
+      custodian: await deployEarlier('Custodian', entrypoint, curveBook, orderSettler),
+      curveBook: await deployEarlier('CurveBook', entrypoint, custodian),
+    };
+    const implementations = await running();
+    const tradeTo = (recipient: string) => {
+      const trade = entrypoint.connect(taker).swap;
+      return trade.staticCall(world.quote, world.base, parseUnits('10', 6), 0, recipient, 2n ** 40n);
+    };
+    const { lens, adapter } = world.record().contracts;
+    const ours = [lens, adapter, ...implementations];
+    const token = await (await new MintableToken__factory(owner).deploy('Share', 'SHARE', 18)).waitForDeployment();
+    await (await orderSettler.connect(owner).setTarget(token, true)).wait();
+    const before = await visible();
+    for (const name of ['custodian', 'curveBook'] as const) {
+      await (await at[name].connect(owner).upgradeToAndCall(earlier[name], '0x')).wait();
+    }
+    expect(await visible(), 'the storage is one and the same').to.deep.equal(before);
+    for (const recipient of ours) expect(await tradeTo(recipient), recipient).to.be.greaterThan(0n);
+    const list = () => curveBook.connect(owner).listMarket.staticCall(token, world.quote, 14, 1, 0, 60);
+    await list();
+
+    for (const [i, name] of (['custodian', 'curveBook'] as const).entries()) {
+      await (await at[name].connect(owner).upgradeToAndCall(implementations[i]!, '0x')).wait();
+    }
+    expect(await visible()).to.deep.equal(before);
+    expect(await tradeTo(await taker.getAddress())).to.be.greaterThan(0n);
+    for (const recipient of ours) {
+      const error = await tradeTo(recipient).then(() => null, errorOf);
+      expect(error).to.deep.equal(['ForbiddenRecipient', recipient]);
+    }
+    const error = await list().then(() => null, errorOf);
+    expect(error).to.deep.equal(['ForbiddenToken', await token.getAddress()]);
+  });
+
+  it('of book and entrypoint change what the custodian refuses, if it is upgraded with them', async () => {
+    const refused = () => Promise.all(all.map((address) => at.custodian.isForbiddenRecipient(address)));
+    const first = await running();
+    await upgrade({ only: ['curveBook', 'entrypoint'] });
+    expect(world.printed().join('\n')).to.contain('custodian: it goes on paying to implementations');
+    const [, book, entrypoint] = await running();
+    const all = [book!, entrypoint!];
+    expect(await refused(), 'the custodian is the first one').to.deep.equal([false, false]);
+    await upgrade({ calls: {} });
+    const [custodian, ...others] = await running();
+    expect(others).to.deep.equal(all);
+    expect(custodian).not.to.equal(first[0]);
+    all.push(custodian!);
+    expect(await refused()).to.deep.equal([true, true, true]);
+    expect(await upgrade({ calls: {} }), 'once is enough').to.deep.equal([]);
   });
 
   it('of a multisig are deployed by anybody and called by it alone', async () => {

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { judgeHoldings, type HoldingsVerdict, type Said } from '../../core/holdings.js';
+import { isRobbed, judgeHoldings, type HoldingsVerdict, type Said } from '../../core/holdings.js';
 
 describe('what endpoints say of holdings', () => {
   const cases: [string, Said[], HoldingsVerdict][] = [
@@ -24,4 +24,25 @@ describe('what endpoints say of holdings', () => {
     it(name, () => expect(judgeHoldings(votes, 10n)).to.deep.equal(verdict));
     it(`${name}, in any order`, () => expect(judgeHoldings([...votes].reverse(), 10n)).to.deep.equal(verdict));
   }
+});
+
+describe('tokens that transfers took out of the vault', () => {
+  const whole = { expectedUnits: 9n, isShort: false, isQuarantined: false };
+  const short = { ...whole, isShort: true };
+  const silent = { ...whole, isQuarantined: true };
+  const empty = { ...whole, expectedUnits: 0n };
+
+  it('are the matter of their own markets as long as another one is whole', () => {
+    for (const traded of [[], [whole], [short], [short, empty], [short, silent], [short, short, whole]])
+      expect(isRobbed(traded)).to.equal(false);
+  });
+
+  it("are everybody's when several are short and none that the vault holds anything of is whole", () => {
+    for (const traded of [
+      [short, short],
+      [short, short, empty],
+      [short, short, silent],
+    ])
+      expect(isRobbed(traded)).to.equal(true);
+  });
 });

@@ -103,6 +103,23 @@ describe('wire: signed actions', () => {
     }
   });
 
+  it('keeps the code of a broker for the hash, after the grouping, wherever it stands', () => {
+    const plain = vectors.l1.filter(({ action }) => action.grouping === 'na' && action.builder === undefined);
+    expect(plain.length).to.be.greaterThan(5);
+    for (const { name, action, msgpackHex } of plain) {
+      // A map of four instead of three, and the key and its value behind the rest, as the client's own encoder has them.
+      const expected =
+        msgpackHex.replace(/^(0x)?83/, (_, prefix: string = '') => `${prefix}84`) + 'aa62726f6b6572436f646501';
+      for (const sent of [
+        { ...action, brokerCode: 1 },
+        { brokerCode: 1, ...action },
+      ])
+        expect(bytesToHex(encodeAction(readAction(sent))), name).to.equal(expected);
+    }
+    for (const brokerCode of ['1', -1, 1.5, {}])
+      expect(() => readAction({ ...plain[0]!.action, brokerCode })).to.throw(WireError, 'brokerCode');
+  });
+
   for (const [index, vector] of vectors.pythonSdkPublished.entries()) {
     it(`agrees with the published vector ${index} (${vector.name})`, () => {
       // The SDK's test-suite signs a type that no venue knows; it shows the encoding only.

@@ -8,7 +8,12 @@ import { MaxUint256 } from 'ethers';
 import { COMMANDS } from '../../cli/commands/list.js';
 import { writeManifest } from '../../deploy/manifest.js';
 import { boundDeployment } from '../../ledger/db/db.js';
-import type { Db } from '../../ledger/types.js';
+import type { Address } from '../../core/types.js';
+import { readClaimsOf } from '../../ledger/chain/claims.js';
+import { lastGeneration } from '../../ledger/chain/generations.js';
+import { insertSuspense } from '../../ledger/chain/suspense.js';
+import { insertTokenFindings } from '../../ledger/chain/token-findings.js';
+import type { Db, SuspenseItem, TokenFinding } from '../../ledger/types.js';
 import { lastPublicationSeq } from '../../ledger/publications/publication-log.js';
 import { lastCheckpoint } from '../../ledger/settlements/checkpoint-log.js';
 import { readOperatorRows } from '../../ledger/operator/operator-log.js';
@@ -215,12 +220,29 @@ forOneDatabase((name, open) =>
       await stack.order(chain.address('maker1'), [{ side: 'ask', priceTicks: 250_000n, sizeLots: 900n }]);
       await stack.poster.round();
       await custody.mined();
-      expect(await json('archive', 'export', ...archive)).to.deep.equal({ ok: true, exported: 1, lost: 0 });
-      expect(await json('archive', 'export', ...archive)).to.deep.equal({ ok: true, exported: 0, lost: 0 });
+      expect(await json('archive', 'export', ...archive)).to.deep.equal({
+        ok: true,
+        exported: 1,
+        lost: 0,
+        settlements: 0,
+      });
+      expect(await json('archive', 'export', ...archive)).to.deep.equal({
+        ok: true,
+        exported: 0,
+        lost: 0,
+        settlements: 0,
+      });
       expect(await json('archive', 'list', ...archive)).to.have.length(1);
       const checked = await json<{ files: number; signers: string[]; import: object }>('archive', 'check', ...archive);
       expect(checked).to.deep.include({ files: 1, signers: [chain.address('poster')] });
       expect(checked.import).to.include({ publications: 1, missing: 0 });
+      await expectRefused(['archive', 'prune', ...archive], /--before: when the oldest backup was made/);
+      await expectRefused(['archive', 'prune', '--before', '2999-01-01T00:00:00Z', ...archive], /--before/);
+      const before = ['--before', '2026-01-31T12:00:00Z'];
+      expect(await json('archive', 'prune', '--dry-run', ...before, ...archive)).to.deep.equal({
+        ...{ ok: true, folders: [], removed: 0 },
+        keeps: 'file 1 is in the newest folder',
+      });
       await stack.stop();
       const restored = ['--manifest', join(folder, 'manifest.json'), '--database', urlOf(backup), ...archive];
       const asked = await runCurvebook(['archive', 'import', ...restored], 'n');
@@ -298,6 +320,80 @@ forOneDatabase((name, open) =>
       expect((await run(['suspense', 'list'])).output).to.equal('nothing is in suspense\n');
       expect((await run(['suspense', 'list', '--all'])).output).to.match(/, assigned to 0x\w+ by act \d+$/m);
       expect((await run(['resume'])).output).to.match(/^resumed; ended unexplained_settlement: /);
+    });
+
+    it('assign nothing that would leave less than a claim that stands, or that is signed already', async () => {
+      const maker = chain.address('maker1');
+      const weth = custody.token('WETH');
+      // All that it has.
+      await custody.mined(() => custody.as('maker1').requestWithdraw(weth, custody.units('WETH', '1000000'), GAS));
+      const { generation, toBlock } = (await lastGeneration(stack.db.knex))!;
+      const lower = (address: string): Address => address.toLowerCase() as Address;
+      const item: SuspenseItem = {
+        ...{ item: '00112233aabbccdd', kind: 'fill', code: 'missing_depth', message: 'tried', ref: 'suspense:tried' },
+        ...{
+          market: 0,
+          seq: 1,
+          maker: null,
+          token: lower(weth),
+          units: -50n,
+          otherToken: lower(custody.token('USDC')),
+        },
+        ...{ otherUnits: 5n, blockNumber: toBlock, txHash: `0x${'5'.repeat(64)}` },
+      };
+      const insert = () => stack.db.knex.transaction((tx) => insertSuspense(tx, { generation, suspense: [item] }));
+      const remove = () => stack.db.knex('suspense').where({ item: item.item }).delete();
+      const assign = ['suspense', 'assign', item.item, maker, 'why', '--yes'];
+      // Signed and not mined: the ledger knows of no claim yet.
+      const [settlement] = (await stack.settler.round()).settlements;
+      const all = settlement!.amountUnits;
+      const refusal = new RegExp(
+        `may withdraw ${all} units of 0x\\w+ and would have ${all - 50n}: lower the claim first`,
+      );
+      expect((await readClaimsOf(stack.db.knex, [maker])).map(({ claimUnits }) => claimUnits)).to.deep.equal([0n]);
+      await insert();
+      await expectRefused(assign, refusal);
+      await remove();
+      await custody.mined();
+      expect((await readClaimsOf(stack.db.knex, [maker])).map(({ claimUnits }) => claimUnits)).to.deep.equal([all]);
+      await insert();
+      await expectRefused(assign, refusal);
+      expect((await run([...assign.slice(0, 3), 'operator', 'why', '--yes'])).code, 'to the operator it may').to.equal(
+        0,
+      );
+      await remove();
+    });
+
+    it('show what stands against tokens, and read one again when they are told to', async () => {
+      const rpc = ['--rpc', chain.rpcUrl];
+      const usdc = custody.token('USDC').toLowerCase() as Address;
+      const of = async () =>
+        (
+          await json<{ token: string; state: string; pairs: string[]; said: object; findings: object[] }[]>(
+            'token',
+            'list',
+          )
+        ).find(({ token }) => token === 'USDC')!;
+      expect(await of()).to.deep.include({ state: 'trusted', findings: [], said: { symbol: 'USDC', decimals: 6 } });
+      const { generation, toBlock } = (await lastGeneration(stack.db.knex))!;
+      const finding: TokenFinding = {
+        ...{ token: usdc, cause: 'metadata', state: 'quarantined', code: 'symbol_changed', message: 'it says USDX' },
+        ...{ blockNumber: toBlock, agreed: null, differenceUnits: null, timeMs: 1 },
+      };
+      await stack.db.knex.transaction((tx) => insertTokenFindings(tx, generation, [finding]));
+      expect(await of()).to.deep.include({ state: 'quarantined' });
+      expect((await run(['token', 'list'])).output).to.match(
+        /^USDC 0x\w+ quarantined, said "USDC" with 6 decimals\nUSDC in quarantine, WETH-USDC stand still: symbol_changed since block \d+: it says USDX$/m,
+      );
+      await expectRefused(['token', 'reread', 'DOGE', ...rpc], /no listed pair trades DOGE/);
+      await expectRefused(['token', 'list', 'USDC'], /unexpected argument: USDC/);
+      const no = await run(['token', 'reread', 'USDC', ...rpc], 'n\n');
+      expect([no.code, (await readOperatorRows(stack.db.knex, { after: 0, limit: 10 })).length]).to.deep.equal([1, 0]);
+      const yes = await run(['token', 'reread', usdc, '--yes', ...rpc]);
+      expect([yes.code, yes.output]).to.deep.equal([0, 'USDC is read again, as act 1: "USDC" with 6 decimals\n']);
+      expect(yes.errors).to.match(/said "USDC" with 6 decimals, and says "USDC" with 6 decimals now/);
+      const [row] = await readOperatorRows(stack.db.knex, { after: 0, limit: 10 });
+      expect(row).to.deep.include({ kind: 'reread', reread: { token: usdc, symbol: 'USDC', decimals: 6 } });
     });
 
     it('lower a claim', async () => {
@@ -504,6 +600,32 @@ forOneDatabase((name, open) =>
       expect((await run(['status'])).output).to.match(
         /last reversal: blocks .*, 1 fills, 0 signed orders, and 1 deposits and withdrawals lost/,
       );
+      expect((await run(['verify', '--rpc', chain.rpcUrl])).code).to.equal(0);
+
+      // What is derived from the fills, and wrong, is made anew in the same way.
+      await stack.poster.round();
+      await custody.mined();
+      await custody.mined(() =>
+        chain.entrypointAs('taker1').swapExactOutput(usdc, weth, 10n ** 17n, MaxUint256, taker, MaxUint256, {
+          gasLimit: 1_000_000n,
+        }),
+      );
+      expect((await run(['reconcile'])).output).to.equal('the ledger and the chain agree on every block and booking\n');
+      const candles = await stack.db.knex('candles').select();
+      expect(candles.length).to.be.greaterThan(0);
+      await stack.db.knex('candles').update({ trades: 77 });
+      await stack.db.knex('maker_positions').delete();
+      expect((await run(['verify'])).code).not.to.equal(0);
+      answered = false;
+      const again = (async () => {
+        while (!answered) await stack.watcher.scan().then(() => delay(20));
+      })();
+      const derived = await run(['reconcile', '--yes']).finally(() => (answered = true));
+      await again;
+      expect([derived.code, derived.output]).to.satisfy(
+        ([code, output]: [number, string]) => code === 0 && output.includes('are made anew from the fills'),
+      );
+      expect(await stack.db.knex('candles').select()).to.deep.equal(candles);
       expect((await run(['verify', '--rpc', chain.rpcUrl])).code).to.equal(0);
     });
   }),

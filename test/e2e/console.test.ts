@@ -1,58 +1,22 @@
 /** The console in a real browser, on the sandbox: from an order to the legs of a fill, and what it shows when something is wrong. */
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
-import { chromium, type Browser, type Page } from 'playwright-core';
-import { openReader, type Reader, type Running } from '../support/reader.js';
+import type { Page } from 'playwright-core';
+import { hasBrowser, inAllLooks, openConsole, type ConsoleInBrowser } from '../support/console-browser.js';
 
-const BROWSERS = [process.env.CHROMIUM ?? '', '/usr/bin/chromium'];
-const executablePath = BROWSERS.find((path) => path !== '' && existsSync(path));
-const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
-/** Pictures of every page, for people to look at. */
-const PICTURES = fileURLToPath(new URL('../../cache/console/', import.meta.url));
-/** A bound, not an expectation: machines that run tests are busy. */
-const SOON_MS = 60_000;
-
-if (executablePath === undefined) {
-  console.log('skipped: the console in a browser, since there is no Chromium; Debian has it as the package chromium');
-} else {
+if (hasBrowser()) {
   describe('the console in a browser', function () {
     this.timeout(240_000);
-    let reader: Reader;
-    let sandbox: Running;
-    let browser: Browser;
+    let opened: ConsoleInBrowser;
     let page: Page;
     let url: string;
-    const problems: string[] = [];
 
     before(async () => {
-      reader = openReader({ PORT: '0', RPC_PORT: '0', BLOCK_TIME_MS: '500' });
-      sandbox = reader.start(`SANDBOX_DIR=${reader.folder}/.curvebook npm start`);
-      const said = await sandbox.line((line) => line.includes('server at http'));
-      url = /server at (http:\S+);/.exec(said)?.[1] ?? '';
-      mkdirSync(PICTURES, { recursive: true });
-      browser = await chromium.launch({
-        executablePath,
-        args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-component-update'],
-      });
-      page = await browser.newPage();
-      page.setDefaultTimeout(SOON_MS);
-      page.on('pageerror', (error) => problems.push(`error: ${error.message}`));
-      page.on('console', (said) => {
-        if (said.type() === 'error' && !said.text().includes('ERR_CONNECTION_REFUSED')) problems.push(said.text());
-      });
-      page.on('request', (request) => {
-        const { protocol, host } = new URL(request.url());
-        if (protocol !== 'data:' && host !== new URL(url).host) problems.push(`asked ${request.url()}`);
-      });
+      opened = await openConsole();
+      ({ page, url } = opened);
     });
-    after(async () => {
-      await browser?.close();
-      await reader?.close();
-    });
-    afterEach(() => expect(problems.splice(0)).to.deep.equal([]));
+    after(() => opened?.close());
+    afterEach(() => expect(opened.problems()).to.deep.equal([]));
 
     it('shows the way of an order, and each fill adding up', async () => {
       await page.goto(url);
@@ -64,6 +28,21 @@ if (executablePath === undefined) {
           .filter({ has: page.getByRole('heading', { name: new RegExp(`^${step}`) }) });
         await place.locator('.value').filter({ hasText: /\d/ }).waitFor();
       }
+    });
+
+    it('loads at most 200 kB of script at first, gzipped', async () => {
+      const scripts = new Set<string>();
+      page.on('request', (request) => {
+        if (request.resourceType() === 'script') scripts.add(request.url());
+      });
+      await page.goto(url);
+      await page.getByText('live', { exact: false }).first().waitFor();
+      let bytes = 0;
+      for (const script of scripts)
+        bytes += gzipSync(Buffer.from(await (await fetch(script)).arrayBuffer()), { level: 9 }).length;
+      console.log(`first load: ${scripts.size} scripts, ${bytes} bytes gzipped`);
+      expect(scripts.size).to.be.greaterThan(0);
+      expect(bytes).to.be.lessThan(200_001);
     });
 
     it('opens a fill as a picture of its legs, the sum of which it computes itself', async () => {
@@ -108,6 +87,31 @@ if (executablePath === undefined) {
       expect(isDrawn).to.equal(true);
     });
 
+    it('draws candles, and goes from one interval to another', async () => {
+      await page.goto(`${url}/market/WETH-USDC`);
+      const candles = page.getByRole('region', { name: 'Candles' });
+      await candles.locator('.candle rect').first().waitFor({ state: 'attached' });
+      await candles.getByRole('button', { name: '1h' }).click();
+      await candles.getByRole('img', { name: /^Candles in USDC: \d+ intervals/ }).waitFor();
+    });
+
+    it('opens a fill that is older than what is streamed', async () => {
+      const asked = page.waitForRequest(/\/v0\/fills\?.*before=2(?:&|$)/);
+      await page.routeWebSocket(/\/ws$/, (socket) => {
+        const server = socket.connectToServer();
+        server.onMessage((message) => {
+          const frame = JSON.parse(String(message)) as { channel: string; data: { fills?: { fill_seq: number }[] } };
+          if (frame.channel === 'fills')
+            frame.data.fills = frame.data.fills?.filter(({ fill_seq }) => fill_seq > 1) ?? [];
+          socket.send(JSON.stringify(frame));
+        });
+      });
+      await page.goto(`${url}/fills/WETH-USDC/1`);
+      await asked;
+      await page.getByText('✓ computed in this browser').waitFor();
+      await page.getByText(/^The taker (?:bought|sold)/).waitFor();
+    });
+
     it('shows a halt with its reason, and its end', async () => {
       await page.goto(url);
       await page.getByRole('button', { name: 'Halt' }).click();
@@ -123,40 +127,60 @@ if (executablePath === undefined) {
       await page.getByRole('alert').filter({ hasText: 'Offline' }).waitFor();
       expect(await page.getByRole('cell', { name: '✓ yes' }).count()).to.be.greaterThan(0);
       await page.getByRole('alert').filter({ hasText: 'Offline' }).waitFor({ state: 'detached' });
-      problems.length = 0;
+      opened.problems();
     });
 
-    for (const theme of ['light', 'dark'] as const) {
-      for (const width of [390, 1_440]) {
-        it(`has no serious fault of accessibility, ${theme}, ${width} pixels wide`, async () => {
-          await page.setViewportSize({ width, height: 900 });
-          await page.emulateMedia({ colorScheme: theme });
-          await page.goto(url);
-          const link = await page
-            .getByRole('row')
-            .filter({ hasText: '✓ yes' })
-            .first()
-            .getByRole('link')
-            .getAttribute('href');
-          for (const [name, path] of Object.entries({ overview: '/', market: '/market/WETH-USDC', fill: link ?? '' })) {
-            await page.goto(url + path);
-            await page.getByRole('table').first().waitFor();
-            await page.screenshot({ path: join(PICTURES, `${name}-${theme}-${width}.png`), fullPage: true });
-            const wide = await page.evaluate(
-              'document.documentElement.scrollWidth - document.documentElement.clientWidth',
-            );
-            expect(wide, `${name} is wider than the window`).to.equal(0);
-            // Put in by the browser's own door, which the policy of the page does not bar.
-            await page.evaluate(readFileSync(AXE, 'utf8'));
-            const { violations } = await page.evaluate<{ violations: { id: string; impact: string }[] }>('axe.run()');
-            const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
-            expect(
-              serious.map(({ id }) => id),
-              name,
-            ).to.deep.equal([]);
-          }
-        });
+    it('shows an operator what runs, what is owed and held, and who may do what on the chain', async () => {
+      await page.goto(`${url}/operator`);
+      const tiles = page.getByRole('region', { name: 'Tiles' });
+      for (const role of ['gateway', 'watcher', 'poster', 'settler', 'executor'])
+        await tiles.getByRole('listitem').filter({ hasText: role }).filter({ hasText: 'runs' }).waitFor();
+      const solvency = page.getByRole('region', { name: 'Solvency by token' });
+      for (const token of ['WETH', 'USDC'])
+        await solvency.getByRole('row').filter({ hasText: token }).filter({ hasText: /\d/ }).waitFor();
+      // Several fills later the two are still of one block: neither is of when the page was opened.
+      const held = await solvency.getByRole('row').filter({ hasText: 'WETH' }).innerText();
+      for (let looks = 0; looks < 60; looks += 1) {
+        expect(await solvency.getByText('✓ yes').count()).to.equal(2);
+        expect(await solvency.getByText('✗').count()).to.equal(0);
+        await page.waitForTimeout(250);
       }
-    }
+      expect(await solvency.getByRole('row').filter({ hasText: 'WETH' }).innerText()).not.to.equal(held);
+      const accounts = (await (await fetch(`${url}/sandbox/accounts`)).json()) as { role: string; address: string }[];
+      const owner = accounts.find(({ role }) => role === 'owner')?.address.toLowerCase() ?? '';
+      const contracts = page.getByRole('region', { name: 'Contracts' });
+      await contracts.getByRole('row').filter({ hasText: 'custodian' }).filter({ hasText: owner }).waitFor();
+      const poster = accounts.find(({ role }) => role === 'poster')?.address.toLowerCase() ?? '';
+      const signers = page.getByRole('region', { name: 'Signers' });
+      await signers
+        .getByRole('row')
+        .filter({ hasText: poster.slice(0, 6) })
+        .getByText('✓')
+        .first()
+        .waitFor();
+      const profit = page.getByRole('region', { name: 'Profit by market' });
+      await profit.getByRole('row').filter({ hasText: 'WETH-USDC' }).filter({ hasText: /\d/ }).waitFor();
+      await page.getByText('curvebook maker approve <address>', { exact: true }).waitFor();
+    });
+
+    it('has no serious fault of accessibility, in both themes, on a phone and on a screen', async () => {
+      await page.goto(url);
+      const link = await page
+        .getByRole('row')
+        .filter({ hasText: '✓ yes' })
+        .first()
+        .getByRole('link')
+        .getAttribute('href');
+      for (const [name, path] of Object.entries({
+        overview: '/',
+        market: '/market/WETH-USDC',
+        operator: '/operator',
+        fill: link ?? '',
+      })) {
+        await page.goto(url + path);
+        await page.getByRole('table').first().waitFor();
+        expect(await inAllLooks(opened, name), name).to.deep.equal({});
+      }
+    });
   });
 }

@@ -35,7 +35,8 @@ forOneDatabase((name, open) =>
     beforeEach(async function () {
       this.timeout(60_000);
       await chain.reset();
-      stack = await startSwapStack(await open(), chain);
+      // Of an operator who lets a new account begin with a split.
+      stack = await startSwapStack(await open(), chain, {}, { newAccountGas: 1_000_000n });
       await chain.mine();
       await stack.keepers.watcher.scan();
     });

@@ -9,7 +9,7 @@ import type { WorldLedger } from './ledger.js';
 import type { Setting } from './setting.js';
 import type { Amount } from './steps.js';
 
-export interface Measures {
+interface Measures {
   segmentsOf(market: number, side: Side): readonly Segment[];
   takenOf(market: number, side: Side): bigint;
   /** Base units of an amount. */

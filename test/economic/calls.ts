@@ -48,7 +48,7 @@ export interface SwapCall {
 }
 
 /** What a signed order says; its fee goes to the operator's row, in the token that is sold. */
-export interface OrderTerms {
+interface OrderTerms {
   mostInUnits: bigint;
   leastOutUnits: bigint;
   feeUnits: bigint;

@@ -14,7 +14,7 @@ import { addressOf, FEE_PPM, FEE_TAKER, type CarryRule, type Setting } from './s
 
 const PPM = 1_000_000n;
 export const BLOCK_SEC = 2;
-export const WITHDRAW_DELAY_SEC = 4;
+const WITHDRAW_DELAY_SEC = 4;
 
 interface Claim {
   units: bigint;

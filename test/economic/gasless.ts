@@ -3,7 +3,7 @@
  * beside what the owner spent.
  */
 import { ceilDiv } from '../../core/amounts.js';
-import { mayRisk } from '../../core/swap/trust.js';
+import { mayRisk, type Dealing } from '../../core/swap/trust.js';
 import type { TradeMode } from '../../core/curve/walk.js';
 import type { Address } from '../../core/types.js';
 import { checkFunds } from '../../server/swap/funds.js';
@@ -18,6 +18,7 @@ const GAS = { setUp: 94_000, spoil: 34_000, transfer: 34_000, swap: 95_000, fill
 /** A thousandth of a cent per thousand gas. */
 const GAS_PER_DOLLAR = 100_000_000n;
 const MAX_REVERTS = 2;
+const onOneVenue = { venues: 1, gasLimit: BigInt(GAS.fill) };
 const ORDER_TTL_SEC = 120;
 const BPS = 10_000n;
 
@@ -40,7 +41,7 @@ interface Order {
 }
 
 /** What one owner's orders cost, in gas. */
-export interface OwnerGas {
+interface OwnerGas {
   spent: number;
   /** Of transactions that reverted: nobody pays the operator for them. */
   lost: number;
@@ -66,15 +67,15 @@ export function createWorldGasless(setting: Setting, chain: WorldChain, count: C
   const used = new Set<bigint>();
   const gas = new Map<Address, OwnerGas>();
   /** What became of each owner's transactions, in their order. */
-  const past = new Map<Address, ('fill' | 'revert' | 'swap')[]>();
+  const past = new Map<Address, Dealing[]>();
   let nonce = 0n;
 
   const noteGas = (owner: Address, key: keyof OwnerGas, units: number): void => {
     const known = gas.get(owner) ?? { spent: 0, lost: 0 };
     gas.set(owner, { ...known, [key]: known[key] + units });
   };
-  const note = (owner: Address, what: 'fill' | 'revert' | 'swap'): void => {
-    past.set(owner, [...(past.get(owner) ?? []), what]);
+  const note = (owner: Address, dealing: Dealing): void => {
+    past.set(owner, [...(past.get(owner) ?? []), dealing]);
   };
   const pendingOf = (owner: Address): Order[] =>
     orders.filter((one) => one.owner === owner && one.state !== 'done' && one.validToSec >= chain.timeSec());
@@ -140,17 +141,11 @@ export function createWorldGasless(setting: Setting, chain: WorldChain, count: C
   }
 
   function judged(owner: Address): 'send' | 'wait' | 'refuse' {
-    const acts = past.get(owner) ?? [];
-    const numberOf = (after: number, what: string): number =>
-      acts.slice(after + 1).filter((act) => act === what).length;
-    const fillAt = acts.lastIndexOf('fill');
-    const underWay = orders.filter((one) => one.owner === owner && one.state === 'sent').length;
+    const underWay = orders.filter((one) => one.owner === owner && one.state === 'sent').map(() => onOneVenue);
     return mayRisk(
-      {
-        sinceFill: numberOf(fillAt, 'revert'),
-        swapsSince: numberOf(acts.lastIndexOf('revert'), 'swap'),
-      },
-      { underWay, maxReverts: MAX_REVERTS, isCode: false },
+      past.get(owner) ?? [],
+      { ...onOneVenue, isCode: false },
+      { underWay, maxReverts: MAX_REVERTS, newAccountGas: BigInt(GAS.setUp) },
     );
   }
 
@@ -181,14 +176,14 @@ export function createWorldGasless(setting: Setting, chain: WorldChain, count: C
       if (fill === null) {
         order.state = 'pending';
         noteGas(order.owner, 'lost', GAS.revert);
-        note(order.owner, 'revert');
+        note(order.owner, { kind: 'revert', gasUsed: BigInt(GAS.revert) });
         count('gasless reverted');
       } else {
         order.state = 'done';
         used.add(order.nonce);
         // The fee has paid for it.
         noteGas(order.owner, 'spent', GAS.fill);
-        note(order.owner, 'fill');
+        note(order.owner, { kind: 'fill' });
         count('gasless filled');
       }
     }
@@ -213,7 +208,7 @@ export function createWorldGasless(setting: Setting, chain: WorldChain, count: C
     swapped(owner) {
       if (!gas.has(owner)) return;
       noteGas(owner, 'spent', GAS.swap);
-      note(owner, 'swap');
+      note(owner, { kind: 'swap' });
     },
     gas: () => gas,
   };

@@ -22,7 +22,7 @@ export interface WorldGateway {
   follow(fills: readonly OrderFill[], balances: readonly BalanceRow[]): void;
 }
 
-export interface WorldGatewayDeps {
+interface WorldGatewayDeps {
   markets: readonly Market[];
   minOrderUnits: MinOrderUnits;
   operator: () => OperatorView;

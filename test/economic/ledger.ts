@@ -24,14 +24,14 @@ import type { WorldEvent } from './calls.js';
 import { OPERATOR, type CarryRule, type Setting } from './setting.js';
 
 /** A curve that the poster prepared, with what is known of it. */
-export interface WorldCurve {
+interface WorldCurve {
   publication: Publication;
   snapshot: MarketSnapshot;
   /** What the contract raised consumption by when the curve landed; a touch has its base's. */
   raised: RaisedUnits;
 }
 
-export interface WorldFill {
+interface WorldFill {
   fill: ChainFill;
   decomposition: Decomposition;
   orderFills: OrderFill[];

@@ -24,7 +24,7 @@ const AMEND_MARGIN_SEC = 3;
 const SMALL_CHANGE_ORDERS = 10n;
 const SMALL_CHANGE_INTERVAL_MS = 6_000;
 
-export interface WorldPoster {
+interface WorldPoster {
   /** Takes note of a row of the order log. */
   follow(row: OrderLogRow): void;
   /** Whether small changes wait. */
@@ -38,7 +38,7 @@ export interface WorldPoster {
   used(): void;
 }
 
-export interface WorldPosterDeps {
+interface WorldPosterDeps {
   setting: Setting;
   chain: WorldChain;
   ledger: WorldLedger;

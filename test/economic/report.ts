@@ -6,7 +6,7 @@ import { curveGains, scoreOf, type Score } from './score.js';
 import { settingNamed, type CarryRule, type Setting } from './setting.js';
 
 /** What a search must have seen to have tried anything. Those of the raise come about only with it. */
-export const REACH = [
+const REACH = [
   'full',
   'partial',
   'touch',
@@ -47,7 +47,7 @@ export const REACH = [
   'gasless reverted',
   'gasless owner not trusted',
 ] as const;
-export const REACH_RAISED = ['raised', 'carry kept'] as const;
+const REACH_RAISED = ['raised', 'carry kept'] as const;
 
 /** What never came about. */
 export function unreached(seen: ReadonlyMap<string, number>, carryRule: CarryRule): string[] {
@@ -56,7 +56,7 @@ export function unreached(seen: ReadonlyMap<string, number>, carryRule: CarryRul
 }
 
 /** An amount of the setting's measure in dollars, rounded towards zero. */
-export function dollars({ dollar }: Pick<Setting, 'dollar'>, value: bigint): string {
+function dollars({ dollar }: Pick<Setting, 'dollar'>, value: bigint): string {
   const cents = (value * 100n) / dollar;
   const [sign, digits] = [cents < 0n ? '-' : '', (cents < 0n ? -cents : cents).toString().padStart(3, '0')];
   return `${sign}$${digits.slice(0, -2)}.${digits.slice(-2)}`;

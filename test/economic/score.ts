@@ -11,9 +11,6 @@ import type { Address, Side } from '../../core/types.js';
 import { addressOf, COLLUDERS, HONEST, HONEST_TAKER, OPERATOR, roleOf, type Setting } from './setting.js';
 import type { World } from './world.js';
 
-/** An approved maker that takes its quotes away spoils the first orders of a new account for nothing, but for what the account cost. */
-const MAKER_SPOILS_GAS = 64_000;
-
 export interface Score {
   /**
    * Wallets and rows of the colluders at the end less at the start, at fair prices; rows below zero are left behind. What the honest taker
@@ -36,7 +33,7 @@ export interface Score {
 }
 
 /** What the operator gained on all fills of one side of one curve, its touches included. */
-export interface CurveGain {
+interface CurveGain {
   market: number;
   baseSeq: number;
   side: Side;
@@ -49,7 +46,7 @@ export interface CurveGain {
  * The most that the operator may lose on one side of one curve, in quote units. Buyers pay rounded up and makers get rounded down, so nothing
  * on asks. On bids each leg is rounded down, by less than a unit, and so is what the taker gets: less than a unit per leg altogether.
  */
-export function boundUnits({ side, legs }: Pick<CurveGain, 'side' | 'legs'>): bigint {
+function boundUnits({ side, legs }: Pick<CurveGain, 'side' | 'legs'>): bigint {
   return side === 'ask' ? 0n : maxBig(BigInt(legs) - 1n, 0n);
 }
 
@@ -105,7 +102,7 @@ export function scoreOf(world: World): Score {
   }
 
   for (const [owner, { spent, lost }] of world.gasless.gas()) {
-    if (lost > spent + MAKER_SPOILS_GAS)
+    if (lost > spent)
       violations.push(
         `orders of ${roleOf(owner)} that reverted cost the operator ${lost} gas, and their owner ${spent}`,
       );

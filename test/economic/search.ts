@@ -13,7 +13,7 @@ export interface Candidate {
   score: Score;
 }
 
-export interface SearchOptions {
+interface SearchOptions {
   seed: number;
   carryRule: CarryRule;
   settings?: readonly string[];

@@ -13,14 +13,14 @@ const BATCH_MAX = 50;
 /** Short enough that a strategy outlives it. */
 const PACE: SettlePace = { intervalMs: 4_000, smallIntervalMs: 12_000, smallBps: 100 };
 
-export interface WorldSettler {
+interface WorldSettler {
   /** Computes what is settled at a scan, unless something is under way. */
   round(head: GenerationRow): void;
   /** What was sent gets into the block. */
   land(): void;
 }
 
-export interface WorldSettlerDeps {
+interface WorldSettlerDeps {
   setting: Setting;
   chain: WorldChain;
   ledger: WorldLedger;

@@ -73,8 +73,6 @@ export type Step =
   /** The block ends; the watcher scans it at once, or with the next one. */
   | { kind: 'block'; sec: number; scan: boolean };
 
-export type StepKind = Step['kind'];
-
 const ladderText = (ladder: Ladder): string => {
   const { levels, awayBps, awayTicks, spanBps, gapPermille, size, sizePermille } = ladder;
   const from = `${awayBps} bps ${awayTicks === 0 ? '' : `and ${awayTicks} ticks `}off`;

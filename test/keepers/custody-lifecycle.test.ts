@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import { MaxUint256, type ContractTransactionResponse } from 'ethers';
 import { createTokens } from '../../deploy/sandbox/tokens.js';
+import type { Address } from '../../core/types.js';
 import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
 import { GAS, type Custody, type Send, type Standing } from '../support/custody.js';
 import type { KeeperStack, ManualChain } from '../support/keeper-stack.js';
@@ -297,7 +298,7 @@ describe('life of a deposit and of a withdrawal', () => {
         'Deposited maker3 1000 units of another token',
         'WithdrawRequested maker3 5 units of another token',
       ]);
-      const token = dai!.address.toLowerCase();
+      const token = dai!.address.toLowerCase() as Address;
       expect(await stack.db.knex('balances').where({ token }), 'ignored by the ledger').to.deep.equal([]);
       expect(await stack.db.knex('custody_events').where({ token }), 'seen all the same').to.have.length(2);
       expect(await settle(), 'and its request is never settled').to.deep.equal([]);

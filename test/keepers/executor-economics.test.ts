@@ -1,20 +1,22 @@
 /** What an order costs the service, what its fee is worth, and who pays when the two part. */
 import { expect } from 'chai';
-import { Contract, parseEther, parseUnits, toBeHex, toQuantity, type Wallet } from 'ethers';
+import { Contract, parseEther, parseUnits, toBeHex, toQuantity, Transaction, type Wallet } from 'ethers';
 import { pino } from 'pino';
-import { DEFAULT_GAS } from '../../core/swap/pricing.js';
+import { DEFAULT_GAS, worthWei } from '../../core/swap/pricing.js';
 import type { Address, Hex } from '../../core/types.js';
 import { GAS_PRICE_ORACLE_ADDRESS } from '../../deploy/sandbox/canonical.js';
 import { chooseFees, freshBidWei } from '../../keepers/chain/fees.js';
 import { createRpc } from '../../keepers/chain/rpc.js';
-import { createEconomics } from '../../keepers/executor/economics.js';
+import { createEconomics, gasLimitOf, termsWithin } from '../../keepers/executor/economics.js';
 import type { ExecutorDeps } from '../../keepers/executor/deps.js';
 import { readPending } from '../../ledger/swaps/swap-log.js';
-import { createDataFees } from '../../liquidity/data-fee.js';
+import { listOutbox } from '../../ledger/transactions/outbox.js';
+import { ORDER_BYTES, createDataFees } from '../../liquidity/data-fee.js';
 import type { Head } from '../../liquidity/eth.js';
 import { decodeRoute, planRoute } from '../../liquidity/planner.js';
 import { SandboxGasPriceOracle__factory } from '../../typechain-types/factories/mocks/SandboxGasPriceOracle__factory.js';
 import { startManualChain, type ManualChain } from '../support/keeper-stack.js';
+import { drawer } from '../support/random.js';
 import { forEachSwapStack } from '../support/manual-suite.js';
 import { createOwners, startSwapStack, type QuoteAnswer, type SwapStack } from '../support/swap-stack.js';
 import { forEachDatabase } from '../support/db.js';
@@ -35,7 +37,7 @@ describe('the economics of signed orders', () => {
 
     beforeEach(async function () {
       this.timeout(60_000);
-      ({ chain, stack, taker } = await begin());
+      ({ chain, stack, taker } = await begin({}, { newContractGas: 400_000n }));
       await stack.makeMarket();
     });
 
@@ -71,7 +73,7 @@ describe('the economics of signed orders', () => {
       const scaledFee = 10n ** 18n;
       const oracle = SandboxGasPriceOracle__factory.connect(ORACLE, chain.provider);
       await charge(scaledFee, 0n, 10n ** 13n);
-      const bound = (await oracle.getL1FeeUpperBound(320)) + 10n ** 13n;
+      const bound = (await oracle.getL1FeeUpperBound(ORDER_BYTES)) + 10n ** 13n;
       const drift = before / 5n;
       expect((await fee()) - (bound * 12n) / 10n).to.be.within(before - drift, before + drift);
       await charge(0n, GWEI);
@@ -103,6 +105,40 @@ describe('the economics of signed orders', () => {
       await stack.land();
       const order = await stack.order(orderId);
       expect([order.status, order.reason?.code]).to.deep.equal(['expired', 'GAS_TOO_DEAR']);
+    });
+
+    it('costs no more than its fee is worth and the loss that is allowed, however often it is replaced', async () => {
+      await charge(10n ** 18n, 1_000n, 10n ** 10n);
+      await baseFee(GWEI);
+      const quote = await sell();
+      const orderId = await submitted(quote);
+      await baseFee(GWEI);
+      await stack.executor.round();
+      const head = await stack.marketData.head();
+      const price = (await stack.marketData.gasPrice(quote.quote.sellToken, head, head.timestampSec))!;
+      const most = (worthWei(BigInt(quote.quote.feeAmount), price) * 10n) / 9n;
+      for (const wei of [40n * GWEI, 30n * GWEI, 20n * GWEI]) {
+        await baseFee(wei);
+        stack.advance(30_000);
+        await stack.executor.round();
+      }
+      const { attempts } = await stack.order(orderId);
+      const hashes = attempts.flatMap(({ txHashes }) => txHashes);
+      expect(hashes.length).to.be.greaterThan(0);
+      const oracle = SandboxGasPriceOracle__factory.connect(ORACLE, chain.provider);
+      for (const { raw } of await listOutbox(stack.db.knex, { signer: stack.outbox.signer, limit: 10 })) {
+        const { to, gasLimit, maxFeePerGas, unsignedSerialized } = Transaction.from(raw);
+        expect(to, 'nothing waits behind it').to.equal(chain.manifest.contracts['orderSettler']);
+        const data = (await oracle.getL1Fee(unsignedSerialized)) + (await oracle.getOperatorFee(gasLimit));
+        const cost = gasLimit * maxFeePerGas! + data;
+        expect(cost <= most, `${cost} of ${most}`).to.equal(true);
+        expect(cost * 2n > most, `${cost} of ${most}`).to.equal(true);
+      }
+      stack.advance(60_000);
+      await chain.provider.send('evm_increaseTime', [150]);
+      for (let round = 0; round < 3; round++) await stack.land();
+      expect((await stack.order(orderId)).status).to.equal('expired');
+      expect(stack.outbox.status().unminedCount, 'a transfer took its place').to.equal(0);
     });
 
     it('quotes nothing while the executor has no ETH, and says why', async () => {
@@ -182,6 +218,31 @@ describe('the economics of signed orders', () => {
   });
 });
 
+describe('the terms of an order', () => {
+  it('never let it cost more than its bound, leave it a tenth more gas, and pay after a full block', () => {
+    const draw = drawer(1_907);
+    const below = (most: number): bigint => BigInt(draw(most));
+    let refused = 0;
+    for (let run = 0; run < 20_000; run++) {
+      const [gas, baseFeeWei] = [50_000n + below(900_000), below(10) ** 10n + below(1e9)];
+      const boundWei = (gas * (baseFeeWei + 1n) * below(400)) / 100n;
+      const hasCode = draw(10) < 3;
+      const terms = termsWithin(boundWei, gas, hasCode, baseFeeWei);
+      if (terms === null) {
+        refused += 1;
+        continue;
+      }
+      const { gasLimit, maxFeeWei } = terms;
+      expect(gasLimit * maxFeeWei! <= boundWei).to.equal(true);
+      expect(gasLimit <= gasLimitOf(gas, hasCode)).to.equal(true);
+      expect(gasLimit * 10n >= gas * 11n || gasLimit === gasLimitOf(gas, hasCode)).to.equal(true);
+      expect(maxFeeWei! * 8n >= baseFeeWei * 9n).to.equal(true);
+    }
+    expect(refused).to.be.within(2_000, 18_000);
+    expect(termsWithin(0n, 100_000n, false, 0n)).to.equal(null);
+  });
+});
+
 describe('what an executor must hold', () => {
   /** Most gas that an order of every kind may be limited to. */
   const LIMIT = ((DEFAULT_GAS.route + DEFAULT_GAS.routeOwn + 2n * DEFAULT_GAS.routeCall) * 13n) / 10n + 30_000n;
@@ -249,13 +310,13 @@ forEachDatabase((name, open) =>
         ).body;
         await stack.executor.round();
         const hash = (await stack.order(orderId)).attempts.at(-1)!.txHashes[0]!;
-        const { data } = (await chain.provider.getTransaction(hash))!;
+        const { data, gasLimit } = (await chain.provider.getTransaction(hash))!;
         const head = await stack.marketData.head();
         const calls = data.startsWith(SELECTOR_ROUTE) ? 1 : 0;
         seen.add(calls);
         const { data: model } = await fees.expected(head);
         const expected = model.orderWei + BigInt(calls) * model.callWei;
-        const actual = await fees.of(data as Hex, 0n, head);
+        const actual = await fees.of({ to: taker.address as Address, data: data as Hex, gasLimit }, head);
         expect(actual <= expected, `${sold}: ${actual} of ${expected}`).to.equal(true);
         expect(actual * 2n > expected, `${sold}: ${actual} of ${expected}`).to.equal(true);
         await stack.land();

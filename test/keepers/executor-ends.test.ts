@@ -35,7 +35,8 @@ describe('ends of orders', function () {
 
     beforeEach(async () => {
       bids = [];
-      ({ chain, stack, taker } = await begin({}, { maxSends: MAX_SENDS }));
+      // An owner's credit must not end before the number of an order's transactions does.
+      ({ chain, stack, taker } = await begin({}, { maxSends: MAX_SENDS, newAccountGas: 200_000n }));
       await mineAndScan();
       await quoteMarket();
     });

@@ -174,7 +174,12 @@ describe('executor', () => {
 
     it('tries again after a transaction that others got ahead of', async () => {
       const [other] = await createOwners(chain, 'WETH', 1, parseUnits('15', 18));
-      const orders = [await submit('15'), await submit('15', {}, other)];
+      // The revert of a new account's first order would be all that is risked for it.
+      await submit('0.1');
+      await submit('0.1', {}, other);
+      await stack.land();
+      expect(await fillsOnChain()).to.equal(2);
+      const orders = [await submit('14'), await submit('14', {}, other)];
       await stack.land();
       const first = await Promise.all(orders.map(({ orderId }) => stack.order(orderId)));
       expect(first.map(({ status }) => status)).to.have.members(['filled', 'pending']);
@@ -187,7 +192,7 @@ describe('executor', () => {
       const filled = await stack.order(late.orderId);
       expect(filled.status).to.equal('filled');
       expect(filled.attempts.map(({ result }) => result)).to.deep.equal(['sent', 'refused', 'sent']);
-      expect(await fillsOnChain()).to.equal(2);
+      expect(await fillsOnChain()).to.equal(4);
     });
 
     it('looks at new orders first, then at those it has not looked at for longest', async () => {

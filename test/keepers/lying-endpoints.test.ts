@@ -2,15 +2,20 @@
 import { expect } from 'chai';
 import { Interface } from 'ethers';
 import { pino } from 'pino';
-import type { Hex } from '../../core/types.js';
+import type { Address, Hex } from '../../core/types.js';
 import { createRpcPool, type RpcPool } from '../../keepers/chain/pool.js';
-import type { Rpc } from '../../keepers/chain/rpc.js';
+import { RpcUnavailableError, type Rpc } from '../../keepers/chain/rpc.js';
+import { standingCauses } from '../../keepers/watcher/halt-causes.js';
+import { planRepair } from '../../keepers/watcher/repair.js';
 import { proveRange } from '../../keepers/watcher/scan/prove-range.js';
 import { scanRange } from '../../keepers/watcher/scan/scan.js';
 import { readBalances } from '../../ledger/chain/balances.js';
+import { readHalt } from '../../ledger/chain/halts.js';
+import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
+import { requestReconcile } from '../../ledger/operator/reconcile-requests.js';
 import { UNATTRIBUTED, type Db } from '../../ledger/types.js';
 import { CurveBook__factory, Custodian__factory, Entrypoint__factory } from '../../typechain-types/index.js';
-import { createSite, type Site } from '../support/archive.js';
+import { balancesOf, createSite, type Site } from '../support/archive.js';
 import { forOneDatabase } from '../support/db.js';
 import type { KeeperStack } from '../support/keeper-stack.js';
 import { DEPTHS, hiding } from '../support/lies.js';
@@ -117,6 +122,12 @@ forOneDatabase((name, open) => {
       await each();
     }
 
+    function deployment() {
+      const { contracts, deploymentBlock } = site.chain.manifest;
+      const { custodian, curveBook, entrypoint } = contracts as unknown as Record<string, Address>;
+      return { deploymentBlock, contracts: { custodian: custodian!, curveBook: curveBook!, entrypoint: entrypoint! } };
+    }
+
     /** Right to the last unit as the chain has it, and up to the head. */
     async function right(): Promise<void> {
       const status = stack.watcher.status();
@@ -190,6 +201,78 @@ forOneDatabase((name, open) => {
           await stack.stop();
           site.close();
         }
+      }
+    });
+
+    it('and when no receipts are to be had meanwhile: the later proof halts, and a repair credits the deposit', async () => {
+      let isLying = false;
+      const leaves = (log: RpcLogAnswer): boolean =>
+        isLying && log.topics[0] === CUSTODIAN.getEvent('Deposited')!.topicHash;
+      const withoutReceipts = (rpc: Rpc): Rpc => {
+        const check = (method: string): void => {
+          if (isLying && method.includes('Receipt')) throw new RpcUnavailableError('no receipts');
+        };
+        const call: Rpc['call'] = async (method, params) => {
+          check(method);
+          return rpc.call(method, params);
+        };
+        return { ...rpc, call, batch: (all) => Promise.all(all.map(({ method, params }) => call(method, params))) };
+      };
+      const liar = (label: string, rpc: Rpc): Rpc => withoutReceipts(hiding(label, rpc, 'logs', leaves));
+      await start((rpc) => [liar('a', rpc), liar('b', rpc)], { strangers: 3_000 });
+      await land();
+      await site.fund();
+      await land();
+      const maker = site.chain.address('maker1');
+      const before = await balancesOf(db);
+      isLying = true;
+      await site.fund();
+      await land();
+      expect(await balancesOf(db), 'nobody is credited, and nothing is booked to nobody').to.deep.equal(before);
+      isLying = false;
+      await land().catch(() => undefined);
+      expect((await readHalt(db.knex))?.code).to.equal('missing_event');
+
+      const of = deployment();
+      const causes = async () =>
+        (await standingCauses({ ...of, db, rpc: pool, operator: null, nowMs: Date.now() })).map(({ halt, remedy }) => [
+          halt.code,
+          remedy,
+        ]);
+      expect(await causes()).to.deep.equal([['missing_event', 'curvebook reconcile']]);
+      const plan = (await planRepair(db, pool, of))!;
+      expect(plan.excess).to.deep.equal([]);
+      expect(plan.missing.map(({ kind, account }) => [kind, account]).sort()).to.deep.equal(
+        [maker, site.chain.address('maker2')].flatMap((one) => Array(2).fill(['deposited', one]) as string[][]).sort(),
+      );
+      await requestReconcile(db, { reversal: plan.reversal, capitalOrigin: false }, 1);
+      await land();
+      await stack.watcher.scan();
+      expect(await causes()).to.deep.equal([]);
+      await appendOperatorRow(db, { timeMs: 2, kind: 'resume', maker: null, note: '' });
+      await land();
+      await right();
+      const twice = ([units, reserved]: string[]): string => `${BigInt(units!) * 2n} ${reserved}`;
+      const doubled = Object.fromEntries(Object.entries(before).map(([key, text]) => [key, twice(text.split(' '))]));
+      expect(await balancesOf(db)).to.deep.equal(doubled);
+    });
+
+    it('and the operator plans no repair on the word of one of three', async () => {
+      await start((rpc) => [honestOne('a', rpc)]);
+      await live(right);
+      const of = deployment();
+      for (const depth of DEPTHS) {
+        const all = [
+          hiding('liar', site.chain.rpc, depth, hides),
+          honestOne('b', site.chain.rpc),
+          honestOne('c', site.chain.rpc),
+        ];
+        const three = createRpcPool(['0', '1', '2'], {
+          nowMs: () => 0,
+          logger: pino({ level: 'silent' }),
+          connect: (url) => all[Number(url)]!,
+        });
+        expect(await planRepair(db, three, of), depth).to.equal(null);
       }
     });
 

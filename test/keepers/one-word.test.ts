@@ -7,7 +7,7 @@ import { createRpcPool } from '../../keepers/chain/pool.js';
 import { readReceipts } from '../../keepers/chain/receipts.js';
 import { RpcContradictionError, RpcResponseError, RpcUnavailableError, type Rpc } from '../../keepers/chain/rpc.js';
 import { simulate } from '../../keepers/executor/simulate.js';
-import { callsAt } from '../../liquidity/eth.js';
+import { callsAt, createHeadReader } from '../../liquidity/eth.js';
 import { Interface } from 'ethers';
 
 const HASH: Hex = `0x${'ab'.repeat(32)}`;
@@ -50,6 +50,62 @@ describe('the word of one endpoint', () => {
       expect(receipt?.status ?? null).to.equal(expected);
     });
   }
+
+  const headAt = (number: number) => ({
+    ...{ number: `0x${number.toString(16)}`, hash: HASH, timestamp: '0x64', baseFeePerGas: '0x7' },
+  });
+  for (const [what, numbers, expected] of [
+    ['of one alone', [1_000], 1_000],
+    ['far ahead of most', [1_000, 10, 10], 10],
+    ['far behind most', [1, 90, 91], 90],
+    ['far ahead of the other one, which prices can be read at', [1_000, 10], 10],
+    ['that another one is a block short of', [11, 10, 11], 11],
+  ] as const) {
+    it(`makes a head ${what}: ${expected}`, async () => {
+      const heads = createHeadReader(poolOf(numbers.map(headAt)));
+      expect((await heads.head()).number).to.equal(expected);
+    });
+  }
+
+  it('moves a head on by a few blocks, and no further unless others have come as far', async () => {
+    const [first, second, third] = [headAt(10), headAt(10), headAt(10)];
+    const heads = createHeadReader(poolOf([first, second, third]));
+    await heads.head();
+    first.number = '0xc';
+    expect((await heads.head()).number).to.equal(12);
+    first.number = '0x400';
+    expect((await heads.head()).number).to.equal(10);
+    for (const one of [first, second, third]) one.number = '0x401';
+    expect((await heads.head()).number).to.equal(0x401);
+  });
+
+  it('takes the base fee of a head from most endpoints, and never walks away step by step', async () => {
+    const [liar, second, third] = [headAt(10), headAt(10), headAt(10)];
+    liar.baseFeePerGas = '0xe8d4a51000';
+    const heads = createHeadReader(poolOf([liar, second, third]));
+    expect((await heads.head()).baseFeeWei).to.equal(7n);
+    const walking = { ...headAt(10), baseFeePerGas: '0x64' };
+    const honest = () => ({ ...headAt(10), baseFeePerGas: '0x64' });
+    const walked = createHeadReader(poolOf([walking, honest(), honest()]));
+    for (let wei = 100; wei < 10_000; wei = Math.floor(wei * 1.9)) {
+      walking.baseFeePerGas = `0x${wei.toString(16)}`;
+      expect(Number((await walked.head()).baseFeeWei)).to.be.at.most(200);
+    }
+  });
+
+  it('asks the others for the head again after nothing could be read at one', async () => {
+    const [first, second, third] = [headAt(10), headAt(10), headAt(10)];
+    const heads = createHeadReader(poolOf([first, second, third]));
+    await heads.head();
+    first.number = '0xe';
+    const ahead = await heads.head();
+    expect(ahead.number).to.equal(14);
+    const failing = heads.at(ahead, 'curve', () =>
+      Promise.reject(new RpcResponseError('eth_call', -1, 'no block', null)),
+    );
+    expect(await failing.catch(() => 'failed')).to.equal('failed');
+    expect((await heads.head()).number).to.equal(10);
+  });
 
   it('does not walk the base fee away step by step', async () => {
     const liar = { baseFeePerGas: '0x64' };

@@ -125,6 +125,49 @@ forEachDatabase((_name, open) => {
       expect(await rows()).to.have.length(1);
     });
 
+    it('never bids more for an act than the act may, also after a restart', async () => {
+      const maxFeeWei = 2_300_000_000n;
+      const outbox = await start({ stuckMs: 1_000, order: 'queue' });
+      await outbox.send({ ...request('order:1'), maxFeeWei });
+      const again = await start({ stuckMs: 1_000, order: 'queue', writer: await acquireWriter(db, 'settlement') });
+      await again.resume(HEAD_SEC);
+      for (let round = 0; round < 8; round++) {
+        nowMs += 1_000;
+        await again.resume(HEAD_SEC);
+      }
+      const bids = node.received.map((tx) => tx.maxFeePerGas!);
+      expect(
+        bids.every((wei) => wei <= maxFeeWei),
+        bids.join(),
+      ).to.equal(true);
+      expect(new Set(node.received.map(dataOf))).to.deep.equal(new Set(['order:1']));
+      expect(new Set(bids).size, 'it was raised as far as it may').to.equal(2);
+    });
+
+    it('refuses a fresh transaction whose act may not even pay the base fee', async () => {
+      const outbox = await start({ order: 'queue' });
+      const refused = await outbox
+        .send({ ...request('order:1'), maxFeeWei: 10n ** 9n })
+        .catch((error: unknown) => error);
+      expect(refused).to.be.instanceOf(FeeCeilingError);
+      expect(await rows()).to.have.length(0);
+    });
+
+    it('lets what may not pay the base fee any more give way to what waits behind it', async () => {
+      const outbox = await start({ stuckMs: 1_000, order: 'queue' });
+      await outbox.send({ ...request('order:1'), maxFeeWei: 2_100_000_000n });
+      node.baseFeeWei = 3_000_000_000n;
+      nowMs += 1_000;
+      await outbox.resume(HEAD_SEC);
+      expect(node.pool.get(0)?.data, 'it waits while nothing waits for it').to.not.equal('0x');
+      await outbox.send(request('order:2'));
+      nowMs += 1_000;
+      await outbox.resume(HEAD_SEC);
+      expect(node.pool.get(0)).to.include({ data: '0x', value: 0n, gasLimit: 21_000n });
+      node.mine();
+      expect(node.mined.map(dataOf)).to.deep.equal(['', 'order:2']);
+    });
+
     it('puts a transfer to itself in the place of one that is out of date', async () => {
       const outbox = await start({ order: 'queue' });
       await outbox.send(request('order:1', HEAD_SEC));

@@ -2,12 +2,15 @@ import { expect } from 'chai';
 import { pino } from 'pino';
 import { depthUnits } from '../../core/curve/walk.js';
 import { decodeSide } from '../../core/curve/words.js';
-import type { Address } from '../../core/types.js';
+import type { Address, Market } from '../../core/types.js';
+import { createPosterMemory, startWarming } from '../../keepers/poster/memory.js';
 import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
 import { readHalt } from '../../ledger/chain/halts.js';
+import { lastOrderSeq } from '../../ledger/orders/order-log.js';
 import { createSnapshotStore } from '../../ledger/orders/snapshots.js';
 import { forOneDatabase } from '../support/db.js';
 import { startKeepers, startManualChain, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';
+import { until } from '../support/stack.js';
 import { chainCurve, expectRecordsHold, publicationsOf } from '../support/publications.js';
 
 forOneDatabase((name, open) =>
@@ -62,6 +65,44 @@ forOneDatabase((name, open) =>
 
     const ask = (priceTicks: bigint, market = 0) => ({ side: 'ask' as const, priceTicks, sizeLots: 1_000n, market });
     const bid = (priceTicks: bigint, market = 0) => ({ side: 'bid' as const, priceTicks, sizeLots: 1_000n, market });
+
+    it('goes on from what it followed on standby: no row and no book is read again, and nothing that came since is missed', async () => {
+      await stack.order(maker1, [ask(300_000n), bid(299_000n)]);
+      expect(await round()).to.have.length(1);
+      await stack.order(maker2, [ask(300_100n)]);
+      expect(await round()).to.have.length(1);
+      const { db } = stack;
+      const markets: Market[] = [];
+      const memory = createPosterMemory(markets);
+      const stop = new AbortController();
+      const logger = pino({ level: 'silent' });
+      const warming = startWarming({ db, markets, memory, pollIntervalMs: 10, nowMs, logger }, stop.signal);
+      const end = await lastOrderSeq(db.knex);
+      await until('the standby to follow', () => Promise.resolve(memory.follower.position().orderSeq === end));
+      await stack.order(maker1, [ask(300_050n)]);
+      await land();
+      await until('the next generation', () => Promise.resolve(memory.follower.position().orderSeq === end + 1));
+      stop.abort();
+      await warming.done;
+      await stack.stop();
+      stack = await startKeepers(db, chain, { nowMs, poster: { memory } });
+      await stack.order(maker2, [bid(298_000n)]);
+      await land();
+      const readAfter: number[] = [];
+      const note = ({ sql, bindings }: { sql: string; bindings: number[] }): void => {
+        if (/from .?order_log.? where/.test(sql)) readAfter.push(bindings[0]!);
+      };
+      // On SQLite rounds read over a connection of their own.
+      const connections = new Set([db.knex, db.reads]);
+      for (const one of connections) one.on('query', note);
+      expect(await round()).to.deep.equal([`${stack.markets[0]!.pair} 3 full`]);
+      for (const one of connections) one.off('query', note);
+      expect(readAfter).to.not.have.length(0);
+      expect(Math.min(...readAfter)).to.equal(end + 1);
+      // The same book that a poster without a past makes of the logs is checked after each test.
+      const book = (await publicationsOf(stack)).at(-1)!;
+      expect(book.cut.orderSeq).to.equal(end + 2);
+    });
 
     it('posts all markets in one transaction, and only those that changed', async () => {
       await stack.order(maker1, [ask(300_000n), ask(300_000n, 1), bid(299_000n)]);

@@ -1,7 +1,7 @@
 /** Posts of many markets, and what becomes of them when the owner changes what the poster may do. */
 import { expect } from 'chai';
 import { MaxUint256, parseUnits, type TransactionResponse } from 'ethers';
-import { encodePost, type PostRecord } from '../../core/curve/post.js';
+import { MAX_SEQ_STEP, encodePost, type PostRecord } from '../../core/curve/post.js';
 import { createRpc, type Rpc } from '../../keepers/chain/rpc.js';
 import { MAX_BATCH, MAX_TX_GAS, gasLimitOf, splitByGas } from '../../keepers/poster/gas.js';
 import { verifyLedger } from '../../keepers/verify/verify.js';
@@ -14,6 +14,7 @@ import {
   readPostSeen,
   readPublication,
 } from '../../ledger/publications/publication-log.js';
+import { insertAll } from '../../ledger/db/columns.js';
 import type { Db } from '../../ledger/types.js';
 import { CurveBook__factory } from '../../typechain-types/factories/CurveBook__factory.js';
 import { Entrypoint__factory } from '../../typechain-types/factories/Entrypoint__factory.js';
@@ -262,7 +263,7 @@ forOneDatabase((name, open) => {
       const archive = {
         highs: () => ({ ...NO_HIGHS, seqs: highs }),
         write: () => Promise.resolve(),
-        status: () => ({ files: 0, failures: 0, failing: false }),
+        status: () => ({ files: 0, failures: 0, failing: false, waitingSinceMs: null }),
       };
       stack = await start({ poster: { archive: { archive, required: false } } });
       const { id } = stack.markets[0]!;
@@ -334,6 +335,31 @@ forOneDatabase((name, open) => {
       expect(await postOne(2), 'up to seven they are taken').to.equal(8);
       await buy();
       await verify();
+    });
+
+    it('says so when all numbers that the contract takes were used, and takes the one that is free', async () => {
+      await requote();
+      await stack.poster.round();
+      await land();
+      const { id, index: market, pair } = stack.markets[0]!;
+      const first = await landedSeq(db.knex, market);
+      await book().setSeq(id, 0, FIRST);
+      await land();
+      const row = (await db.knex('posts_seen').where({ market, seq: first }).first()) as Record<string, unknown>;
+      const used = Array.from({ length: MAX_SEQ_STEP }, (_, i) => ({ ...row, seq: i + 1 }));
+      const others = used.filter(({ seq }) => seq !== first);
+      await db.knex.transaction((tx) => insertAll(tx, 'posts_seen', others));
+      await requote();
+      const posted = async () => {
+        const round = await stack.poster.round();
+        await land();
+        return round?.publications.find((one) => one.pair === pair)?.seq;
+      };
+      expect(await posted()).to.equal(undefined);
+      expect(stack.poster.status().skipped['no_free_number']).to.be.greaterThan(0);
+      await db.knex('posts_seen').where({ market, seq: MAX_SEQ_STEP }).delete();
+      expect(await posted()).to.equal(MAX_SEQ_STEP);
+      expect((await book().marketState(id)).seq, 'the contract takes it').to.equal(BigInt(MAX_SEQ_STEP));
     });
 
     it('leaves a record that would revert out of the next batch, whatever its reason', async () => {

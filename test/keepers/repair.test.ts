@@ -11,8 +11,10 @@ import type { VerifyReport } from '../../keepers/verify/verify.js';
 import { readBalances } from '../../ledger/chain/balances.js';
 import { lastGeneration } from '../../ledger/chain/generations.js';
 import { insertHalt, readHalt } from '../../ledger/chain/halts.js';
+import { rebuildActivity } from '../../ledger/accounts/rebuild.js';
 import { rebuildMarketData } from '../../ledger/market-data/rebuild.js';
 import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
+import { lastCarriedOut, readReconcileRequest, requestReconcile } from '../../ledger/operator/reconcile-requests.js';
 import { readReversals } from '../../ledger/chain/reversals.js';
 import { reversedSettlementKeys } from '../../ledger/settlements/settlement-log.js';
 import { UNATTRIBUTED, VAULT, type Account, type Db } from '../../ledger/types.js';
@@ -187,6 +189,30 @@ describe('repair', function () {
       await expectRight();
     });
 
+    it('makes what is derived from the fills anew before it takes blocks back, so that what stays is right', async () => {
+      await started();
+      await quoted();
+      for (const units of [ETHER, ETHER / 2n]) {
+        await one.buy('taker1', units);
+        await one.land();
+      }
+      for (const table of ['candles', 'maker_positions']) await one.db.knex(table).delete();
+      await expectFinding(/./);
+      const head = (await lastGeneration(one.db.knex))!;
+      const { reversal } = (await plan(head.toBlock))!;
+      const seq = await requestReconcile(one.db, { reversal, capitalOrigin: false, marketData: true }, 1);
+      await one.stack.watcher.scan();
+      expect(await lastCarriedOut(one.db.knex)).to.equal(seq);
+      await one.land();
+      expect(await expectRight()).to.include({ fills: 2 });
+      // By itself, too, and once.
+      await one.db.knex('candles').delete();
+      const alone = await requestReconcile(one.db, { reversal: null, capitalOrigin: false, marketData: true }, 2);
+      await one.land();
+      expect([await lastCarriedOut(one.db.knex), await readReconcileRequest(one.db.knex)]).to.deep.equal([alone, null]);
+      expect(await expectRight()).to.include({ fills: 2 });
+    });
+
     it('reads anew from a block that is named', async () => {
       await started();
       await quoted();
@@ -331,7 +357,7 @@ async function move(db: Db, generation: number, sign: 1n | -1n, refs?: readonly 
   for (const [table, columns] of Object.entries(UNITS)) {
     const rows = (await db.knex(table).where({ generation }).select()) as Record<string, string>[];
     for (const row of rows.filter(({ ref }) => refs?.includes(ref ?? '') ?? true)) {
-      const at = { account: row['account']!, token: row['token']! };
+      const at = { account: row['account']! as Account, token: row['token']! as Address };
       const none = { balance_units: '0', reserved_units: '0', net_capital_units: '0' };
       const before = (await db.knex('balances').where(at).first()) as Record<string, string> | undefined;
       if (before === undefined) await db.knex('balances').insert({ ...at, generation, ...none });
@@ -368,7 +394,10 @@ async function lose(db: Db, generation: number): Promise<void> {
     if (before === 0) await db.knex('balances').where(row).delete();
     else await db.knex('balances').where(row).update({ generation: before });
   }
-  await db.knex.transaction((tx) => rebuildMarketData(tx));
+  await db.knex.transaction(async (tx) => {
+    await rebuildMarketData(tx);
+    await rebuildActivity(tx);
+  });
   expect(lost, 'rows that were lost').to.be.greaterThan(0);
 }
 
@@ -379,13 +408,20 @@ async function invent(
 ): Promise<void> {
   const block = (await db.knex('blocks').where({ generation }).orderBy('number', 'desc').first()) as { number: number };
   const isMaker = account.startsWith('0x');
-  const [txHash, logIndex] = [`0x${'77'.repeat(32)}`, 7];
+  const [txHash, logIndex] = [`0x${'77'.repeat(32)}` as const, 7];
   const [ref, kind] = isMaker
-    ? [`deposit:${txHash}:${logIndex}`, 'deposit']
-    : [`surplus:${token}:${block.number}`, 'surplus'];
+    ? ([`deposit:${txHash}:${logIndex}`, 'deposit'] as const)
+    : ([`surplus:${token}:${block.number}`, 'unattributed'] as const);
   if (isMaker)
     await db.knex('custody_events').insert({
-      ...{ tx_hash: txHash, log_index: logIndex, kind: 'deposited', maker: account, token, generation },
+      ...{
+        tx_hash: txHash,
+        log_index: logIndex,
+        kind: 'deposited' as const,
+        maker: account as Address,
+        token,
+        generation,
+      },
       ...{ amount_units: `${units}`, basis: null, ready_at_sec: null, block_number: block.number },
     });
   const line = { ref, kind, token, generation };

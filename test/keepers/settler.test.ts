@@ -150,11 +150,11 @@ describe('settler', function () {
       const sent = await chain.provider.getTransactionCount(chain.address('settler'));
       const { settlements, checkpointSeq } = await stack.settler.round();
       expect([settlements, checkpointSeq]).to.deep.equal([[], null]);
-      expect(stack.settler.status()).to.deep.equal({ blockedBy: 'not_settler' });
+      expect(stack.settler.status()).to.deep.equal({ blockedBy: 'not_settler', archive: null });
       await custody.mined(allow(true));
       expect(await chain.provider.getTransactionCount(chain.address('settler'))).to.equal(sent);
       expect((await stack.settler.round()).settlements).to.have.length(1);
-      expect(stack.settler.status()).to.deep.equal({ blockedBy: null });
+      expect(stack.settler.status()).to.deep.equal({ blockedBy: null, archive: null });
       expect(await custody.mined()).to.deep.equal(['WithdrawSettled maker1 WETH 80']);
     });
 
@@ -400,8 +400,8 @@ describe('settler', function () {
       await stack.settler.round();
       await custody.mined();
       const approvals = Array.from({ length: 101 }, (_, i) => {
-        const maker = `0x${(i + 1).toString(16).padStart(40, '0')}`;
-        return { operator_seq: i + 1, time_ms: 1, kind: 'approve', maker, note: '' };
+        const maker: Address = `0x${(i + 1).toString(16).padStart(40, '0')}`;
+        return { operator_seq: i + 1, time_ms: 1, kind: 'approve' as const, maker, note: '' };
       });
       for (const row of approvals) await stack.db.knex('operator_log').insert(row);
       const lower = { token: custody.token('WETH'), amountUnits: custody.units('WETH', '3') };

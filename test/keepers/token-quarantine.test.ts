@@ -2,11 +2,13 @@
 import { expect } from 'chai';
 import type { Address, Hex } from '../../core/types.js';
 import { BELOW_FLOOR, TOKEN_QUARANTINED } from '../../keepers/poster/prepare.js';
+import { standingCauses } from '../../keepers/watcher/halt-causes.js';
 import { createRemoteStatus } from '../../keepers/watcher/remote-status.js';
 import { verifyLedger } from '../../keepers/verify/verify.js';
 import { RpcResponseError, RpcUnavailableError } from '../../keepers/chain/rpc.js';
 import { readClaim } from '../../ledger/chain/claims.js';
 import { insertAll } from '../../ledger/db/columns.js';
+import { insertHalt } from '../../ledger/chain/halts.js';
 import { readTokenListings } from '../../ledger/chain/markets.js';
 import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
 import { readQuarantined } from '../../ledger/chain/token-findings.js';
@@ -167,6 +169,70 @@ forEachDatabase((name, open: OpenTestDb) =>
         expect(await world.haltCode()).to.equal(undefined);
       });
     }
+
+    it('two of three tokens that an issuer takes back at once: their markets stop, what is backed is traded and paid', async () => {
+      await start();
+      await world.rob('DAI', 3n);
+      await world.rob('USDC', 2n);
+      await world.step(2);
+      expect([await codes('DAI'), await codes('USDC'), await codes('WETH'), await world.haltCode()]).to.deep.equal([
+        ['quarantined shortfall'],
+        ['quarantined shortfall'],
+        [],
+        undefined,
+      ]);
+      expect(world.stack.watcher.status().findings).to.have.length(2);
+      // Neither of its markets may stay open, and nobody is paid from what is missing.
+      await posted();
+      expect([(await live(WETH_USDC)).ask_words, (await live(WETH_DAI)).ask_words]).to.deep.equal(['[]', '[]']);
+      for (const token of ['WETH', 'USDC', 'DAI'])
+        await world.custody('maker2', 'requestWithdraw', world.token(token), 10n);
+      await world.step();
+      const { settlements } = await world.stack.settler.round();
+      expect(settlements.map(({ token }) => token)).to.deep.equal([world.token('WETH')]);
+      await verify();
+
+      // What is paid in ends it, token by token.
+      await world.give('DAI', 3n);
+      await world.wait(70);
+      await world.step();
+      await world.wait(70);
+      await world.step();
+      expect([await codes('DAI'), await codes('USDC')]).to.deep.equal([[], ['quarantined shortfall']]);
+      await quote(WETH_DAI, 299_000n);
+      expect(await posted()).to.deep.equal(['WETH-DAI']);
+    });
+
+    it('the third of three that transfers take is one too many: nothing is backed any more', async () => {
+      await start();
+      await world.rob('DAI', 3n);
+      await world.rob('USDC', 2n);
+      await world.step(2);
+      expect(await world.haltCode()).to.equal(undefined);
+      await world.rob('WETH', 1n);
+      await world.step(2);
+      expect(await world.haltCode()).to.equal('shortfall');
+    });
+
+    it('a reorganisation while a token is short halts nothing for longer than itself', async () => {
+      await start();
+      await world.rob('DAI', 3n);
+      await world.step(2);
+      const { curveBook, custodian, entrypoint } = world.chain.manifest.contracts as unknown as Record<string, Address>;
+      const causes = async (): Promise<string[]> =>
+        (
+          await standingCauses({
+            ...{ db: world.stack.db, rpc: world.pool, deploymentBlock: 1, operator: null, nowMs: Date.now() },
+            contracts: { curveBook: curveBook!, custodian: custodian!, entrypoint: entrypoint! },
+          })
+        ).map(({ halt }) => halt.code);
+      const writer = await acquireWriter(world.stack.db, 'operator');
+      await writer.tx((tx) =>
+        insertHalt(tx, { code: 'canonical_mismatch', message: 'block 9 is another one', timeMs: 1 }),
+      );
+      await writer.release();
+      expect(await causes(), 'one token is its own matter').to.deep.equal([]);
+    });
 
     it('one endpoint of two that lies about a token stops nothing', async () => {
       await start();

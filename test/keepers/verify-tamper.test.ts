@@ -117,6 +117,17 @@ const CHANGES: readonly Change[] = [
     ],
   ),
   ...changesOf(
+    'maker_hours',
+    ['maker', 'market', 'hour_ms'],
+    [
+      ['markout_1', plusOne, 'activity'],
+      ['offered_ask', plusOne, 'activity'],
+      ['hour_ms', (value) => Number(value) + 3_600_000, 'activity'],
+    ],
+  ),
+  ...changesOf('taker_days', ['taker', 'market', 'day_ms'], [['slippage_quote', plusOne, 'activity']]),
+  ...changesOf('market_hours', ['market', 'hour_ms'], [['gain_quote', plusOne, 'activity']]),
+  ...changesOf(
     'order_fills',
     ['market', 'fill_seq', 'oid'],
     [

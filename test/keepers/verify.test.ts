@@ -94,6 +94,7 @@ describe('verification of the ledger', () => {
         'postings',
         'gains',
         'market data',
+        'activity',
         'withdrawals',
         'chain',
       ]);

@@ -201,12 +201,14 @@ describe('operator log', () => {
       const db = await open();
       const at = migrations.indexOf(listings);
       for (const step of migrations.slice(0, at)) await step.up(db.knex);
-      const written = [
-        ['halt', '7'],
-        ['delist', '0'],
-        ['delist', '12'],
-        ['relist', '0'],
-      ].map(([kind, note], i) => ({ operator_seq: i + 1, time_ms: 1, kind, note, maker: null }));
+      const written = (
+        [
+          ['halt', '7'],
+          ['delist', '0'],
+          ['delist', '12'],
+          ['relist', '0'],
+        ] as const
+      ).map(([kind, note], i) => ({ operator_seq: i + 1, time_ms: 1, kind, note, maker: null }));
       for (const row of written) await db.knex('operator_log').insert(row);
       for (const step of migrations.slice(at)) await step.up(db.knex);
       const rows = await readOperatorRows(db.knex, { after: 0, limit: 10 });
@@ -350,7 +352,7 @@ describe('publication log', () => {
       for (const [market, seq, base_seq] of seen) {
         const zeros = { deadline_sec: 0, block_number: 0, block_timestamp_sec: 0, generation: 1 };
         const amounts = { snap_ask_units: '0', snap_bid_units: '0' };
-        const texts = { words_hash: '0x', tx_hash: hash('d') };
+        const texts = { words_hash: '0x', tx_hash: hash('d') } as const;
         await db.knex('posts_seen').insert({ market, seq, base_seq, ...zeros, ...amounts, ...texts });
       }
       for (const step of migrations.slice(at)) await step.up(db.knex);
@@ -408,6 +410,7 @@ describe('outbox', () => {
       hash: hash(digit),
       sentMs: 100,
       validUntilSec: null,
+      maxFeeWei: null,
       ...change,
     });
 

@@ -3,7 +3,7 @@ import { INTERVALS, nextOpen, openOf, opensBefore } from '../../core/market-data
 import { withoutGaps, type Candle } from '../../core/market-data/candles.js';
 import type { Address, Hex } from '../../core/types.js';
 import { verifyMarketData } from '../../keepers/verify/market-data.js';
-import { lastGeneration, loadLedgerHead } from '../../ledger/chain/ledger-log.js';
+import { lastGeneration, readProgress } from '../../ledger/chain/ledger-log.js';
 import { readCandles } from '../../ledger/market-data/candle-rows.js';
 import { readPositionsIn } from '../../ledger/market-data/position-rows.js';
 import { userOrderFills } from '../../ledger/views/reads.js';
@@ -103,7 +103,7 @@ describe('candles and positions', () => {
       const fills = world.fills().length;
       expect(told).to.deep.equal([[fills, fills]]);
       expect(await tables(db)).to.deep.equal(rows);
-      expect((await loadLedgerHead(db.knex))!.progress.map(({ market }) => market)).to.deep.equal([0, 1]);
+      expect((await readProgress(db.knex)).map(({ market }) => market)).to.deep.equal([0, 1]);
     });
   });
 });

@@ -21,7 +21,7 @@ describe('files of the console', () => {
     writeFileSync(join(folder, 'index.html'), '<!doctype html><title>Curvebook</title>');
     writeFileSync(join(folder, 'assets', 'main-AB12.js'), 'export {};');
     writeFileSync(join(folder, 'assets', 'main-AB12.js.map'), '{}');
-    const routes = consoleRoutes(unlimited, folder);
+    const routes = consoleRoutes(unlimited, { rpcUrl: 'https://rpc.example.org/v1/secret', folder });
     if (routes === null) throw new Error('nothing was built');
     listening = await listen(createApp({ routers: [routes], logger: { info: silent, error: silent } }), 0, '127.0.0.1');
   });
@@ -31,7 +31,7 @@ describe('files of the console', () => {
   });
 
   it('serves the page at each of its paths, under its policy, and not again when nothing changed', async () => {
-    for (const path of ['/', '/market', '/market/WETH-USDC', '/fills/WETH-USDC/7']) {
+    for (const path of ['/', '/market', '/market/WETH-USDC', '/swap', '/maker', '/operator', '/fills/WETH-USDC/7']) {
       const page = await fetch(listening.url + path);
       expect(page.status, path).to.equal(200);
       expect(page.headers.get('content-type')).to.include('text/html');
@@ -39,6 +39,7 @@ describe('files of the console', () => {
       for (const rule of ["default-src 'none'", "script-src 'self'", "style-src 'self'", "frame-ancestors 'none'"]) {
         expect(policy.split('; ')).to.include(rule);
       }
+      expect(policy.split('; ')).to.include("connect-src 'self' https://rpc.example.org");
       expect(policy).not.to.include('unsafe');
       const etag = page.headers.get('etag') ?? '';
       expect((await fetch(listening.url + path, { headers: { 'if-none-match': etag } })).status).to.equal(304);
@@ -54,7 +55,19 @@ describe('files of the console', () => {
     for (const name of others) expect((await fetch(`${listening.url}/assets/${name}`)).status, name).to.equal(404);
   });
 
+  it('talks to nobody else where no endpoint is named, or one that is none', async () => {
+    for (const rpcUrl of [null, 'javascript:alert(1)', "http:// ; script-src 'unsafe-inline'", 'nonsense']) {
+      const routes = consoleRoutes(unlimited, { rpcUrl, folder });
+      if (routes === null) throw new Error('nothing was built');
+      const app = createApp({ routers: [routes], logger: { info: silent, error: silent } });
+      const served = await listen(app, 0, '127.0.0.1');
+      const policy = (await fetch(served.url)).headers.get('content-security-policy') ?? '';
+      await served.close();
+      expect(policy.split('; '), String(rpcUrl)).to.include("connect-src 'self'");
+    }
+  });
+
   it('has no pages without a build', () => {
-    expect(consoleRoutes(unlimited, join(folder, 'nowhere'))).to.equal(null);
+    expect(consoleRoutes(unlimited, { folder: join(folder, 'nowhere') })).to.equal(null);
   });
 });

@@ -66,7 +66,7 @@ describe('the guides', () => {
   });
 
   it('list every endpoint of the swap API, and no other', () => {
-    const listed = captures(read('docs/swap.md'), /^## ((?:GET|POST) \/.+)$/gm);
+    const listed = captures(read('docs/swap.md'), /^## ((?:GET|POST|DELETE) \/.+)$/gm);
     const known = SWAP_ENDPOINTS.map(({ method, path }) => `${method.toUpperCase()} ${path.replace('/api/v1', '')}`);
     expect(listed).to.have.members(known);
   });
@@ -104,7 +104,15 @@ describe('the guides', () => {
   it('explain every reason of a signed order, and no other', () => {
     const rows = section('docs/swap.md', '## GET /orders/{orderId}').split('`reason.code`')[1]!;
     const listed = captures(rows, /^\| (`[A-Z_`, ]+`) \|/gm).flatMap((cell) => captures(cell, /`(\w+)`/g));
-    const source = ['executor', 'economics', 'refusals'].map((name) => read(`keepers/executor/${name}.ts`)).join('');
+    const source = [
+      'keepers/executor/executor',
+      'keepers/executor/economics',
+      'keepers/executor/refusals',
+      'keepers/executor/risk',
+      'server/swap/order',
+    ]
+      .map((name) => read(`${name}.ts`))
+      .join('');
     expect(new Set(listed)).to.deep.equal(new Set(captures(source, /code: '(\w+)'/g)));
   });
 

@@ -1,4 +1,4 @@
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { request } from 'node:http';
 import { connect } from 'node:net';
 import Router from '@koa/router';
@@ -22,7 +22,7 @@ describe('an address that outlives the applications behind it', () => {
     seen.length = 0;
   });
 
-  function open(options: { port?: number; holdMs?: number } = {}): Door {
+  function open(options: { port?: number; holdMs?: number; trustProxy?: boolean } = {}): Door {
     const door = createDoor({ port: 0, host: HOST, logger: silent, ...options });
     doors.push(door);
     return door;
@@ -165,6 +165,60 @@ describe('an address that outlives the applications behind it', () => {
     await doors.shift()!.close();
     expect((await answer(second, 'second')).port).to.equal(first.port);
     expect(await nameAt(first.url)).to.equal('second');
+  });
+
+  it('lets no address take the room of others, and gives a place back when its client goes', async () => {
+    const door = open({ trustProxy: true });
+    const first = await answer(door, 'first');
+    await first.leave();
+    const from = (address: string, path = '/name') =>
+      request(`${first.url}${path}`, { agent: false, headers: { 'x-forwarded-for': address } }).end();
+    const statusOf = async (asked: ReturnType<typeof request>): Promise<number> => {
+      const [response] = (await once(asked, 'response')) as [NodeJS.ReadableStream & { statusCode: number }];
+      response.resume();
+      return response.statusCode;
+    };
+    const settled = new Set<number>();
+    // One network of IPv6 is one client, whichever of its addresses it takes.
+    const asked = Array.from({ length: 101 }, (_, i) => from(`2001:db8::${i.toString(16)}`));
+    const answers = asked.map((one, i) => statusOf(one).finally(() => settled.add(i)));
+    for (const one of answers) one.catch(() => undefined);
+    await until(() => settled.size > 0);
+    const [refused] = [...settled];
+    expect(await answers[refused!]).to.equal(503);
+    const other = statusOf(from('192.0.2.7'));
+    asked.find((_, i) => i !== refused)!.destroy();
+    await until(() => settled.size >= 2);
+    // Whoever asks later is heard later: the one that has gone was noticed, and its place is free.
+    for (let i = 0; i < 20; i++) await (await fetch(`${first.url}/live`)).text();
+    const late = statusOf(from('2001:db8::ffff'));
+    await (await fetch(`${first.url}/live`)).text();
+    await answer(door, 'second');
+    expect(await Promise.all([other, late])).to.deep.equal([200, 200]);
+    const rest = await Promise.allSettled(answers);
+    expect(rest.filter((one) => one.status === 'fulfilled' && one.value === 200)).to.have.length(99);
+  });
+
+  it('keeps nothing of a request that waited in vain', async () => {
+    const made: EventEmitter[] = [];
+    const { setMaxListeners } = EventEmitter.prototype;
+    EventEmitter.prototype.setMaxListeners = function (count) {
+      made.push(this);
+      return setMaxListeners.call(this, count);
+    };
+    let door: Door;
+    try {
+      door = open({ holdMs: 20 });
+    } finally {
+      EventEmitter.prototype.setMaxListeners = setMaxListeners;
+    }
+    const first = await answer(door, 'first');
+    await first.leave();
+    const statuses = await Promise.all(
+      Array.from({ length: 30 }, async () => (await fetch(`${first.url}/name`)).status),
+    );
+    expect(new Set(statuses)).to.deep.equal(new Set([503]));
+    expect(made.reduce((sum, one) => sum + one.listenerCount('change'), 0)).to.equal(0);
   });
 
   it('refuses what waits when it closes', async () => {

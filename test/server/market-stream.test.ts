@@ -1,4 +1,6 @@
 import { expect } from 'chai';
+import type { Address } from '../../core/types.js';
+import type { CustodyKind } from '../../ledger/types.js';
 import { addGeneration, addressOf, fillOf, post } from '../support/gateway.js';
 import { forEachGateway, limit, orderAction, until } from '../support/gateway-suite.js';
 import { WETH_USDC } from '../support/markets.js';
@@ -127,6 +129,8 @@ forEachGateway('market data', (suite) => {
     const [, [ctx]] = await info('spotMetaAndAssetCtxs');
     expect(ctx).to.include({ prevDayPx: '2600.0', dayBaseVlm: '0.75', dayNtlVlm: '1930.1875' });
     const user = addressOf(1);
+    const made = await info('userRateLimit', { user });
+    expect(made.cumVlm, '1 x 2600 + 0.5 x 2610.25 + 0.25 x 2500.25').to.equal('4530.1875');
     const all = await info('userFillsByTime', { user, startTime: 0 });
     expect(all.map((one: { time: number }) => one.time)).to.deep.equal([
       nowMs - DAY_MS - 60_000,
@@ -140,5 +144,46 @@ forEachGateway('market data', (suite) => {
     for (const req of [{ ...request, interval: '6h' }, { ...request, startTime: -1 }, 5])
       expect((await post(`${running.url}/info`, { type: 'candleSnapshot', req })).status).to.equal(422);
     expect(await info('candleSnapshot', { req: { ...request, coin: '@9' } })).to.deep.equal([]);
+  });
+
+  it('lists what an account paid in and was paid out, oldest first, and of nobody else', async () => {
+    const nowMs = Math.floor(Date.now() / 60_000) * 60_000 + 30_000;
+    await suite.start();
+    await quote();
+    await fill(1, ETHER, 1, nowMs - 60_000);
+    const { knex } = suite.db;
+    const [user, zero] = [addressOf(1), `0x${'0'.repeat(40)}`];
+    const { base, quote: usdc } = WETH_USDC;
+    const times = [-30, -20, -10].map((seconds) => Math.floor(nowMs / 1_000) + seconds);
+    for (const [i, timestampSec] of times.entries()) {
+      const block = { number: 9_000_000 + i, hash: `0xb${i}` as const, parent_hash: '0xb' as const, generation: 1 };
+      await knex('blocks').insert({ ...block, timestamp_sec: timestampSec });
+    }
+    const hash = (log: number) => `0x${`${log}`.padStart(64, 'e')}` as const;
+    const add = async (log: number, row: { kind: CustodyKind; maker: Address; token: Address; amount_units: string }) =>
+      knex('custody_events').insert({
+        ...{ ...row, basis: null, ready_at_sec: null, settlement_no: null, generation: 1 },
+        ...{ block_number: 9_000_000 + (log % 3), log_index: log, tx_hash: hash(log) },
+      });
+    await add(1, { kind: 'executed', maker: user, token: usdc.address, amount_units: '1500000' });
+    await add(2, { kind: 'deposited', maker: user, token: usdc.address, amount_units: '7' });
+    await add(3, { kind: 'deposited', maker: user, token: base.address, amount_units: '500000000000000000' });
+    await add(4, { kind: 'requested', maker: user, token: usdc.address, amount_units: '9' });
+    await add(5, { kind: 'deposited', maker: addressOf(2), token: usdc.address, amount_units: '9' });
+    const ask = (fields: object) => info('userNonFundingLedgerUpdates', { user, ...fields });
+    const rows = await ask({ startTime: nowMs - 45_000, endTime: null });
+    const [first, second, third] = times.map((seconds) => seconds * 1_000);
+    const transfer = { user: zero, destination: user, fee: '0.0', nativeTokenFee: '0.0', nonce: null, feeToken: '' };
+    expect(rows).to.deep.equal([
+      {
+        ...{ time: first, hash: hash(3) },
+        // Half an ether at the trade before, of 2600.
+        delta: { type: 'spotTransfer', token: 'WETH', amount: '0.5', usdcValue: '1300.0', ...transfer },
+      },
+      { time: second, hash: hash(1), delta: { type: 'withdraw', usdc: '1.5', nonce: second, fee: '0.0' } },
+      { time: third, hash: hash(2), delta: { type: 'deposit', usdc: '0.000007' } },
+    ]);
+    expect(await ask({ startTime: second, endTime: second })).to.deep.equal([rows[1]]);
+    expect(await ask({ startTime: third! + 1 })).to.deep.equal([]);
   });
 });

@@ -33,7 +33,8 @@ const alerts = (parse(read('deploy/ops/alerts.yml')) as { groups: { rules: Rule[
   (group) => group.rules,
 );
 
-const { panels } = JSON.parse(read('deploy/ops/grafana/dashboard.json')) as { panels: Panel[] };
+const dashboards = ['dashboard.json', 'business.json'].map((name) => read(`deploy/ops/grafana/${name}`));
+const panels = dashboards.flatMap((text) => (JSON.parse(text) as { panels: Panel[] }).panels);
 
 /** Every metric exists, and none says anything. */
 const SILENT: MetricSources = {
@@ -43,13 +44,17 @@ const SILENT: MetricSources = {
   proofs: () => null,
   transfers: () => [],
   orderReverts: () => Promise.resolve(null),
+  swapProfits: () => Promise.resolve([]),
   tokens: () => [],
   unattributed: () => Promise.resolve([]),
   suspense: () => Promise.resolve({ items: [], units: [] }),
   operator: () => Promise.resolve([]),
   pairs: () => Promise.resolve([]),
+  business: () => Promise.resolve(null),
   signers: () => [],
   endpoints: () => [],
+  heads: () => null,
+  hints: () => null,
   settler: () => null,
   poster: () => null,
   storage: () => Promise.resolve({ bytes: 0, foldedOrderSeq: 0 }),
@@ -140,7 +145,7 @@ describe('The files for operators', () => {
   it('ask for metrics that exist, and for labels that they have', async () => {
     const { registry } = createMetrics(SILENT);
     const known = new Set((await registry.getMetricsAsJSON()).map((metric) => metric.name));
-    const asked = (read('deploy/ops/alerts.yml') + read('deploy/ops/grafana/dashboard.json')).match(/curvebook_\w+/g);
+    const asked = [read('deploy/ops/alerts.yml'), ...dashboards].join().match(/curvebook_\w+/g);
     const names = new Set((asked ?? []).map((name) => name.replace(/_bucket$/, '')));
     expect(names.size).to.be.greaterThan(10);
     expect([...known]).to.include.members([...names]);
@@ -177,7 +182,8 @@ describe('The files for operators', () => {
 
   it('show each of our own metrics to somebody: on the dashboard, or in an alert', async () => {
     const shown = new Set(
-      (read('deploy/ops/alerts.yml') + read('deploy/ops/grafana/dashboard.json'))
+      [read('deploy/ops/alerts.yml'), ...dashboards]
+        .join()
         .match(/curvebook_\w+/g)
         ?.map((name) => name.replace(/_bucket$/, '')),
     );

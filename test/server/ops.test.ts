@@ -32,6 +32,17 @@ const SOURCES: MetricSources = {
     { token: 'NEW', isUneven: null },
   ],
   orderReverts: () => Promise.resolve({ count: 2, gasUsed: 157_000n }),
+  swapProfits: () =>
+    Promise.resolve([
+      {
+        token: 'USDC',
+        filled: 3,
+        feesWei: 9n * 10n ** 12n,
+        filledCostWei: 7n * 10n ** 12n,
+        revertedCostWei: 10n ** 12n,
+        worstWei: -(10n ** 11n),
+      },
+    ]),
   unattributed: () => Promise.resolve([{ token: 'USDC', units: 10n ** 30n }]),
   suspense: () =>
     Promise.resolve({ items: [{ kind: 'fill', count: 2 }], units: [{ token: 'USDC', units: -(10n ** 30n) }] }),
@@ -45,6 +56,7 @@ const SOURCES: MetricSources = {
       { maker: '0xa', taker: 'all', token: 'USDC', gainUnits: -7n, losing: true },
       { maker: '0xa', taker: '0xb', token: 'USDC', gainUnits: -6n, losing: false },
     ]),
+  business: () => Promise.resolve(null),
   signers: () => [
     {
       role: 'poster',
@@ -70,7 +82,9 @@ const SOURCES: MetricSources = {
   endpoints: () => [
     { user: 'watcher', name: 'a.example', healthy: false, counts: { silent: 1, contradiction: 2, wrongChain: 0 } },
   ],
-  settler: () => ({ blockedBy: 'not_settler' }),
+  heads: () => ({ wakes: 9, endpoints: [{ name: 'b.example', connected: true, heads: 11, failures: 2 }] }),
+  hints: () => ({ connected: false, received: 5, lost: 1 }),
+  settler: () => ({ blockedBy: 'not_settler', archive: null }),
   poster: () => null,
   storage: () => Promise.resolve({ bytes: 4_096_000, foldedOrderSeq: 12 }),
   replication: () => null,
@@ -138,7 +152,18 @@ describe('Metrics and probes', () => {
     }))
       expect(values.get(`curvebook_block_proofs{outcome="${outcome}"}`)).to.equal(value);
     expect(values.get('curvebook_order_reverts_hour')).to.equal('2');
+    expect(values.get('curvebook_heads_connected{endpoint="b.example"}')).to.equal('1');
+    expect(values.get('curvebook_heads_told{endpoint="b.example"}')).to.equal('11');
+    expect(values.get('curvebook_heads_lost{endpoint="b.example"}')).to.equal('2');
+    expect(values.get('curvebook_head_wakes')).to.equal('9');
+    expect(values.get('curvebook_hints_connected')).to.equal('0');
+    expect(values.get('curvebook_hints_received')).to.equal('5');
     expect(values.get('curvebook_order_reverts_hour_gas')).to.equal('157000');
+    expect(values.get('curvebook_swap_orders_hour{token="USDC"}')).to.equal('3');
+    expect(values.get('curvebook_swap_fees_hour_gwei{token="USDC"}')).to.equal('9000');
+    expect(values.get('curvebook_swap_costs_hour_gwei{token="USDC",outcome="filled"}')).to.equal('7000');
+    expect(values.get('curvebook_swap_costs_hour_gwei{token="USDC",outcome="reverted"}')).to.equal('1000');
+    expect(values.get('curvebook_swap_worst_order_hour_gwei{token="USDC"}')).to.equal('-100');
     expect(values.get('curvebook_token_quarantined{token="USDC"}')).to.equal('1');
     expect(values.get('curvebook_token_quarantined{token="WETH"}')).to.equal('0');
     expect(values.get('curvebook_holdings_in_doubt{token="USDC"}')).to.equal('0');
@@ -185,7 +210,7 @@ describe('Metrics and probes', () => {
       sent: { full: 4 },
       transactions: { landed: 3 },
       missedBlocks: 1,
-      archive: { files: 12, failures: 2, failing: true },
+      archive: { files: 12, failures: 2, failing: true, waitingSinceMs: 0 },
       crossing: [{ pair: 'WETH-USDC', orders: 2 }],
       pairs: ['WETH-USDC', 'A-B'],
       stopped: ['WETH-USDC'],
@@ -200,9 +225,10 @@ describe('Metrics and probes', () => {
     expect(values.get('curvebook_post_gas_used')).to.equal('62000');
     expect(values.get('curvebook_post_records_sent{kind="full"}')).to.equal('4');
     expect(values.get('curvebook_post_transactions{outcome="landed"}')).to.equal('3');
-    expect(values.get('curvebook_archive_files')).to.equal('12');
-    expect(values.get('curvebook_archive_failures')).to.equal('2');
-    expect(values.get('curvebook_archive_failing')).to.equal('1');
+    expect(values.get('curvebook_archive_files{role="poster"}')).to.equal('12');
+    expect(values.get('curvebook_archive_failures{role="poster"}')).to.equal('2');
+    expect(values.get('curvebook_archive_failing{role="poster"}')).to.equal('1');
+    expect(Number(values.get('curvebook_archive_unarchived_seconds{role="poster"}'))).to.be.greaterThan(0);
     expect(values.get('curvebook_post_missed_blocks')).to.equal('1');
     expect(values.get('curvebook_post_crossing_orders{pair="WETH-USDC"}')).to.equal('2');
     expect(values.get('curvebook_post_stopped{pair="WETH-USDC"}')).to.equal('1');

@@ -435,6 +435,7 @@ describe('order actions: batches', () => {
     expect(statusesOf(venue.act(ALICE, { ...orders({}), builder: { b, f: 0 } }))).to.deep.equal([
       { resting: { oid: 1 } },
     ]);
+    expect(statusesOf(venue.act(ALICE, { ...orders({}), brokerCode: 7 }))).to.deep.equal([{ resting: { oid: 2 } }]);
   });
 
   it('cancels own orders of the named market, each once', () => {

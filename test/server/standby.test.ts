@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import Router from '@koa/router';
 import { expect } from 'chai';
 import type { Config } from '../../cli/config.js';
@@ -11,18 +12,23 @@ import { createDoor, type Door } from '../../server/door.js';
 import { createMetrics } from '../../server/ops/metrics.js';
 import { migrate, openDb } from '../../ledger/db/db.js';
 import { compactStep } from '../../ledger/orders/compaction.js';
-import { appendOrderRows } from '../../ledger/orders/order-log.js';
-import type { Db } from '../../ledger/types.js';
+import { appendOrderRows, readOrderRows } from '../../ledger/orders/order-log.js';
+import { NO_HINTS } from '../../ledger/db/hints.js';
+import { lastGeneration } from '../../ledger/chain/ledger-log.js';
+import { reverseGenerations } from '../../ledger/chain/reversals.js';
+import type { Db, Transaction } from '../../ledger/types.js';
 import { acquireWriter } from '../../ledger/db/writers.js';
 import type { OrderLogRow } from '../../core/types.js';
 import { orderAction, limit, until } from '../support/gateway-suite.js';
-import { addressOf, post, seed, signRequest } from '../support/gateway.js';
+import { createMarket } from '../../core/market.js';
+import { addGeneration, addressOf, post, seed, signRequest } from '../support/gateway.js';
+import { DAI, USDC } from '../support/markets.js';
 
 const silent = { info: () => undefined, error: () => undefined };
 const contract = `0x${'1'.repeat(40)}`;
 
 /** What serving reads asks of a process; its roles are not started here. */
-function processOf(db: Db, door: Door, seen: { url: string | null }): Shared {
+function processOf(db: Db, door: Door, seen: { url: string | null; warned?: string[] }): Shared {
   const manifest = {
     chainId: 8453,
     deploymentId: '00aa',
@@ -44,7 +50,9 @@ function processOf(db: Db, door: Door, seen: { url: string | null }): Shared {
   } as unknown as Config;
   const logger = {
     info: (fields: { url?: string }) => (seen.url = fields.url ?? seen.url),
-    warn: () => undefined,
+    isLevelEnabled: () => false,
+    debug: () => undefined,
+    warn: (_: object, message: string) => void seen.warned?.push(message),
     error: () => undefined,
   } as unknown as Shared['logger'];
   const shared = {
@@ -54,17 +62,48 @@ function processOf(db: Db, door: Door, seen: { url: string | null }): Shared {
     logger,
     markets: [],
     writers: new Map(),
+    hints: NO_HINTS,
+    minOrderUnits: () => 0n,
+    monotonicMs: () => performance.now(),
     nowMs: () => Date.now(),
   };
   return { ...shared, keepers: { signers: [], poster: null } } as unknown as Shared;
 }
 
-const openRow = (orderSeq: number): OrderLogRow => {
-  const terms = { market: 0, side: 'bid' as const, priceTicks: 1_000n, sizeLots: 1n, tif: 'Gtc' as const, cloid: null };
+const openRow = (orderSeq: number, market = 0): OrderLogRow => {
+  const terms = { market, side: 'bid' as const, priceTicks: 1_000n, sizeLots: 1n, tif: 'Gtc' as const, cloid: null };
   const effects = [{ type: 'open' as const, oid: orderSeq, ...terms }];
   const who = { maker: addressOf(1), signer: addressOf(1) };
   return { orderSeq, timeMs: orderSeq, ...who, nonce: orderSeq, kind: 'order', effects };
 };
+
+const LISTED_LATER = createMarket({
+  ...{ index: 2, base: DAI, quote: USDC },
+  lotUnits: 10n ** 16n,
+  tickLotUnits: 1n,
+  maxTtlSec: 60,
+});
+
+/** After the first view of the database that a reader takes once it is armed, a market is listed and an order in it is stored. */
+function listingAfterRead(db: Db): { db: Db; arm(): Promise<void> } {
+  let armed: PromiseWithResolvers<void> | null = null;
+  async function list(): Promise<void> {
+    await addGeneration(db, { listed: [LISTED_LATER] });
+    const owner = await acquireWriter(db, 'order');
+    await owner.tx((tx) => appendOrderRows(tx, [openRow(1, LISTED_LATER.index)]));
+  }
+  const transaction = async (...args: unknown[]): Promise<unknown> => {
+    const read = await (db.reads.transaction as (...of: unknown[]) => Promise<unknown>)(...args);
+    const due = armed;
+    armed = null;
+    if (due !== null) await list().then(due.resolve, due.reject);
+    return read;
+  };
+  const reads = new Proxy(db.reads, {
+    get: (knex, key) => (key === 'transaction' ? transaction : (Reflect.get(knex, key) as unknown)),
+  });
+  return { db: { ...db, reads }, arm: () => (armed = Promise.withResolvers()).promise };
+}
 
 describe('a process that waits for its logs', () => {
   const told: boolean[] = [];
@@ -72,6 +111,8 @@ describe('a process that waits for its logs', () => {
     signal: new AbortController().signal,
     failure: () => null,
     onServing: (isServing: boolean) => void told.push(isServing),
+    onSwapOrder: () => undefined,
+    onOutdated: () => undefined,
     metrics: createMetrics({
       readiness: () => ({ ready: true, reason: null }),
       ledger: () => null,
@@ -79,13 +120,17 @@ describe('a process that waits for its logs', () => {
       proofs: () => null,
       transfers: () => [],
       orderReverts: () => Promise.resolve(null),
+      swapProfits: () => Promise.resolve([]),
       tokens: () => [],
       unattributed: () => Promise.resolve([]),
       suspense: () => Promise.resolve({ items: [], units: [] }),
       operator: () => Promise.resolve([]),
       pairs: () => Promise.resolve([]),
+      business: () => Promise.resolve(null),
       signers: () => [],
       endpoints: () => [],
+      heads: () => null,
+      hints: () => null,
       settler: () => null,
       poster: () => null,
       replication: () => null,
@@ -124,7 +169,7 @@ describe('a process that waits for its logs', () => {
     expect(probes.map(({ status }) => status)).to.deep.equal([200, 200, 503]);
     expect(await probes[2]!.json()).to.deep.equal({ active: false, reason: 'standby' });
     acquire();
-    await serving;
+    await (await serving)!.http.close();
     expect(told).to.deep.equal([true, false]);
     const waiting = post(`${url}/info`, { type: 'spotMeta' });
     const starting = await fetch(`${url}/ready`);
@@ -147,7 +192,10 @@ describe('a process that waits for its logs', () => {
       const writer = await acquireWriter(db, 'order');
       // One transaction, so that no poll falls between the rows and their compaction.
       await writer.tx(async (tx) => {
-        await appendOrderRows(tx, [1, 2, 3].map(openRow));
+        await appendOrderRows(
+          tx,
+          [1, 2, 3].map((orderSeq) => openRow(orderSeq)),
+        );
         const bounds = { orderSeq: 2, generation: 0, beforeMs: Number.MAX_SAFE_INTEGER };
         await compactStep(tx, bounds, { effects: 10, generations: 1, closedOrders: 10 });
       });
@@ -159,8 +207,151 @@ describe('a process that waits for its logs', () => {
       });
     } finally {
       acquire();
-      await serving;
+      await (await serving)?.http.close();
     }
+  });
+
+  it('takes actions at the same address once it is promoted, from the last row that the earlier owner stored', async () => {
+    const seen: { url: string | null } = { url: null };
+    const acquired = Promise.withResolvers<void>();
+    const shared = processOf(db, door, seen);
+    const serving = serveStandby(shared, acquired.promise, options());
+    await until(() => seen.url !== null);
+    const { url } = seen;
+    const first = await acquireWriter(db, 'order');
+    await first.tx((tx) =>
+      appendOrderRows(
+        tx,
+        [1, 2, 3].map((orderSeq) => openRow(orderSeq)),
+      ),
+    );
+    const writer = await acquireWriter(db, 'order');
+    // After the take-over and before the standby reads it: nothing but the log says so.
+    await writer.tx((tx) => appendOrderRows(tx, [openRow(4)]));
+    acquired.resolve();
+    const standing = (await serving)!;
+    const signed = (nonce: number) => signRequest(orderAction(limit(true, '2500', '1')), 1, nonce);
+    const early = await post(`${url}/exchange`, signed(Date.now()));
+    expect([early.status, early.text.split(':')[0]], 'not before').to.deep.equal([503, 'standby']);
+    Object.assign(shared, {
+      readiness: () => ({ ready: true, reason: null }),
+      watcherStatus: () => ({ findings: [] }),
+    });
+    await standing.promote(writer);
+    expect(told.slice(-1)).to.deep.equal([true]);
+    const nonce = Date.now();
+    const answer = await post(`${url}/exchange`, signed(nonce));
+    const rows = await readOrderRows(db.knex, { after: 0, limit: 10 });
+    expect([answer.status, rows.length], answer.text).to.deep.equal([200, 5]);
+    expect(rows.at(-1)).to.include({ orderSeq: 5, nonce, signer: addressOf(1) });
+    const { json } = await post(`${url}/info`, { type: 'openOrders', user: addressOf(1) });
+    expect(json).to.have.length(5);
+    await first
+      .tx((tx) => appendOrderRows(tx, [openRow(6)]))
+      .then(
+        () => expect.fail('the earlier owner wrote'),
+        (error: Error) => expect(error.name).to.equal('WriterLostError'),
+      );
+    expect(await fetch(`${url}/active`).then(({ status }) => status)).to.equal(200);
+    await standing.http.close();
+  });
+
+  /** A standby of a process that has its logs, not promoted yet. */
+  async function standingOf(from: Db = db) {
+    const seen: { url: string | null; warned: string[] } = { url: null, warned: [] };
+    const acquired = Promise.withResolvers<void>();
+    const abort = new AbortController();
+    const serving = serveStandby(processOf(from, door, seen), acquired.promise, { ...options(), signal: abort.signal });
+    await until(() => seen.url !== null);
+    acquired.resolve();
+    return { standing: (await serving)!, seen, abort };
+  }
+
+  const failureOf = (work: Promise<unknown>): Promise<string | null> =>
+    work.then(
+      () => null,
+      (error: Error) => error.message,
+    );
+
+  /** Rows that no follower has read are gone once it is committed. */
+  async function appendCompacted(tx: Transaction): Promise<void> {
+    await appendOrderRows(
+      tx,
+      [1, 2, 3].map((orderSeq) => openRow(orderSeq)),
+    );
+    const bounds = { orderSeq: 2, generation: 0, beforeMs: Number.MAX_SAFE_INTEGER };
+    await compactStep(tx, bounds, { effects: 10, generations: 1, closedOrders: 10 });
+  }
+
+  it('is not promoted when it finds meanwhile that what it holds can not be moved on, and lets its address go', async () => {
+    const { standing, seen } = await standingOf();
+    const writer = await acquireWriter(db, 'order');
+    const promoted = await writer.tx(async (tx) => {
+      await appendCompacted(tx);
+      // Nothing else is read before this transaction ends: only the promotion finds out.
+      return [failureOf(standing.promote(writer))];
+    });
+    expect(await promoted[0]).to.match(/stopped before it had read its log/);
+    await standing.http.close();
+    const router = new Router();
+    router.post('/info', (ctx) => void (ctx.body = { universe: [], tokens: [] }));
+    expect((await door.answer(createApp({ routers: [router], logger: silent }))).url).to.equal(seen.url);
+  });
+
+  it('is not promoted once it has found that what it holds can not be moved on', async () => {
+    const { standing, seen } = await standingOf();
+    const writer = await acquireWriter(db, 'order');
+    await writer.tx(appendCompacted);
+    await until(() => seen.warned.some((message) => message.includes('can not follow the logs')));
+    expect(await failureOf(standing.promote(writer))).to.match(/out of date/);
+    await standing.http.close();
+  });
+
+  it('is not promoted after its process was told to stop', async () => {
+    const { standing, abort } = await standingOf();
+    abort.abort();
+    await delay(50);
+    const writer = await acquireWriter(db, 'order');
+    expect(await failureOf(standing.promote(writer))).to.match(/has stopped/);
+    await standing.http.close();
+  });
+
+  it('reads the listing of a market and the orders in it together', async () => {
+    const late = listingAfterRead(db);
+    const { standing } = await standingOf(late.db);
+    await late.arm();
+    const writer = await acquireWriter(db, 'order');
+    await standing.promote(writer);
+    const { json } = await post(`${standing.http.url}/info`, { type: 'openOrders', user: addressOf(1) });
+    expect(json, 'the acknowledged order').to.have.length(1);
+    await standing.http.close();
+  });
+
+  it('is not promoted from a book that lacks a row, whatever the reason', async () => {
+    const { standing } = await standingOf();
+    const writer = await acquireWriter(db, 'order');
+    const promoted = await writer.tx(async (tx) => {
+      // What no gateway would store.
+      await appendOrderRows(tx, [openRow(1, 7)]);
+      return [failureOf(standing.promote(writer))];
+    });
+    expect(await promoted[0]).to.match(/stopped before it had read its log/);
+    await standing.http.close();
+  });
+
+  it('is not promoted when part of the ledger that it holds was taken back', async () => {
+    const { standing } = await standingOf();
+    const writer = await acquireWriter(db, 'order');
+    const ledger = await acquireWriter(db, 'ledger');
+    const head = (await lastGeneration(db.knex))!;
+    const block = { number: 0, hash: head.blockHash, timestampMs: 0 };
+    const request = { headGeneration: head.generation, keptGeneration: 0, block, depth: 1 };
+    const promoted = await ledger.tx(async (tx) => {
+      await reverseGenerations(tx, request, { operatorSeq: 1, timeMs: 5 });
+      return [failureOf(standing.promote(writer))];
+    });
+    expect(await promoted[0]).to.match(/stopped before it had read its log|out of date/);
+    await standing.http.close();
   });
 
   it('serves nothing when the wait is short', async () => {

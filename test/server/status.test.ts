@@ -162,7 +162,7 @@ forOneDatabase((name, open) =>
       expect(keeperOf(await status(), 'executor').last_act_ms).to.equal(null);
       await stack.db.knex('swap_attempts').insert({ order_id: 'a', attempt_no: 1, time_ms: 7, result: 'sent' });
       expect(keeperOf(await status(), 'executor').last_act_ms).to.equal(7);
-      const end = { order_id: 'a', status: 'expired', code: 'x', message: '', generation: 1, time_ms: 9 };
+      const end = { order_id: 'a', status: 'expired' as const, code: 'x', message: '', generation: 1, time_ms: 9 };
       await stack.db.knex('swap_outcomes').insert(end);
       expect(keeperOf(await status(), 'executor').last_act_ms).to.equal(9);
     });

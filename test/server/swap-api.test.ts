@@ -1,12 +1,15 @@
 /** What the swap API quotes, for whom, and how often; orders are in swap-orders.test.ts. */
 import { expect } from 'chai';
-import { parseUnits, type Wallet } from 'ethers';
+import { Wallet, parseUnits } from 'ethers';
 import { PERMIT2_ADDRESS } from '../../deploy/sandbox/canonical.js';
 import { WITNESS_TYPE_STRING } from '../../core/swap/typed-data.js';
+import { createRpc, type Rpc } from '../../keepers/chain/rpc.js';
 import type { ManualChain } from '../support/keeper-stack.js';
 import { forEachSwapStack, type SwapChanges } from '../support/manual-suite.js';
 import type { ErrorAnswer, QuoteAnswer, SwapStack } from '../support/swap-stack.js';
 
+/** Says that any signature is valid. */
+const TRUSTING = '0x631626ba7e60e01b5f5260205ff3';
 const wei = (amount: string): string => parseUnits(amount, 18).toString();
 
 describe('swap API', () => {
@@ -88,7 +91,7 @@ describe('swap API', () => {
       it('answers with every field, and with what a wallet signs', async () => {
         const before = Math.floor(Date.now() / 1_000);
         const quote = await sell();
-        expect(quote).to.have.all.keys('id', 'from', 'expiration', 'quote', 'permit2');
+        expect(quote).to.have.all.keys('id', 'from', 'expiration', 'quote', 'permit2', 'route', 'priceImpactBps');
         expect(quote.from).to.equal(taker.address.toLowerCase());
         expect(Date.parse(quote.expiration) / 1_000 - before).to.be.within(30, 40);
         const { sellAmount, buyAmount, minBuyAmount, feeAmount, validTo, ...rest } = quote.quote;
@@ -220,6 +223,25 @@ describe('swap API', () => {
         expect((await stack.submit(quote, taker)).status).to.equal(200);
         stack.quarantine();
         expect((await sell()).id).to.be.a('string');
+      });
+
+      it("runs an owner's code once in a while, however many quotes are asked for it", async () => {
+        await stack.stop();
+        const rpc = createRpc(chain.rpcUrl);
+        let runs = 0;
+        const call: Rpc['call'] = (method, params) => {
+          runs += method === 'eth_estimateGas' ? 1 : 0;
+          return rpc.call(method, params);
+        };
+        await start({ eth: { ...rpc, call } });
+        const owner = Wallet.createRandom().address;
+        await chain.provider.send('hardhat_setCode', [owner, TRUSTING]);
+        const quote = () => stack.quote(owner, { sellAmountBeforeFee: wei('1') });
+        await Promise.all(Array.from({ length: 20 }, quote));
+        expect(runs).to.equal(1);
+        stack.advance(2_000);
+        await quote();
+        expect(runs).to.equal(2);
       });
 
       it('prices like the contract, to the unit, at the newest block', async () => {

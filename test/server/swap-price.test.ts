@@ -91,6 +91,29 @@ describe('prices and lists of orders', () => {
       expect((await refused({ sellAmountBeforeFee: wei('1') })).slice(0, 2)).to.deep.equal([503, 'NOT_READY']);
     });
 
+    it('and orders say their route, its impact, and once filled their makers and where to look', async () => {
+      await stack.stop();
+      ({ chain, stack, taker } = await begin({ explorerUrl: 'https://basescan.org/' }));
+      await stack.makeMarket();
+      const amount = { sellAmountBeforeFee: wei('3') };
+      const { body: price } = await stack.request<Price>('GET', path(amount));
+      const quote = await stack.quote(taker.address, amount);
+      expect([quote.route, quote.priceImpactBps]).to.deep.equal([price.route, price.priceImpactBps]);
+      const { orderId } = (await stack.submit(quote, taker)).body;
+      const pending = await stack.order(orderId);
+      expect(pending).to.deep.include({ makers: [], explorerUrl: null, route: quote.route });
+      await stack.land();
+      const order = await stack.order(orderId);
+      expect(order.priceImpactBps).to.equal(quote.priceImpactBps);
+      expect(order.explorerUrl).to.equal(`https://basescan.org/tx/${order.txHash}`);
+      expect(order.makers).to.have.length(1);
+      const [{ pair, fillSeq, decomposition, legs }] = order.makers as [OrderAnswer['makers'][0]];
+      expect([pair, decomposition]).to.deep.equal(['WETH-USDC', `/v0/fills/${fillSeq}/decomposition?pair=WETH-USDC`]);
+      expect(legs.map(({ maker }) => maker)).to.deep.equal([chain.address('maker1').toLowerCase()]);
+      const sold = BigInt(order.executedSellAmount) - BigInt(quote.quote.feeAmount);
+      expect(BigInt(legs[0]!.baseAmount), 'all of it is from this maker').to.equal(sold);
+    });
+
     it("lists an owner's orders page by page, newest first, each once", async () => {
       const ids: string[] = [];
       for (let i = 0; i < 5; i++) {

@@ -70,7 +70,8 @@ export function createAuditor(
   /** Events of a block, by the contracts that the backend reads. */
   function eventsOf(block: KnownBlock): { event: ChainEvent; txHash: Hex; logIndex: number }[] {
     const { contracts } = chain.setting.manifest;
-    const ours = [contracts.custodian, contracts.curveBook, contracts.entrypoint].map((one) => one.toLowerCase());
+    const { custodian, curveBook, entrypoint, orderSettler } = contracts;
+    const ours = [custodian, curveBook, entrypoint, orderSettler].map((one) => one!.toLowerCase());
     return block.receipts
       .flatMap((receipt) => (receipt['logs'] as unknown[]).map(parseRpcLog))
       .filter(({ address }) => ours.includes(address))
@@ -161,6 +162,9 @@ export function createAuditor(
       } else if (['deposited', 'requested', 'settled', 'executed'].includes(event.type) && 'maker' in event) {
         told.set(key, `${event.type} ${event.maker} ${event.token} ${saturated(event.amountUnits)}`);
         record.count(`${event.type} on-chain`);
+      } else if (event.type === 'orderFilled') {
+        const { owner, nonce, amountInUnits, amountOutUnits, feeUnits } = event;
+        told.set(key, `order ${owner} ${nonce} ${amountInUnits} ${amountOutUnits} ${feeUnits}`);
       } else if (event.type === 'posted' || event.type === 'touched') record.count(`${event.type} on-chain`);
     }
     const booked = new Map<string, string>();
@@ -179,6 +183,15 @@ export function createAuditor(
       booked.set(
         `${row['tx_hash']}:${row['log_index']}`,
         `${row['kind']} ${row['maker']} ${row['token']} ${row['amount_units']}`,
+      );
+    for (const row of rows<Record<string, string | number>>(
+      `select tx_hash, log_index, owner, nonce, amount_in_units, amount_out_units, fee_units
+       from settled_orders where generation = ?`,
+      of,
+    ))
+      booked.set(
+        `${row['tx_hash']}:${row['log_index']}`,
+        `order ${row['owner']} ${row['nonce']} ${row['amount_in_units']} ${row['amount_out_units']} ${row['fee_units']}`,
       );
     for (const [key, what] of told)
       if (booked.get(key) !== what) violate(`lost: ${what} (${key}) is booked as ${booked.get(key) ?? 'nothing'}`);
@@ -220,9 +233,15 @@ export function createAuditor(
     if (gaps !== undefined && gaps.count > MAX_GAPS) violate(`wasted: ${gaps.count} transfers that fill gaps`);
     for (const one of rows<{ tx_key: string; count: number }>(
       `select tx_key, count(distinct nonce) as count from outbox
-       where tx_key like 'settle:%' or tx_key like 'post:%' group by tx_key having count(distinct nonce) > 1`,
+       where tx_key like 'settle:%' or tx_key like 'post:%' or tx_key like 'order:%' group by tx_key having count(distinct nonce) > 1`,
     ))
       violate(`sent twice: ${one.tx_key} has ${one.count} nonces`);
+    for (const one of rows<{ order_id: string; count: number }>(
+      `select order_id, count(*) as count from swap_attempts join
+         (select distinct tx_key from outbox) as signed on signed.tx_key = swap_attempts.tx_key
+       group by order_id having count(*) > ${backend.config.SWAP_MAX_SENDS}`,
+    ))
+      violate(`tried without end: order ${one.order_id} was sent ${one.count} times`);
   }
 
   function auditHalts(): void {

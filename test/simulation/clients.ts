@@ -9,6 +9,7 @@ import { SPOT_ASSET_BASE } from '../../server/orders/limits.js';
 import type { ExchangeReply } from '../../server/orders/types.js';
 import { MAKER_ROLES, TAKER_ROLES } from '../support/ledger-world.js';
 import type { Backend } from './processes.js';
+import { createSwappers, type Swappers } from './swappers.js';
 import type { Simulation } from './world.js';
 
 /** What makers were told and may rely on. */
@@ -20,6 +21,7 @@ export interface Promises {
 }
 
 export interface Clients {
+  readonly swappers: Swappers;
   readonly promises: Promises;
   /** Has everybody act from now on. */
   start(): void;
@@ -133,6 +135,8 @@ export function createClients(world: Simulation, backend: Backend, markets: read
     return (whole * 10n ** BigInt(decimals) * BigInt(permille)) / 1_000n + BigInt(permille % 7);
   };
 
+  const swappers = createSwappers(world, backend, worth);
+
   async function makerActs(role: string): Promise<void> {
     const what = decisions.int(`act ${role}`, 0, 99);
     const token = decisions.pick(`token ${role}`, tokens);
@@ -148,6 +152,10 @@ export function createClients(world: Simulation, backend: Backend, markets: read
     const isBuy = decisions.int(`side ${role}`, 0, 1) === 0;
     const [tokenIn, tokenOut] = isBuy ? [market.quote, market.base] : [market.base, market.quote];
     const permille = decisions.int(`units ${role}`, 1, 400);
+    if (decisions.int(`signs ${role}`, 0, 3) === 0) {
+      await swappers.swap(role, market, isBuy, permille);
+      return;
+    }
     if (decisions.int(`gift ${role}`, 0, 99) === 0) return chain.transfer(role, tokenIn.address, 1n + BigInt(permille));
     return chain.swap(role, tokenIn.address, tokenOut.address, worth(tokenIn.address, permille));
   }
@@ -169,6 +177,7 @@ export function createClients(world: Simulation, backend: Backend, markets: read
 
   return {
     promises,
+    swappers,
     start() {
       for (const role of MAKER_ROLES) {
         for (const token of tokens) void chain.deposit(role, token, worth(token, 5_000));

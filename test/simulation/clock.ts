@@ -10,12 +10,9 @@ import type { Decisions } from './decisions.js';
 import type { Event, Scheduler } from './scheduler.js';
 
 const realSetImmediate = globalThis.setImmediate;
-const realNowMs = performance.now.bind(performance);
 
 /** One turn of the real event loop: every promise that can settle has. */
 export const realTurn = (): Promise<void> => new Promise((resolve) => void realSetImmediate(resolve));
-/** Real time that went by. */
-export const elapsedMs = realNowMs;
 
 /** What Node answers for a timer, as far as libraries use it. */
 class VirtualTimer {
@@ -125,6 +122,7 @@ export function installClock(scheduler: Scheduler, decisions: Decisions, fetcher
   replace(AbortSignal, { timeout: timeoutSignal });
   replace(Math, { random: () => decisions.unit('Math.random') });
   replace(crypto, { randomUUID });
+  replace(globalThis.crypto, { randomUUID });
   syncBuiltinESMExports();
   return () => {
     for (const restore of undo.reverse()) restore();

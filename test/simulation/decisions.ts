@@ -18,13 +18,14 @@ export interface Decisions {
 
 /** With `only`, everything else that could happen does not. */
 export function createDecisions(seed: number, only: ReadonlySet<string> | null = null): Decisions {
-  const counts = new Map<string, number>();
+  const streams = new Map<string, { hash: number; drawn: number }>();
   const taken: string[] = [];
 
   function draw(what: string): { n: number; unit: number } {
-    const n = counts.get(what) ?? 0;
-    counts.set(what, n + 1);
-    return { n, unit: hashed(seed, what, n) };
+    let stream = streams.get(what);
+    if (stream === undefined) streams.set(what, (stream = { hash: hashed(what), drawn: 0 }));
+    const n = stream.drawn++;
+    return { n, unit: mixed(seed, stream.hash, n) };
   }
 
   const int = (what: string, from: number, to: number): number => from + Math.floor(draw(what).unit * (to - from + 1));
@@ -45,15 +46,24 @@ export function createDecisions(seed: number, only: ReadonlySet<string> | null =
   };
 }
 
-/** 32 well-mixed bits of a seed, a name and a number, as a fraction. */
-function hashed(seed: number, what: string, n: number): number {
-  let hash = Math.imul(seed ^ 0x9e3779b9, 0x85ebca6b) ^ n;
+function hashed(what: string): number {
+  let hash = 0x811c9dc5;
   for (let i = 0; i < what.length; i += 1) hash = Math.imul(hash ^ what.charCodeAt(i), 0x01000193);
+  return hash;
+}
+
+/** 32 well-mixed bits of a seed, the hash of a name, and a number, as a fraction. */
+function mixed(seed: number, name: number, n: number): number {
+  let hash = Math.imul(seed ^ 0x9e3779b9, 0x85ebca6b) ^ Math.imul(name, 0x27d4eb2f);
+  hash = finished(hash);
   hash = Math.imul(hash ^ n, 0xcc9e2d51);
-  hash ^= hash >>> 16;
+  return (finished(hash) >>> 0) / 2 ** 32;
+}
+
+function finished(value: number): number {
+  let hash = value ^ (value >>> 16);
   hash = Math.imul(hash, 0x85ebca6b);
   hash ^= hash >>> 13;
   hash = Math.imul(hash, 0xc2b2ae35);
-  hash ^= hash >>> 16;
-  return (hash >>> 0) / 2 ** 32;
+  return hash ^ (hash >>> 16);
 }

@@ -21,6 +21,8 @@ export interface Endpoint {
 export interface Endpoints {
   readonly all: readonly Endpoint[];
   readonly urls: readonly string[];
+  /** Tokens that answer no call, whoever asks. */
+  readonly silentTokens: Set<Address>;
   readonly fetch: typeof fetch;
 }
 
@@ -45,6 +47,7 @@ export function createEndpoints(world: Simulation, count: number): Endpoints {
     staleHead: null,
   }));
   const { scheduler, decisions, record } = world;
+  const silentTokens = new Set<Address>();
 
   async function fetchLike(url: unknown, init: { body?: unknown; signal?: AbortSignal } = {}): Promise<unknown> {
     const actor = scheduler.current();
@@ -98,6 +101,8 @@ export function createEndpoints(world: Simulation, count: number): Endpoints {
   /** What an honest endpoint says from where it is. */
   async function view(endpoint: Endpoint, method: string, params: unknown[]): Promise<unknown> {
     const { chain } = world;
+    if (method === 'eth_call' && silentTokens.has((params[0] as { to: Address }).to))
+      throw new RpcResponseError(method, 3, 'execution reverted', '0x');
     if (endpoint.state === 'stale' && endpoint.staleHead !== null) {
       const branch = branchOf(endpoint.staleHead);
       const answered = branch(method, params);
@@ -152,5 +157,10 @@ export function createEndpoints(world: Simulation, count: number): Endpoints {
     };
   }
 
-  return { all, urls: all.map(({ name }) => `http://${name}/`), fetch: fetchLike as unknown as typeof fetch };
+  return {
+    all,
+    silentTokens,
+    urls: all.map(({ name }) => `http://${name}/`),
+    fetch: fetchLike as unknown as typeof fetch,
+  };
 }

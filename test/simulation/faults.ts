@@ -21,12 +21,13 @@ export const NO_FAULTS: FaultRates = {
   freeze: 0,
   clockStep: 0,
   promote: 0,
+  tokenSilent: 0,
   stall: 0,
   reorg: 0,
   lies: [],
 };
 
-/** What endpoints say that is not so. `balanceTooHigh` and `balanceTooLow` are not among them yet: holdings are believed of one endpoint. */
+/** What endpoints say that is not so. */
 const LIES_TOLD: readonly string[] = [
   'omitSecondLog',
   'omitSecondLogAndReceipt',
@@ -35,6 +36,8 @@ const LIES_TOLD: readonly string[] = [
   'changeAmount',
   'repeatLogs',
   'reverseLogs',
+  'balanceTooHigh',
+  'balanceTooLow',
   'emptyCall',
   'nonceTooHigh',
   'nonceTooLow',
@@ -65,6 +68,7 @@ export const DEFAULT_FAULTS: FaultRates = {
   freeze: 0.02,
   clockStep: 0.02,
   promote: 0.005,
+  tokenSilent: 0.01,
   stall: 0.01,
   reorg: 0.01,
   lies: LIES_TOLD,

@@ -6,17 +6,21 @@
  *   --hours H     simulated hours of each run
  *   --blocks B    the same in blocks (100)
  *   --lies NAMES  only these lies of endpoints, by name
+ *   --threads N   so many runs at once (1)
  *   --trace       print every step
  *   --calm        without faults
  *   --quiet       only verdicts
  *   --shrink      of the first run that fails, the fewest events that still make it fail
  *   --mistakes    puts mistakes into a copy of the sources, one by one, and looks how soon each is found
+ *   --only NAMES  only these mistakes
+ *   --minutes M   of a processor's time, how long each is looked for (10)
  */
 import { parseArgs } from 'node:util';
 import { DEFAULT_FAULTS, NO_FAULTS } from './faults.js';
 import { tryMistakes } from './mistakes.js';
 import { createReport } from './report.js';
-import { simulate, type RunResult } from './run.js';
+import { simulateAll } from './crew.js';
+import type { RunResult } from './run.js';
 import { shrink } from './shrink.js';
 
 const BLOCKS_PER_HOUR = 1_800n;
@@ -29,6 +33,7 @@ const { values } = parseArgs({
     blocks: { type: 'string', default: '100' },
     lies: { type: 'string' },
     only: { type: 'string' },
+    threads: { type: 'string', default: '1' },
     minutes: { type: 'string', default: '10' },
     trace: { type: 'boolean', default: false },
     calm: { type: 'boolean', default: false },
@@ -50,18 +55,22 @@ if (values.mistakes) {
   process.exitCode = isFound ? 0 : 1;
 } else {
   const report = createReport();
-  let failed: RunResult | null = null;
-  for (let seed = first; seed < first + parseInt(values.seeds, 10) && !(failed !== null && values.shrink); seed += 1) {
-    const lines: string[] | null = values.trace ? [] : null;
-    const result = await simulate({ seed, blocks, faults, lines });
-    report.add(result);
-    if (lines !== null) console.log(lines.join('\n'));
-    const verdict = result.violations.length === 0 ? 'ok' : `FAILED ${result.violations.slice(0, 3).join('\n  ')}`;
-    console.log(
-      `seed ${seed}: ${result.blocks} blocks, trace ${result.digest}, ${Math.round(result.cpuMs)} ms CPU, ${verdict}`,
-    );
-    if (result.violations.length > 0) failed ??= result;
-  }
+  let failed = null as RunResult | null;
+  const lines: string[] | null = values.trace ? [] : null;
+  await simulateAll({
+    seeds: Array.from({ length: parseInt(values.seeds, 10) }, (_, i) => first + i),
+    options: { blocks, faults, lines },
+    threads: lines === null ? parseInt(values.threads, 10) : 1,
+    onResult(result) {
+      report.add(result);
+      if (lines !== null) console.log(lines.splice(0).join('\n'));
+      const verdict = result.violations.length === 0 ? 'ok' : `FAILED ${result.violations.slice(0, 3).join('\n  ')}`;
+      const { seed, digest, cpuMs } = result;
+      console.log(`seed ${seed}: ${result.blocks} blocks, trace ${digest}, ${Math.round(cpuMs)} ms CPU, ${verdict}`);
+      if (result.violations.length > 0) failed ??= result;
+      return failed !== null && values.shrink;
+    },
+  });
   console.log((values.quiet ? report.lines().slice(-1) : report.lines()).join('\n'));
   if (failed !== null && values.shrink) {
     const least = await shrink({ seed: failed.seed, blocks, faults }, failed);

@@ -28,7 +28,18 @@ export const MISTAKES: readonly Mistake[] = [
   {
     name: 'balance 5 too high booked',
     args: ['--lies', 'balanceTooHigh'],
-    patches: [],
+    patches: [
+      {
+        file: 'keepers/watcher/tokens/holdings.ts',
+        from: 'if (tokens.length === 0 || rpc.endpoints.length === 1)',
+        to: 'if (tokens.length < 100)',
+      },
+      {
+        file: 'core/holdings.ts',
+        from: 'const ENOUGH = 2;',
+        to: 'const ENOUGH = 1;',
+      },
+    ],
   },
   {
     name: 'convicted not penalised',
@@ -36,8 +47,8 @@ export const MISTAKES: readonly Mistake[] = [
     patches: [
       {
         file: 'keepers/chain/pool.ts',
-        from: '  function convict(one: Endpoint, problem: string): void {',
-        to: '  function convict(one: Endpoint, problem: string): void {\n    if (one.failures >= 0) return;',
+        from: '        if (error instanceof RpcContradictionError) convict(atFault, error.message);',
+        to: '        if (error instanceof RpcContradictionError) throw error;',
       },
     ],
   },
@@ -47,8 +58,13 @@ export const MISTAKES: readonly Mistake[] = [
     patches: [
       {
         file: 'keepers/chain/nonces.ts',
-        from: '      if (first === before) {',
+        from: '      if (first === before && !isDoubtful) {',
         to: '      if (first >= 0) {',
+      },
+      {
+        file: 'keepers/chain/outbox.ts',
+        from: '    if (gapsFilledMs.length >= MAX_GAP_TRANSFERS) return false;',
+        to: '',
       },
     ],
   },
@@ -71,8 +87,8 @@ export const MISTAKES: readonly Mistake[] = [
     patches: [
       {
         file: 'ledger/chain/reversals.ts',
-        from: '  await reverseEntries(tx, generation, generationsToReverse(reversals, request));\n',
-        to: '  void generationsToReverse(reversals, request);\n',
+        from: '  await reverseEntries(tx, generation, reversed);\n',
+        to: '',
       },
     ],
   },
@@ -148,6 +164,54 @@ export const MISTAKES: readonly Mistake[] = [
         file: 'keepers/watcher/derive/derive.ts',
         from: '        draft.custody.push(custodyEvent(log, event, context.claims));\n',
         to: "        if (event.type === 'requested' && log.logIndex > 2) break;\n        draft.custody.push(custodyEvent(log, event, context.claims));\n",
+      },
+    ],
+  },
+  {
+    name: 'steps of the wall clock stop posting',
+    patches: [
+      {
+        file: 'keepers/poster/poster.ts',
+        from: ', monotonicMs = deps.nowMs } = deps;',
+        to: ' } = deps;\n  const monotonicMs = deps.nowMs;',
+      },
+    ],
+  },
+  {
+    name: 'order filled by a dead hash',
+    patches: [
+      { file: 'ledger/chain/reversals.ts', from: "  'settled_orders',\n", to: '' },
+      { file: 'ledger/chain/reversals.ts', from: '  await reopenOrders(tx, orders);\n', to: '' },
+    ],
+  },
+  {
+    name: 'order sent below its minimum',
+    patches: [
+      {
+        file: 'keepers/executor/transaction.ts',
+        from: '    minAmountOut: quote.minBuyUnits,',
+        to: '    minAmountOut: (quote.minBuyUnits * 99n) / 100n,',
+      },
+    ],
+  },
+  {
+    name: 'head of one endpoint believed',
+    args: ['--lies', 'futureHead,dearGas'],
+    patches: [{ file: 'liquidity/eth.ts', from: 'if (eth.survey === undefined ||', to: 'if (eth !== null ||' }],
+  },
+  {
+    name: 'orders sent without end',
+    patches: [
+      { file: 'keepers/executor/executor.ts', from: 'if (signed >= deps.maxSends) {', to: 'if (signed >= 1_000) {' },
+    ],
+  },
+  {
+    name: 'one token stops everything',
+    patches: [
+      {
+        file: 'keepers/watcher/tokens/tokens.ts',
+        from: '    if (error instanceof RpcResponseError) return null;\n',
+        to: '',
       },
     ],
   },

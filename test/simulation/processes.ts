@@ -2,17 +2,21 @@
 import { existsSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type Koa from 'koa';
 import type { Logger } from 'pino';
 import { loadConfig, type Config, type Role } from '../../cli/config.js';
 import { startCompactor, startPoster, startSettler } from '../../cli/keepers.js';
 import { startLedger } from '../../cli/roles.js';
+import { startExecutor, swapRouter } from '../../cli/swap.js';
 import type { Shared } from '../../cli/shared.js';
 import { createMinOrderUnits } from '../../core/min-order.js';
 import { judgeReadiness, type WatcherStatus } from '../../keepers/watcher/status.js';
 import type { Readiness } from '../../core/types.js';
 import { openDb, prepareDb } from '../../ledger/db/db.js';
+import { NO_HINTS } from '../../ledger/db/hints.js';
 import type { LogName, Writer } from '../../ledger/types.js';
 import { acquireWriter } from '../../ledger/db/writers.js';
+import { createApp } from '../../server/app.js';
 import { createGateway, type Gateway } from '../../server/orders/engine.js';
 import type { Locks } from './locks.js';
 import { createActor, type Actor } from './scheduler.js';
@@ -25,6 +29,8 @@ export interface Place {
   actor: Actor | null;
   /** Null while it serves none. */
   gateway: Gateway | null;
+  /** The swap API, beside the gateway. */
+  swaps: Koa | null;
   readiness: (() => Readiness) | null;
   status: (() => WatcherStatus) | null;
   startedMs: number;
@@ -41,7 +47,7 @@ const LOG_OF: Partial<Record<Role, LogName>> = {
 };
 
 const SETTINGS = {
-  ROLES: 'watcher,gateway,poster,settler',
+  ROLES: 'watcher,gateway,poster,settler,executor',
   LOG_LEVEL: 'silent',
   CURVE_TTL_SEC: '30',
   POLL_INTERVAL_MS: '1000',
@@ -50,6 +56,7 @@ const SETTINGS = {
   CLAIM_INTERVAL_SEC: '5',
   SMALL_CLAIM_INTERVAL_SEC: '5',
   MIN_ORDER_VALUES: 'USDC=1,DAI=1',
+  SWAP_ORDER_TTL_SEC: '30',
 };
 
 /** The configuration of all processes, as `curvebook serve` would read it. */
@@ -96,7 +103,7 @@ export interface Backend {
   readonly config: Config;
   start(place: Place): void;
   /** The one that serves orders now. */
-  activeGateway(): (Place & { gateway: Gateway; actor: Actor }) | undefined;
+  activeGateway(): (Place & { gateway: Gateway; swaps: Koa; actor: Actor }) | undefined;
   databaseUrl(): string;
 }
 
@@ -114,6 +121,7 @@ export function createBackend(
     roles,
     actor: null,
     gateway: null,
+    swaps: null,
     readiness: null,
     status: null,
     startedMs: 0,
@@ -130,6 +138,7 @@ export function createBackend(
     actor.onDeath.push(() => {
       place.actor = null;
       place.gateway = null;
+      place.swaps = null;
       place.readiness = null;
       place.status = null;
       record.trace(() => `${scheduler.nowMs()} ${place.name} dies`);
@@ -161,11 +170,12 @@ export function createBackend(
       // Nothing listens.
       doors: {} as Shared['doors'],
       db,
+      hints: NO_HINTS,
       logger,
       markets,
       minOrderUnits: createMinOrderUnits(config.MIN_ORDER_VALUES),
       writers,
-      keepers: { signers: [], endpoints: [], poster: null, settler: null, transfers: null, proofs: null },
+      keepers: { signers: [], endpoints: [], poster: null, settler: null, transfers: null, proofs: null, heads: null },
       watcherStatus,
       readiness: () => judgeReadiness(watcherStatus(), Date.now()),
       nowMs: () => Date.now(),
@@ -183,6 +193,8 @@ export function createBackend(
     readStatus = ledger.status;
     place.readiness = shared.readiness;
     place.status = ledger.status;
+    const executor = place.roles.includes('executor') ? startExecutor(shared, signal) : null;
+    if (executor !== null) listeners.push(executor.wake);
     const orderWriter = writers.get('order');
     if (orderWriter !== undefined) {
       const gateway = await createGateway({
@@ -203,10 +215,11 @@ export function createBackend(
       gateway.run(signal).catch(end);
       listeners.push(gateway.onGeneration);
       place.gateway = gateway;
+      place.swaps = createApp({ routers: [swapRouter(shared, () => executor?.wake())!], logger });
       startCompactor(shared, orderWriter, signal);
     }
     if (place.roles.includes('poster')) listeners.push((await startPoster(shared, signal)).wake);
-    if (place.roles.includes('settler')) startSettler(shared, signal);
+    if (place.roles.includes('settler')) await startSettler(shared, signal);
     record.count('process ready to serve');
   }
 
@@ -217,8 +230,8 @@ export function createBackend(
     databaseUrl,
     activeGateway: () =>
       places.find(
-        (place): place is Place & { gateway: Gateway; actor: Actor } =>
-          place.gateway !== null && place.actor !== null && place.gateway.isActive(),
+        (place): place is Place & { gateway: Gateway; swaps: Koa; actor: Actor } =>
+          place.gateway !== null && place.swaps !== null && place.actor !== null && place.gateway.isActive(),
       ),
   };
 }

@@ -2,6 +2,7 @@
 import type { Clients } from './clients.js';
 import type { Endpoints } from './endpoints.js';
 import type { Backend } from './processes.js';
+import type { OrderAuditor } from './order-auditor.js';
 import type { Weather } from './weather.js';
 import type { Simulation } from './world.js';
 
@@ -11,6 +12,7 @@ export interface ProgressDeps {
   endpoints: Endpoints;
   weather: Weather;
   clients: Clients;
+  orders: OrderAuditor;
   afterEach(): void;
 }
 
@@ -20,7 +22,7 @@ const STEP_MS = 1_000;
 
 /** Violates what is still not done when its time is over. */
 export async function demandProgress(deps: ProgressDeps): Promise<void> {
-  const { world, backend, endpoints, weather, clients, afterEach } = deps;
+  const { world, backend, endpoints, weather, clients, orders, afterEach } = deps;
   const { scheduler, record, decisions, faults, chain } = world;
   weather.calm();
   // One endpoint never gets well.
@@ -29,6 +31,11 @@ export async function demandProgress(deps: ProgressDeps): Promise<void> {
   if (faults.lies.length > 0 && decisions.int('bad how', 0, 1) === 0)
     Object.assign(bad, { state: 'lying', lie: decisions.pick('bad lie', faults.lies), ...never });
   else if (faults.endpointDown > 0) Object.assign(bad, { state: 'down', ...never });
+  // And perhaps a token does not: its market stops, and nothing else.
+  if (faults.tokenSilent > 0 && decisions.int('token stays silent', 0, 3) === 0) {
+    endpoints.silentTokens.add(chain.setting.markets.at(-1)!.quote.address);
+    record.count('token silent for good');
+  }
   record.trace(() => `${scheduler.nowMs()} calm; ${bad.name} stays ${bad.state} ${bad.lie}`);
 
   async function within(limitMs: number, what: string, isDone: () => boolean): Promise<void> {
@@ -67,4 +74,30 @@ export async function demandProgress(deps: ProgressDeps): Promise<void> {
   await chain.deposit('maker1', chain.setting.markets[0]!.quote.address, 5_000_000n);
   await chain.request('maker1', chain.setting.markets[0]!.quote.address, 1_000_000n);
   await within(120_000, 'a withdrawal is settled', grown('settled on-chain'));
+  const signed = { id: '', isUnderWay: false };
+  await within(120_000, 'a signed order is filled', () => {
+    if (!signed.isUnderWay && !orders.isFilled(signed.id)) {
+      signed.isUnderWay = true;
+      // Whose order reverted gets no other one executed before it has swapped by itself.
+      const { quote, base } = chain.setting.markets[0]!;
+      void chain.swap('taker3', quote.address, base.address, 5_000_001n).catch(() => undefined);
+      void clients.swappers.swap('taker3', chain.setting.markets[0]!, true, 20).then(async (promise) => {
+        signed.id = promise?.orderId ?? '';
+        for (let looks = 0; looks < 10 && promise !== null && !orders.isFilled(signed.id); looks += 1) {
+          await scheduler.sleep(STEP_MS);
+          await orders.look();
+        }
+        signed.isUnderWay = false;
+      });
+    }
+    return orders.isFilled(signed.id);
+  });
+  const looked = { isUnderWay: false };
+  await within(180_000, 'every signed order ends', () => {
+    if (!looked.isUnderWay) {
+      looked.isUnderWay = true;
+      void orders.look().then(() => (looked.isUnderWay = false));
+    }
+    return orders.allEnded();
+  });
 }

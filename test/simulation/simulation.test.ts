@@ -1,12 +1,15 @@
+import { availableParallelism } from 'node:os';
 import { expect } from 'chai';
 import { fcOptions } from '../support/fc.js';
+import { simulateAll } from './crew.js';
 import { DEFAULT_FAULTS } from './faults.js';
 import { createReport } from './report.js';
 import { simulate } from './run.js';
 
 const BLOCKS = 100;
 /** As many runs reach every fault and every way of recovery. */
-const ENOUGH = 40;
+const SEEDS = 40;
+const THREADS = Math.min(2, availableParallelism());
 
 describe('the whole backend on a virtual clock', () => {
   it('gives the same trace for the same seed, and another for another', async function () {
@@ -18,15 +21,24 @@ describe('the whole backend on a virtual clock', () => {
   });
 
   it('stays right while everything around it fails, and goes on when that is over', async function () {
-    const { numRuns } = fcOptions(8);
+    const { numRuns } = fcOptions(SEEDS);
     this.timeout(60_000 * numRuns);
     const report = createReport();
-    for (let seed = 1; seed <= numRuns; seed += 1) {
-      const result = await simulate({ seed, blocks: BLOCKS, faults: DEFAULT_FAULTS });
-      report.add(result);
-      expect(result.violations, `npm run simulate -- --seed ${seed} --blocks ${BLOCKS} --trace`).to.deep.equal([]);
-    }
+    const failures: string[] = [];
+    await simulateAll({
+      seeds: Array.from({ length: numRuns }, (_, i) => i + 1),
+      options: { blocks: BLOCKS, faults: DEFAULT_FAULTS },
+      threads: THREADS,
+      onResult(result) {
+        report.add(result);
+        const { seed, violations } = result;
+        if (violations.length > 0)
+          failures.push(`npm run simulate -- --seed ${seed} --blocks ${BLOCKS} --trace: ${violations[0]}`);
+        return failures.length > 0;
+      },
+    });
     console.log(`      ${report.lines().at(-1)}`);
-    if (numRuns >= ENOUGH) expect(report.missed(DEFAULT_FAULTS)).to.deep.equal([]);
+    expect(failures).to.deep.equal([]);
+    expect(report.missed(DEFAULT_FAULTS)).to.deep.equal([]);
   });
 });

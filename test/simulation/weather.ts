@@ -22,6 +22,9 @@ export function createWeather(world: Simulation, backend: Backend, endpoints: En
   let blocks = 0;
   let reorganisedMs = Number.NEGATIVE_INFINITY;
   let stalledUntilMs = 0;
+  let silentUntilMs = 0;
+  /** Of one market only: the others must go on without it. */
+  const lastToken = chain.setting.markets.at(-1)!.quote.address;
 
   async function block(): Promise<void> {
     const nowMs = scheduler.nowMs();
@@ -86,6 +89,12 @@ export function createWeather(world: Simulation, backend: Backend, endpoints: En
         scheduler.after(decisions.int('aheadMs', 1_000, 20_000), () => (actor.clockAheadMs = 0), null);
       }
     }
+    if (nowMs >= silentUntilMs) endpoints.silentTokens.clear();
+    if (silentUntilMs <= nowMs && strikes(world, 'tokenSilent')) {
+      silentUntilMs = nowMs + decisions.int('silentMs', 2_000, 30_000);
+      endpoints.silentTokens.add(lastToken);
+      record.trace(() => `${nowMs} ${lastToken} is silent`);
+    }
     if (strikes(world, 'promote')) {
       record.trace(() => `${nowMs} the replica is promoted`);
       for (const place of backend.places) if (place.actor !== null) scheduler.kill(place.actor);
@@ -109,6 +118,7 @@ export function createWeather(world: Simulation, backend: Backend, endpoints: En
     calm() {
       world.isCalm = true;
       for (const one of endpoints.all) one.state = 'honest';
+      endpoints.silentTokens.clear();
       for (const { actor } of backend.places) {
         if (actor === null) continue;
         actor.frozenUntilMs = 0;

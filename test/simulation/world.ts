@@ -53,6 +53,7 @@ export interface FaultRates {
   freeze: number;
   clockStep: number;
   promote: number;
+  tokenSilent: number;
   /** Per block. */
   stall: number;
   reorg: number;

@@ -7,14 +7,14 @@ import { readBalances, sumBalances } from '../../ledger/chain/balances.js';
 import { openDb } from '../../ledger/db/db.js';
 import { readHalt } from '../../ledger/chain/halts.js';
 import { readMarkets } from '../../ledger/chain/markets.js';
-import { readPostCosts } from '../../ledger/publications/post-costs.js';
+import { readCosts } from '../../ledger/transactions/costs.js';
 import { readPublications } from '../../ledger/publications/publication-log.js';
 import { rebuildPublication } from '../../ledger/publications/rebuild.js';
 import { createSnapshotStore } from '../../ledger/orders/snapshots.js';
 import type { Db, Publication } from '../../ledger/types.js';
 import { measureLateFills, type LateFills } from './late-fills.js';
 
-export interface Audit {
+interface Audit {
   publications: number;
   kinds: Record<string, number>;
   fills: number;
@@ -34,7 +34,7 @@ export async function auditDatabase(url: string, manifest: SandboxManifest, prov
   try {
     const publications = await readAll(db);
     const poster = manifest.accounts.find(({ role }) => role === 'poster')!.address.toLowerCase() as Address;
-    const costs = await readPostCosts(db.knex, poster, 0);
+    const costs = await readCosts(db.knex, 'poster', { signer: poster, sinceMs: 0 });
     const reverted = costs.filter(({ succeeded, hash }) => !succeeded && hash !== '0x');
     const halt = await readHalt(db.knex);
     const negative = (await readBalances(db.knex)).filter(

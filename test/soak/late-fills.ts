@@ -5,14 +5,14 @@
 import { depthUnits, costOf, quoteCeil, quoteFloor, remaining } from '../../core/curve/walk.js';
 import { decodeSide } from '../../core/curve/words.js';
 import type { Decomposition, Market, Segment, Side } from '../../core/types.js';
-import { readAttributedFill, type FillRow } from '../../ledger/chain/fills.js';
+import { readAttributedFill } from '../../ledger/chain/fills.js';
 import { readMarkets } from '../../ledger/chain/markets.js';
 import { readPublication } from '../../ledger/publications/publication-log.js';
 import { raisedBy } from '../../ledger/publications/raises.js';
 import type { Publication, Queryable } from '../../ledger/types.js';
 
 /** What some trades cost above the best orders that the book had for them, in bps of those; below zero, the operator paid. */
-export interface Overpay {
+interface Overpay {
   trades: number;
   meanBps: number;
   lowestBps: number;
@@ -107,11 +107,7 @@ async function takenBefore(q: Queryable, { market, fillSeq, seq }: Publication):
 /** The fills of a posted curve and of the touches that go back to it. */
 async function fillsOn(q: Queryable, { market, seq }: SeenPost) {
   const curves = q('posts_seen').where({ market, posted_seq: seq }).select('seq');
-  const rows = (await q('fills')
-    .where({ market })
-    .whereIn('curve_seq', curves)
-    .orderBy('fill_seq')
-    .select()) as FillRow[];
+  const rows = await q('fills').where({ market }).whereIn('curve_seq', curves).orderBy('fill_seq').select();
   return Promise.all(rows.map((row) => readAttributedFill(q, row)));
 }
 

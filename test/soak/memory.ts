@@ -25,7 +25,7 @@ export interface MemorySample {
   pauseMs: number;
 }
 
-export interface Growth {
+interface Growth {
   thirdBytes: number;
   lastBytes: number;
   /** Of the last quarter over the third: 0.01 is one percent. */
@@ -50,7 +50,7 @@ export async function pressAndMeasure(child: Child, timeoutMs: number): Promise<
 const QUARTERS = 4;
 
 /** Medians of the third and the last quarter of the samples: what is loaded, compiled and filled once lies before them. */
-export function growthOf(samplesBytes: readonly number[]): Growth {
+function growthOf(samplesBytes: readonly number[]): Growth {
   const quarter = Math.max(1, Math.floor(samplesBytes.length / QUARTERS));
   const median = (part: readonly number[]): number => [...part].sort((a, b) => a - b)[Math.floor(part.length / 2)] ?? 0;
   const lastBytes = median(samplesBytes.slice(-quarter));
@@ -58,7 +58,7 @@ export function growthOf(samplesBytes: readonly number[]): Growth {
   return { thirdBytes, lastBytes, growth: thirdBytes === 0 ? 0 : lastBytes / thirdBytes - 1 };
 }
 
-export interface MemoryReport {
+interface MemoryReport {
   live: Growth;
   resident: Growth;
   /** The longest stop for a sample. */

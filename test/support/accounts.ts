@@ -5,7 +5,7 @@ import { bytesToHex, hexToBytes, keccak256, keccakText } from '../../core/hash.j
 import type { Address, Hex } from '../../core/types.js';
 import { scalar } from '../../keepers/chain/rlp.js';
 
-export interface Accounts {
+interface Accounts {
   stateRoot: Hex;
   proofOf(address: Address): Promise<Hex[]>;
 }

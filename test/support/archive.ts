@@ -51,12 +51,14 @@ export function createSite(change: Parameters<typeof doubleChain>[0] = {}): Site
   const chain = doubleChain(change);
   const { rpc, manifest } = chain;
   const dir = mkdtempSync(join(tmpdir(), 'curvebook-archive-'));
-  const store = createFolderStore(dir);
+  // Small folders, so that every drill goes through several.
+  const store = createFolderStore(dir, 4);
   const contracts = manifest.contracts as Record<string, Address>;
   const custodian = contracts['custodian']!;
   const entrypoint = contracts['entrypoint']!;
   const curveBook = contracts['curveBook']!;
   const posterKey = chain.wallet('poster').privateKey as Hex;
+  const settlerKey = chain.wallet('settler').privateKey as Hex;
   const send = (role: string, to: Address, data: string) =>
     rpc.call('eth_sendTransaction', [{ from: chain.address(role), to, data }]);
   const open = (privateKey = posterKey) =>
@@ -68,7 +70,7 @@ export function createSite(change: Parameters<typeof doubleChain>[0] = {}): Site
     endpoints: [rpc],
     deploymentId: manifest.deploymentId,
     deploymentBlock: manifest.deploymentBlock,
-    contracts: { curveBook, entrypoint },
+    contracts: { curveBook, entrypoint, custodian },
     operator: chain.address('owner'),
     signers: new Set(),
     nowMs: () => Date.now(),
@@ -86,6 +88,10 @@ export function createSite(change: Parameters<typeof doubleChain>[0] = {}): Site
         monotonicMs: () => (elapsedMs += 31_000),
         ...options,
         poster: { archive: used === null ? null : { archive: used, required: true }, ...options.poster },
+        settler: {
+          archive: used === null ? null : { archive: await open(settlerKey), required: true },
+          ...options.settler,
+        },
       });
     },
     async fund() {

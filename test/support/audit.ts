@@ -17,13 +17,13 @@ export type FillJson = z.infer<typeof fillsSchema>[number];
 export type Limits = z.infer<typeof limitsSchema>;
 
 /** Base units of a signed decimal. */
-export const units = (decimal: string, decimals: number): bigint =>
+const units = (decimal: string, decimals: number): bigint =>
   decimal.startsWith('-') ? -parseUnits(decimal.slice(1), decimals) : parseUnits(decimal, decimals);
 export const wei = (decimal: string): bigint => units(decimal, 18);
 export const micros = (decimal: string): bigint => units(decimal, 6);
 /** floor(price x size) in USDC units, from first principles. */
-export const worth = (price: string, sizeWei: bigint): bigint => (parseUnits(price, 2) * sizeWei) / 10n ** 14n;
-export const sum = (amounts: readonly bigint[]): bigint => amounts.reduce((a, b) => a + b, 0n);
+const worth = (price: string, sizeWei: bigint): bigint => (parseUnits(price, 2) * sizeWei) / 10n ** 14n;
+const sum = (amounts: readonly bigint[]): bigint => amounts.reduce((a, b) => a + b, 0n);
 
 /** Limits of an address, in their shape. */
 export async function limitsAt(stack: Stack, address: string): Promise<Limits> {

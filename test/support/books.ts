@@ -55,7 +55,7 @@ const shapes = {
   wide: { levels: { minLength: 10, maxLength: 80 }, gap: fc.bigInt(1n, 3_000n), lots: sizes },
 };
 
-export type BookShape = keyof typeof shapes;
+type BookShape = keyof typeof shapes;
 export const BOOK_SHAPES = Object.keys(shapes) as BookShape[];
 
 /** Levels of one side, best first, every price positive. */

@@ -15,7 +15,7 @@ import { drawer, type Draw } from './random.js';
 type Run = Segment;
 
 /** One side of a book that is hard to follow, and its curve. */
-export interface AdversarialSide {
+interface AdversarialSide {
   market: Pick<Market, 'lotUnits'>;
   side: Side;
   levels: Level[];
@@ -82,7 +82,7 @@ export function adversarialSide(draw: Draw): AdversarialSide {
  * The least that the operator has gained, at any point, when takers walk `curve` and makers are credited with the best of `book`: the least
  * over all breakpoints of either, between which both costs are linear. Zero where nothing is sold.
  */
-export function lowestGain(side: Side, curve: readonly Run[], book: readonly Run[]): bigint {
+function lowestGain(side: Side, curve: readonly Run[], book: readonly Run[]): bigint {
   let lowest = 0n;
   let gain = 0n;
   let level = 0;
@@ -136,7 +136,7 @@ function carriesOf(draw: Draw, { book, segments }: AdversarialSide): bigint[] {
 }
 
 /** What a search saw. Gains are the operator's, in subticks x base units. */
-export interface CarrySearch {
+interface CarrySearch {
   curves: number;
   carries: number;
   /** Carries after which the new curve starts elsewhere. */

@@ -25,6 +25,20 @@ export interface DoubleWorld {
   grantUnits: bigint;
   /** Values that others log in each block, which fill its filter. */
   strangers?: number;
+  /** Signed orders can be filled. */
+  orders?: DoubleOrders;
+}
+
+/** The settler of signed orders, and Permit2 as far as it needs it. */
+export interface DoubleOrders {
+  settler: Address;
+  permit2: Address;
+  /** Whose errors they revert with. */
+  abis: readonly Interface[];
+  /** Carries a call out; what it answers. */
+  fill(machine: Machine, data: Hex): Hex;
+  /** What Permit2 says when it is asked; undefined for anything else. */
+  permit2Answer(state: DoubleState, data: Hex): Hex | undefined;
 }
 
 interface Claim {
@@ -54,6 +68,8 @@ export interface DoubleState {
   totalClaims: Map<string, bigint>;
   markets: MarketState[];
   nonces: Map<Address, number>;
+  /** Of signed orders, by `owner:nonce`. */
+  usedOrders: Set<string>;
 }
 
 export interface DoubleLog {
@@ -95,7 +111,7 @@ const PPM = 1_000_000n;
 
 /** A call reverts. */
 class Revert extends Error {}
-function require(holds: boolean, why: string): asserts holds {
+export function require(holds: boolean, why: string): asserts holds {
   if (!holds) throw new Revert(why);
 }
 
@@ -105,7 +121,7 @@ export function newState(world: DoubleWorld): DoubleState {
     for (const wallet of world.wallets) balances.set(`${address}:${wallet}`, world.grantUnits);
   }
   const markets = world.markets.map(() => ({ ...MARKET }));
-  return { balances, claims: new Map(), totalClaims: new Map(), markets, nonces: new Map() };
+  return { balances, claims: new Map(), totalClaims: new Map(), markets, nonces: new Map(), usedOrders: new Set() };
 }
 
 export function cloneState(state: DoubleState): DoubleState {
@@ -115,6 +131,7 @@ export function cloneState(state: DoubleState): DoubleState {
     totalClaims: new Map(state.totalClaims),
     markets: state.markets.map((market) => ({ ...market })),
     nonces: new Map(state.nonces),
+    usedOrders: new Set(state.usedOrders),
   };
 }
 
@@ -137,7 +154,7 @@ export function listings(world: Pick<DoubleWorld, 'curveBook' | 'markets'>): Dou
 export function refusalOf(world: DoubleWorld, state: DoubleState, at: At, call: Call): Hex | null {
   const reasons: string[] = [];
   if (execute(world, cloneState(state), at, call, (reason) => reasons.push(reason)) !== null) return null;
-  for (const abi of [CURVE_BOOK, CUSTODIAN, ENTRYPOINT]) {
+  for (const abi of [CURVE_BOOK, CUSTODIAN, ENTRYPOINT, ...(world.orders?.abis ?? [])]) {
     const error = abi.getError(reasons[0] ?? '');
     if (error === null) continue;
     const empty = error.inputs.map(({ type }) => {
@@ -156,6 +173,7 @@ export function execute(
   at: At,
   call: Call,
   onRevert: (reason: string) => void = () => undefined,
+  onResult: (result: Hex) => void = () => undefined,
 ): DoubleLog[] | null {
   const logs: DoubleLog[] = [];
   const machine = { world, state, at, from: call.from, logs };
@@ -163,6 +181,7 @@ export function execute(
     if (call.to === world.custodian) custodian(machine, call.data);
     else if (call.to === world.curveBook) curveBook(machine, call.data);
     else if (call.to === world.entrypoint) entrypoint(machine, call.data);
+    else if (world.orders?.settler === call.to) onResult(world.orders.fill(machine, call.data));
     else if (world.tokens.some(({ address }) => address === call.to)) token(machine, call.to, call.data);
     return logs;
   } catch (error) {
@@ -182,18 +201,18 @@ interface Machine {
   logs: DoubleLog[];
 }
 
-function event(abi: Interface, address: Address, name: string, values: unknown[]): DoubleLog {
+export function event(abi: Interface, address: Address, name: string, values: unknown[]): DoubleLog {
   const { topics, data } = abi.encodeEventLog(name, values);
   return { address, topics: topics as Hex[], data: data as Hex };
 }
 
-function parse(abi: Interface, data: Hex): { name: string; args: unknown[] } {
+export function parse(abi: Interface, data: Hex): { name: string; args: unknown[] } {
   const call = abi.parseTransaction({ data });
   require(call !== null, 'no such function');
   return { name: call.name, args: [...call.args] as unknown[] };
 }
 
-const lower = (address: unknown): Address => String(address).toLowerCase() as Address;
+export const lower = (address: unknown): Address => String(address).toLowerCase() as Address;
 
 function move({ state, logs }: Machine, tokenAddress: Address, from: Address, to: Address, units: bigint): void {
   const [source, target] = [`${tokenAddress}:${from}`, `${tokenAddress}:${to}`];
@@ -209,7 +228,7 @@ function token(machine: Machine, address: Address, data: Hex): void {
   if (name === 'transfer') move(machine, address, machine.from, lower(args[0]), args[1] as bigint);
 }
 
-const available = ({ state, world }: Machine, tokenAddress: Address): bigint => {
+const available = ({ state, world }: Pick<Machine, 'state' | 'world'>, tokenAddress: Address): bigint => {
   const held = state.balances.get(`${tokenAddress}:${world.custodian}`) ?? 0n;
   const claimed = state.totalClaims.get(tokenAddress) ?? 0n;
   return held > claimed ? held - claimed : 0n;
@@ -300,6 +319,10 @@ function bookAnswer(world: DoubleWorld, state: DoubleState, data: string): Hex |
 
 function custodianAnswer(world: DoubleWorld, state: DoubleState, data: string): Hex | undefined {
   const call = CUSTODIAN.parseTransaction({ data });
+  if (call?.name === 'availableLiquidity') {
+    const units = available({ state, world }, lower(call.args[0]));
+    return CUSTODIAN.encodeFunctionResult('availableLiquidity', [units]) as Hex;
+  }
   if (call?.name === 'isPoster') {
     return CUSTODIAN.encodeFunctionResult('isPoster', [lower(call.args[0]) === world.settler]) as Hex;
   }
@@ -373,17 +396,37 @@ function amended(before: readonly bigint[], changes: WordChanges): bigint[] {
 
 function entrypoint(machine: Machine, data: Hex): void {
   const { name, args } = parse(ENTRYPOINT, data);
-  const { world, state, at, from, logs } = machine;
   const [tokenIn, tokenOut, amount, limit] = [lower(args[0]), lower(args[1]), args[2] as bigint, args[3] as bigint];
-  const recipient = lower(args[4]);
+  const ratePpm = machine.world.feesPpm.get(machine.from) ?? 0n;
   const exactOut = name === 'swapExactOutput';
+  const taker = machine.from;
+  swapOnCurve(machine, { taker, recipient: lower(args[4]), tokenIn, tokenOut, exactOut, amount, limit, ratePpm });
+}
+
+interface CurveSwap {
+  taker: Address;
+  recipient: Address;
+  tokenIn: Address;
+  tokenOut: Address;
+  exactOut: boolean;
+  amount: bigint;
+  limit: bigint;
+  ratePpm: bigint;
+  /** On top of what the curve takes; the operator's. */
+  inputFee?: bigint;
+}
+
+/** A swap against the curve, paid by the taker. What the curve took, and what the recipient got. */
+export function swapOnCurve(machine: Machine, swap: CurveSwap): { inUnits: bigint; outUnits: bigint } {
+  const { world, state, at, logs } = machine;
+  const { taker, recipient, tokenIn, tokenOut, exactOut, amount, limit, ratePpm, inputFee = 0n } = swap;
   const index = world.markets.findIndex(({ base, quote }) =>
     [base.address, quote.address].every((one) => one === tokenIn || one === tokenOut),
   );
+  require(index >= 0, 'UnknownMarket');
   const [market, live] = [world.markets[index]!, state.markets[index]!];
   require(at.timestampSec < live.deadlineSec, 'CurveExpired');
   const isBuy = tokenOut === market.base.address;
-  const ratePpm = world.feesPpm.get(from) ?? 0n;
   const gross = exactOut && ratePpm > 0n && amount > 0n ? ((amount - 1n) * PPM) / (PPM - ratePpm) + 1n : amount;
   const mode: TradeMode = isBuy ? (exactOut ? 'buyExactOut' : 'buyExactIn') : exactOut ? 'sellExactOut' : 'sellExactIn';
   const consumed = {
@@ -397,16 +440,18 @@ function entrypoint(machine: Machine, data: Hex): void {
   live.fillSeq += 1;
   if (isBuy) live.cumAsk += baseUnits;
   else live.cumBid += baseUnits;
-  const [amountIn, grossOut] = isBuy ? [quoteUnits, baseUnits] : [baseUnits, quoteUnits];
+  const [inUnits, grossOut] = isBuy ? [quoteUnits, baseUnits] : [baseUnits, quoteUnits];
   const fee = exactOut ? grossOut - amount : (grossOut * ratePpm) / PPM;
-  require(exactOut ? amountIn <= limit : grossOut - fee >= limit, 'limit');
-  move(machine, tokenIn, from, world.custodian, amountIn);
+  const outUnits = grossOut - fee;
+  if (exactOut) require(inUnits <= limit, 'ExcessiveInput');
+  else require(outUnits >= limit, 'InsufficientOutput');
+  move(machine, tokenIn, taker, world.custodian, inUnits + inputFee);
   require(grossOut <= available(machine, tokenOut), 'InsufficientLiquidity');
-  move(machine, tokenOut, world.custodian, recipient, grossOut - fee);
+  move(machine, tokenOut, world.custodian, recipient, outUnits);
   logs.push(
     event(ENTRYPOINT, world.entrypoint, 'Swap', [
       market.id,
-      from,
+      taker,
       recipient,
       live.fillSeq,
       live.seq,
@@ -414,8 +459,9 @@ function entrypoint(machine: Machine, data: Hex): void {
       baseUnits,
       quoteUnits,
       fee,
-      0n,
+      inputFee,
       isBuy ? consumed.askUnits : consumed.bidUnits,
     ]),
   );
+  return { inUnits, outUnits };
 }

@@ -3,7 +3,7 @@
  * theirs as far as makers, takers, poster and settler use them, behind the JSON-RPC methods that keepers call. It mines on command,
  * takes blocks back to a snapshot, and then grows otherwise.
  */
-import { Interface, Transaction } from 'ethers';
+import { Interface, MaxUint256 } from 'ethers';
 import { keccakText } from '../../core/hash.js';
 import type { Address, Hex } from '../../core/types.js';
 import { RpcResponseError, toQuantity, type Rpc } from '../../keepers/chain/rpc.js';
@@ -24,15 +24,9 @@ import {
   type SealedBlock,
   type SealedTransaction,
 } from './real-blocks.js';
+import { readSigned, type SignedCall } from './signed-call.js';
 
-interface Pending {
-  hash: Hex;
-  from: Address;
-  nonce: number;
-  to: Address;
-  data: Hex;
-  maxFeeWei: bigint;
-}
+type Pending = SignedCall;
 
 interface Block {
   number: number;
@@ -150,6 +144,7 @@ export function createChainDouble(world: DoubleWorld, genesis: readonly DoubleLo
   function callContract(call: { from?: Address; to: Address; data: Hex }, block: Block): Hex {
     const { from, to, data } = call;
     if (to === IDENTITY) return data;
+    if (world.orders?.permit2 === to) return world.orders.permit2Answer(block.state, data) ?? '0x';
     const token = world.tokens.find(({ address }) => address === to);
     const answer =
       token === undefined ? viewAnswer(world, block.state, to, data) : tokenAnswer(token, block.state, data, from);
@@ -160,7 +155,12 @@ export function createChainDouble(world: DoubleWorld, genesis: readonly DoubleLo
     const hashOf = (height: number) => (number - height > 256 || height >= number ? undefined : blocks[height]?.hash);
     const refusal = refusalOf(world, block.state, { timestampSec, hashOf }, { from, to, data });
     if (refusal !== null) throw new RpcResponseError('eth_call', 3, 'execution reverted', refusal);
-    return '0x';
+    let result: Hex = '0x';
+    if (world.orders?.settler === to) {
+      const keep = (answer: Hex): void => void (result = answer);
+      execute(world, cloneState(block.state), { timestampSec, hashOf }, { from, to, data }, undefined, keep);
+    }
+    return result;
   }
 
   function perform(method: string, params: unknown[]): unknown {
@@ -183,6 +183,11 @@ export function createChainDouble(world: DoubleWorld, genesis: readonly DoubleLo
       }
       case 'eth_call':
         return callContract(params[0] as Parameters<typeof callContract>[0], blockAt(params[1] as string | undefined)!);
+      case 'eth_estimateGas':
+        callContract(params[0] as Parameters<typeof callContract>[0], head());
+        return toQuantity(GAS_USED);
+      case 'eth_getCode':
+        return '0x';
       case 'eth_getBalance':
         return toQuantity(10n ** 20n);
       case 'eth_getTransactionCount':
@@ -197,13 +202,7 @@ export function createChainDouble(world: DoubleWorld, genesis: readonly DoubleLo
         );
       }
       case 'eth_sendRawTransaction': {
-        const tx = Transaction.from(params[0] as Hex);
-        const [from, to] = [tx.from!.toLowerCase() as Address, tx.to!.toLowerCase() as Address];
-        const hash = tx.hash as Hex;
-        return accept(
-          { hash, from, nonce: tx.nonce, to, data: tx.data as Hex, maxFeeWei: tx.maxFeePerGas ?? 0n },
-          method,
-        );
+        return accept(readSigned(params[0] as Hex), method);
       }
       case 'evm_mine':
         return mine();
@@ -241,6 +240,7 @@ const ERC20 = new Interface([
   'function decimals() view returns (uint8)',
   'function balanceOf(address) view returns (uint256)',
   'function transfer(address,uint256) returns (bool)',
+  'function allowance(address,address) view returns (uint256)',
 ]);
 
 function tokenAnswer(
@@ -257,6 +257,7 @@ function tokenAnswer(
     decimals: () => token.decimals,
     balanceOf: () => balance((call.args as unknown as [string])[0]),
     transfer: () => balance(from ?? '') >= (call.args as unknown as [string, bigint])[1],
+    allowance: () => MaxUint256,
   };
   return ERC20.encodeFunctionResult(call.name, [results[call.name as keyof typeof results]()]) as Hex;
 }

@@ -43,7 +43,7 @@ export function blocksOf(markdown: string): Block[] {
 }
 
 /** A command after `$ ` with the lines that are shown as its output. */
-export interface Shown {
+interface Shown {
   command: string;
   output: string[];
 }

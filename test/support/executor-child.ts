@@ -79,6 +79,8 @@ const executor = createExecutor({
   gasModel: DEFAULT_GAS,
   feeMarginBps: 2_000,
   maxReverts: 2,
+  newAccountGas: 94_000n,
+  newContractGas: 94_000n,
   pollIntervalMs: 50,
   nowMs,
   logger,

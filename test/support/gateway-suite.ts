@@ -25,9 +25,9 @@ export interface GatewaySuite {
   act(index: number, action: object, options?: ActOptions): Promise<Reply>;
 }
 
-export type ActOptions = Parameters<typeof signRequest>[3] & { nonce?: number };
+type ActOptions = Parameters<typeof signRequest>[3] & { nonce?: number };
 // eslint-disable-next-line @typescript-eslint/no-explicit-any -- tests read replies of every shape
-export type Reply = any;
+type Reply = any;
 
 /** Declares the tests once per database: SQLite, and PostgreSQL when DATABASE_URL names a server. */
 export function forEachGateway(name: string, declare: (suite: GatewaySuite) => void): void {

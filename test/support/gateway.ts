@@ -37,7 +37,7 @@ import { createSessions, type Sessions } from '../../server/stream/sessions.js';
 import { USDC, WETH, WETH_DAI, WETH_USDC } from './markets.js';
 import { nothingWritten } from './generations.js';
 
-export const OPERATOR: Address = `0x${'9'.repeat(40)}`;
+const OPERATOR: Address = `0x${'9'.repeat(40)}`;
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
 /** Well-known keys of this test: nothing of value is behind them. */

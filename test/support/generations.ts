@@ -73,7 +73,7 @@ export function deposit(n: number, logIndex: number, maker: Address, token: Addr
   };
 }
 
-export interface FillPart {
+interface FillPart {
   oid: number;
   maker: Address;
   priceTicks: bigint;

@@ -99,7 +99,7 @@ export async function startManualChain(
 }
 
 /** An order as a test writes it: ticks and lots. */
-export interface TestOrder {
+interface TestOrder {
   side: Side;
   priceTicks: bigint;
   sizeLots: bigint;
@@ -292,6 +292,7 @@ export async function startKeepers(db: Db, chain: KeeperChain, options: KeeperOp
     emptyPerHour: 60,
     // No waiting: what does has tests of its own.
     pace: { intervalMs: 0, smallIntervalMs: 0, smallBps: 0 },
+    archive: null,
     nowMs,
     logger,
     ...options.settler,

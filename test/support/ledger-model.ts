@@ -8,7 +8,7 @@ import type { Rpc } from '../../keepers/chain/rpc.js';
 import { Custodian__factory, Entrypoint__factory } from '../../typechain-types/index.js';
 
 /** An event of the chain. */
-export interface Fact {
+interface Fact {
   address: Address;
   block: number;
   txHash: Hex;
@@ -122,7 +122,7 @@ export interface SettlementCut {
   lost: boolean;
 }
 
-export interface ModelWorld {
+interface ModelWorld {
   markets: readonly Market[];
   custodian: Address;
   operator: Address;

@@ -18,6 +18,7 @@ import { requestReconcile } from '../../ledger/operator/reconcile-requests.js';
 import { VAULT, type Db } from '../../ledger/types.js';
 import { CurveBook__factory, Custodian__factory, Entrypoint__factory } from '../../typechain-types/index.js';
 import { createChainDouble } from './chain-double.js';
+import { createOrders } from './chain-double-orders.js';
 import { listings, type DoubleWorld } from './chain-double-contracts.js';
 import { startKeepers, type KeeperChain, type KeeperStack, type ManualChain } from './keeper-stack.js';
 import {
@@ -65,8 +66,10 @@ export function doubleChain(change: Pick<DoubleWorld, 'strangers'> = {}): Histor
     createMarket({ ...grid, index: 1, quote: dai, tickLotUnits: 10n ** 12n }),
   ];
   const contracts = { custodian: fixed('a'), curveBook: fixed('b'), entrypoint: fixed('c'), orderSettler: fixed('d') };
+  const orderPlaces = { permit2: fixed('e'), wrappedNative: weth.address };
+  const chainId = 8453;
   const world: DoubleWorld = {
-    chainId: 8453,
+    chainId,
     owner: addressOf('owner'),
     poster: addressOf('poster'),
     settler: addressOf('settler'),
@@ -77,14 +80,20 @@ export function doubleChain(change: Pick<DoubleWorld, 'strangers'> = {}): Histor
     feesPpm: new Map([[addressOf('taker1'), FEE_PPM]]),
     wallets: accounts.map(({ role }) => addressOf(role)),
     grantUnits: 10n ** 30n,
+    orders: createOrders({
+      settler: contracts.orderSettler,
+      permit2: orderPlaces.permit2,
+      executor: addressOf('executor'),
+      chainId,
+    }),
     ...change,
   };
   const rpc = createChainDouble(world, listings(world));
   const manifest = {
-    chainId: 8453,
+    chainId,
     deploymentId: 'double',
     deploymentBlock: 1,
-    contracts,
+    contracts: { ...contracts, ...orderPlaces },
     tokens: world.tokens,
     accounts,
   } as unknown as ManualChain['manifest'];

@@ -7,7 +7,7 @@ import { filterOf, type RpcHeaderAnswer, type RpcLogAnswer, type RpcReceiptAnswe
 
 /** How far an endpoint goes to hide a log. */
 export const DEPTHS = ['logs', 'receipts', 'header', 'hash'] as const;
-export type Depth = (typeof DEPTHS)[number];
+type Depth = (typeof DEPTHS)[number];
 
 /**
  * The endpoint without the logs that `hides` names: left out of eth_getLogs; of the receipts, too; of the header's root and filter, too;

@@ -38,7 +38,7 @@ export function forEachKeepers(
 }
 
 /** What a test of swaps has. */
-export interface SwapTest {
+interface SwapTest {
   chain: ManualChain;
   stack: SwapStack;
   /** Has tokens, of which Permit2 may take all, and no ETH. */

@@ -5,7 +5,7 @@
 import type { Address, Market, Side } from '../../core/types.js';
 
 /** A leg as a decomposition says it, with the orders that it was split over. */
-export interface SlowLeg {
+interface SlowLeg {
   maker: Address;
   priceTicks: bigint;
   quoteUnits: bigint;
@@ -100,7 +100,7 @@ export function slowCandles(trades: readonly SlowTrade[]): Map<string, string> {
 }
 
 /** What a maker's trades in one market came to, and what each of them earned. */
-export interface SlowPosition {
+interface SlowPosition {
   bought: bigint;
   paid: bigint;
   sold: bigint;

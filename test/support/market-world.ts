@@ -62,7 +62,7 @@ export interface WorldFill {
   generation: number;
 }
 
-export interface AttributedWorldFill {
+interface AttributedWorldFill {
   fill: WorldFill;
   decomposition: Decomposition;
   orderFills: OrderFill[];
@@ -106,7 +106,7 @@ export interface World {
   seen: { late: number; trimmed: number; older: number; withdrawn: number; raised: number };
 }
 
-export interface WorldOptions {
+interface WorldOptions {
   /** Whether landing curves follow the carry rule. */
   raises?: boolean;
   /** What each maker has of each token at the beginning. */

@@ -51,7 +51,7 @@ export async function conformAnswer(method: string, url: string, response: Respo
 }
 
 /** Each query with its answer, as far as tests asked one. */
-export const answeredQueries = new Set<string>();
+const answeredQueries = new Set<string>();
 
 /**
  * The same of an answer of the order interface, whose refusals are text. What a query is answered with depends on its type, so that its answer has

@@ -44,7 +44,7 @@ const PERMIT2_ERRORS = new Interface([
 ]);
 
 /** What a suite of OrderSettler works with; it is there once the tests run. */
-export interface OrderSettlerWorld {
+interface OrderSettlerWorld {
   chain: ManualChain;
   market: Market;
   settler: OrderSettler;

@@ -5,7 +5,7 @@ import type { Level } from '../../core/curve/levels.js';
 import type { Segment, Side } from '../../core/types.js';
 import type { Random } from './random.js';
 
-export interface Grid {
+interface Grid {
   lotUnits: bigint;
   tickLotUnits: bigint;
 }

@@ -13,7 +13,7 @@ const OWN_FOLDERS = new Set(['.curvebook', 'deployments']);
 const COMMAND_TIMEOUT_MS = 180_000;
 const STOP_TIMEOUT_MS = 60_000;
 
-export interface Finished {
+interface Finished {
   output: string;
   errors: string;
 }

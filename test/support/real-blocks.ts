@@ -17,7 +17,7 @@ export interface SealedTransaction {
   succeeded?: boolean;
 }
 
-export interface Unsealed {
+interface Unsealed {
   number: number;
   parentHash: Hex;
   timestampSec: number;

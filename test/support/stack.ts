@@ -20,7 +20,7 @@ import { startChild, type Child } from './child.js';
 const START_TIMEOUT_MS = 180_000;
 const POLL_MS = 50;
 
-export interface StackOptions {
+interface StackOptions {
   databaseUrl: string;
   blockTimeMs?: number;
   marketCount?: number;

@@ -28,6 +28,8 @@ export interface QuoteAnswer {
   id: string;
   from: Address;
   expiration: string;
+  route: OrderAnswer['route'];
+  priceImpactBps: number | null;
   quote: {
     sellToken: Address;
     buyToken: Address;
@@ -51,6 +53,15 @@ export interface OrderAnswer {
   executedSellAmount: string;
   executedBuyAmount: string;
   txHash: Hex | null;
+  explorerUrl: string | null;
+  route: { source: string; sellAmount: string; buyAmount: string }[];
+  priceImpactBps: number | null;
+  makers: {
+    pair: string;
+    fillSeq: number;
+    decomposition: string;
+    legs: { maker: Address; baseAmount: string; quoteAmount: string }[];
+  }[];
   reason: { code: string; message: string } | null;
   attempts: { result: string; code: string | null; txHashes: Hex[] }[];
 }
@@ -59,7 +70,7 @@ export interface ErrorAnswer {
   error: { code: string; message: string };
 }
 
-export interface Answer<T> {
+interface Answer<T> {
   status: number;
   body: T;
   headers: Headers;
@@ -106,7 +117,7 @@ export interface SwapStack {
 }
 
 /** Replaces parts of an executor by others, for tests of failures. */
-export interface ExecutorWrap {
+interface ExecutorWrap {
   rpc?(rpc: Rpc): Rpc;
   writer?(writer: Writer): Writer;
   outbox?(outbox: Outbox): Outbox;
@@ -158,6 +169,7 @@ export async function startSwapStack(
     settler: lower('orderSettler'),
     forbiddenReceivers: ['custodian', 'curveBook', 'entrypoint', 'orderSettler'].map(lower),
     wrappedNative: WETH_ADDRESS.toLowerCase() as Address,
+    markets: () => keepers.markets,
     tokens: manifest.tokens.map(({ symbol, address, decimals }) => ({
       chainId: manifest.chainId,
       address: address.toLowerCase() as Address,
@@ -226,6 +238,8 @@ export async function startSwapStack(
       feeMarginBps: 2_000,
       maxLossBps: 1_000,
       maxReverts: 2,
+      newAccountGas: 94_000n,
+      newContractGas: 94_000n,
       pollIntervalMs: 50,
       nowMs,
       logger,

@@ -17,8 +17,6 @@ import { lyingRpc, type Lies } from './lying-tokens.js';
 const CUSTODIAN = new Interface(Custodian__factory.abi);
 const ENTRYPOINT = new Interface(Entrypoint__factory.abi);
 const TOKEN = new Interface(['function transfer(address,uint256)']);
-/** The double mines a block every two seconds. */
-export const BLOCK_SEC = 2;
 
 export interface TokenWorld {
   chain: HistoryChain;

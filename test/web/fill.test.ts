@@ -96,6 +96,20 @@ describe('what the console computes of a fill', () => {
     expect(fillGeometry(decomposition({ legs: [] }), null)).to.equal(null);
   });
 
+  it('draws the steps of the book only where the legs lie on them', () => {
+    const grid = { tick_size: '0.01', lot_size: '0.0001' };
+    const bid = (ticks: number, lots: number) => ({ oid: 1, maker: '0xaa', ticks, lots });
+    const curve = (bids: object[]) => ({ prepared: null, snapshot: { asks: [], bids } }) as never;
+    const given = decomposition();
+    // 0.5 was taken before: it and the first leg lie on one step, the second leg on the next.
+    const whole = [bid(250401, 5_000), bid(250401, 3_991), bid(250351, 4_000)];
+    const drawn = fillGeometry(given, curve(whole), grid);
+    expect(drawn?.book.map(({ from, to }) => to - from)).to.deep.equal([8_991n * 10n ** 14n, 4_000n * 10n ** 14n]);
+    expect(fillGeometry(given, curve([bid(250401, 8_990), bid(250351, 9_000)]), grid)?.book).to.deep.equal([]);
+    expect(fillGeometry(given, curve([]), grid)?.book).to.deep.equal([]);
+    expect(fillGeometry(given, null, grid)?.book).to.deep.equal([]);
+  });
+
   it('sums and shows decimals exactly', () => {
     const decimal = fc.tuple(fc.bigInt(-(10n ** 30n), 10n ** 30n), fc.integer({ min: 0, max: 20 }));
     fc.assert(

@@ -18,7 +18,7 @@ export declare namespace ICustodian {
     }
 
   export interface ICustodianInterface extends Interface {
-    getFunction(nameOrSignature: "availableLiquidity" | "claim" | "claimBasis" | "deposit" | "executeWithdraw" | "isLocked" | "isPoster" | "payOut" | "payOutWithheld" | "requestWithdraw" | "setPoster" | "setWithdrawDelay" | "settleWithdraw" | "settleWithdrawBatch" | "totalClaims" | "withdrawDelay"): FunctionFragment;
+    getFunction(nameOrSignature: "availableLiquidity" | "claim" | "claimBasis" | "deposit" | "executeWithdraw" | "isForbiddenRecipient" | "isLocked" | "isPoster" | "payOut" | "payOutWithheld" | "requestWithdraw" | "setPoster" | "setWithdrawDelay" | "settleWithdraw" | "settleWithdrawBatch" | "totalClaims" | "withdrawDelay"): FunctionFragment;
 
     getEvent(nameOrSignatureOrTopic: "Deposited" | "PosterSet" | "SettlementSkipped" | "WithdrawDelaySet" | "WithdrawExecuted" | "WithdrawRequested" | "WithdrawSettled"): EventFragment;
 
@@ -27,6 +27,7 @@ encodeFunctionData(functionFragment: 'claim', values: [AddressLike, AddressLike]
 encodeFunctionData(functionFragment: 'claimBasis', values: [AddressLike, AddressLike]): string;
 encodeFunctionData(functionFragment: 'deposit', values: [AddressLike, BigNumberish]): string;
 encodeFunctionData(functionFragment: 'executeWithdraw', values: [AddressLike]): string;
+encodeFunctionData(functionFragment: 'isForbiddenRecipient', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'isLocked', values?: undefined): string;
 encodeFunctionData(functionFragment: 'isPoster', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'payOut', values: [AddressLike, AddressLike, BigNumberish]): string;
@@ -44,6 +45,7 @@ decodeFunctionResult(functionFragment: 'claim', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'claimBasis', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'deposit', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'executeWithdraw', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'isForbiddenRecipient', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'isLocked', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'isPoster', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'payOut', data: BytesLike): Result;
@@ -216,6 +218,14 @@ decodeFunctionResult(functionFragment: 'withdrawDelay', data: BytesLike): Result
     
 
     
+    isForbiddenRecipient: TypedContractMethod<
+      [account: AddressLike, ],
+      [boolean],
+      'view'
+    >
+    
+
+    
     isLocked: TypedContractMethod<
       [],
       [boolean],
@@ -330,6 +340,11 @@ getFunction(nameOrSignature: 'executeWithdraw'): TypedContractMethod<
       [token: AddressLike, ],
       [void],
       'nonpayable'
+    >;
+getFunction(nameOrSignature: 'isForbiddenRecipient'): TypedContractMethod<
+      [account: AddressLike, ],
+      [boolean],
+      'view'
     >;
 getFunction(nameOrSignature: 'isLocked'): TypedContractMethod<
       [],

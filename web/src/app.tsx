@@ -5,9 +5,14 @@ import type { Deployment, Status } from './market-context.js';
 import { useRead, useStream, useStreamState } from './platform.js';
 import { StateBanner, StatePill } from './states.js';
 import { applyTheme, nextTheme, storedTheme } from './theme.js';
+import { AccountMenu, WalletBanner } from './wallet/account-menu.js';
+import { WalletsProvider } from './wallet/session.js';
 import { OverviewPage } from './pages/overview.js';
 
 const MarketPage = lazy(async () => ({ default: (await import('./pages/market.js')).MarketPage }));
+const SwapPage = lazy(async () => ({ default: (await import('./pages/swap.js')).SwapPage }));
+const MakerPage = lazy(async () => ({ default: (await import('./pages/maker.js')).MakerPage }));
+const OperatorPage = lazy(async () => ({ default: (await import('./pages/operator.js')).OperatorPage }));
 const FillPage = lazy(async () => ({ default: (await import('./pages/fill.js')).FillPage }));
 
 /** The console: the frame around each page, and what all pages need to know. */
@@ -21,12 +26,19 @@ export function App() {
       </main>
     );
   }
-  return <Frame deployment={deployment.data} />;
+  return (
+    <WalletsProvider deployment={deployment.data}>
+      <Frame deployment={deployment.data} />
+    </WalletsProvider>
+  );
 }
 
 const PAGES = [
   ['/', 'What happens'],
   ['/market', 'Market'],
+  ['/swap', 'Swap'],
+  ['/maker', 'Maker'],
+  ['/operator', 'Operator'],
 ] as const;
 
 function Frame({ deployment }: { deployment: Deployment }) {
@@ -47,7 +59,7 @@ function Frame({ deployment }: { deployment: Deployment }) {
           {PAGES.map(([path, name]) => (
             <Link
               key={path}
-              href={path === '/' ? '/' : at(path, market?.pair ?? '')}
+              href={path === '/market' ? at(path, market?.pair ?? '') : path}
               aria-current={(path === '/' ? place === '/' : place.startsWith(path)) ? 'page' : undefined}
             >
               {name}
@@ -67,7 +79,9 @@ function Frame({ deployment }: { deployment: Deployment }) {
         )}
         <StatePill status={status} stream={stream} />
         <ThemeButton />
+        <AccountMenu />
       </header>
+      <WalletBanner deployment={deployment} />
       <StateBanner status={status} failed={stream === 'open' || status.data === null ? null : 'connection lost'} />
       <main id="content" className="page" key={`${page}/${market?.pair}/${rest.join('/')}`}>
         {market === undefined ? (
@@ -88,6 +102,9 @@ function Frame({ deployment }: { deployment: Deployment }) {
               <Switch>
                 <Route path="/" component={OverviewPage} />
                 <Route path="/market/:pair?" component={MarketPage} />
+                <Route path="/swap" component={SwapPage} />
+                <Route path="/maker" component={MakerPage} />
+                <Route path="/operator" component={OperatorPage} />
                 <Route path="/fills/:pair/:seq">{({ seq }) => <FillPage fillSeq={seq} />}</Route>
                 <Route>
                   <Redirect to="/" />

@@ -3,6 +3,7 @@ import { createReadClient } from '../../sdk/src/index.js';
 import type { ReadClient } from '../../sdk/src/index.js';
 import { createStream } from '../../sdk/src/stream.js';
 import type { DataOf, Stream, StreamState, Subscription } from '../../sdk/src/stream.js';
+import { explained } from './explained.js';
 import type { Loadable } from './loadable.js';
 
 /** One server, as the pages see it: what it answers, what it streams, and whether it is there. */
@@ -59,7 +60,7 @@ export function useRead<T>(
         if (!leaving.signal.aborted) setHeld({ key, value: { data, atMs: Date.now(), error: null } });
       } catch (failure) {
         if (leaving.signal.aborted) return;
-        const error = failure instanceof Error ? failure.message : String(failure);
+        const error = explained(failure);
         setHeld((old) => ({ key, value: old.key === key ? { ...old.value, error } : { ...NOTHING, error } }));
       }
       if (everyMs !== null && !leaving.signal.aborted) timer = setTimeout(() => void once(), everyMs);
@@ -120,6 +121,16 @@ export function useStream<S extends Subscription, T>(
     };
   }, [stream, key]);
   return held.key === key ? held.value : NOTHING;
+}
+
+/** A value that has stood still for a while: what is typed is not asked for at each key. */
+export function useSettled<T>(value: T, forMs = 300): T {
+  const [settled, setSettled] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(value), forMs);
+    return () => clearTimeout(timer);
+  }, [value, forMs]);
+  return settled;
 }
 
 /** The time, for ages: a new one every second. */

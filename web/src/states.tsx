@@ -17,6 +17,22 @@ export function platformState(status: Loadable<Status>, stream: StreamState, now
   return status.data.ready ? 'live' : 'stale';
 }
 
+/** Why nothing new is traded now; null when it is. Cancels and withdrawals go on in each state. */
+export function tradingOff(status: Loadable<Status>, stream: StreamState, nowMs: number): string | null {
+  switch (platformState(status, stream, nowMs)) {
+    case 'live':
+      return null;
+    case 'loading':
+      return 'The state of the platform is not known yet.';
+    case 'stale':
+      return 'What is shown may be old: nothing new is traded until it is known to be true again.';
+    case 'halted':
+      return 'Trading is halted.';
+    case 'offline':
+      return 'The server does not answer.';
+  }
+}
+
 const WORDS: Record<PlatformState, string> = {
   loading: '… connecting',
   live: '● live',

@@ -9,6 +9,7 @@ export const curveBookAbi = [
   {"inputs":[{"internalType":"address","name":"implementation","type":"address"}],"name":"ERC1967InvalidImplementation","type":"error"},
   {"inputs":[],"name":"ERC1967NonPayable","type":"error"},
   {"inputs":[],"name":"FailedCall","type":"error"},
+  {"inputs":[{"internalType":"address","name":"token","type":"address"}],"name":"ForbiddenToken","type":"error"},
   {"inputs":[{"internalType":"uint256","name":"requested","type":"uint256"},{"internalType":"uint256","name":"available","type":"uint256"}],"name":"InsufficientDepth","type":"error"},
   {"inputs":[],"name":"InvalidInitialization","type":"error"},
   {"inputs":[{"internalType":"uint256","name":"offset","type":"uint256"}],"name":"MalformedPost","type":"error"},

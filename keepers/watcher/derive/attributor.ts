@@ -23,7 +23,7 @@ import type { AttributedFill, PostSeen, Publication, Queryable, SeqReset } from 
 import type { DraftedPost, DraftedReset } from './derive.js';
 
 /** Why a curve or a fill can't be explained as it should; it is booked all the same, what no book explains to nobody, and the ledger halts. */
-export interface AttributionFault {
+interface AttributionFault {
   code: 'unexplained_curve' | 'unexplained_raise' | 'carry_mismatch' | 'missing_depth' | 'operator_loss';
   message: string;
 }

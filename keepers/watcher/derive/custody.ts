@@ -12,19 +12,20 @@ import type { Address } from '../../../core/types.js';
 import { readClaimsOf, requestsAfter } from '../../../ledger/chain/claims.js';
 import { readReversals } from '../../../ledger/chain/reversals.js';
 import { explainSettlement, isLost } from '../../../ledger/settlements/settlement-log.js';
-import type {
-  BalanceRow,
-  ClaimRow,
-  CustodyEvent,
-  GenerationWrite,
-  Queryable,
-  Settlement,
+import {
+  isAddress,
+  type BalanceRow,
+  type ClaimRow,
+  type CustodyEvent,
+  type GenerationWrite,
+  type Queryable,
+  type Settlement,
 } from '../../../ledger/types.js';
 import type { ChainEvent, RawLog } from '../../chain/logs.js';
 import type { SeenEvent } from '../scan/scan.js';
 
 /** A settlement that this database prepared, and the requests of earlier scans that it did not look at. */
-export interface ExplainedSettlement {
+interface ExplainedSettlement {
   settlement: Pick<Settlement, 'settlementNo' | 'cutBlock'>;
   later: LaterRequests;
   /** A reorganisation took the blocks back that it looked at. */
@@ -38,7 +39,7 @@ export interface ClaimContext {
   settlements: ReadonlyMap<string, ExplainedSettlement>;
 }
 
-export const claimKey = ({ maker, token }: { maker: Address; token: Address }): string => `${maker}:${token}`;
+const claimKey = ({ maker, token }: { maker: Address; token: Address }): string => `${maker}:${token}`;
 export const logKey = ({ txHash, logIndex }: { txHash: string; logIndex: number }): string => `${txHash}:${logIndex}`;
 
 /** A scan without custody events has nothing to look up. */
@@ -134,7 +135,7 @@ export function createClaimReplay(context: ClaimContext): ClaimReplay {
 }
 
 /** Seconds of chain time; a delay beyond what JSON holds exactly means never. */
-export function readyAtSec(event: Extract<ChainEvent, { type: 'settled' }>): number {
+function readyAtSec(event: Extract<ChainEvent, { type: 'settled' }>): number {
   return toSafeInt(minBig(event.readyAtSec, 2n ** 53n - 1n));
 }
 
@@ -167,7 +168,7 @@ export async function unbackedClaim(
   balanceUnits: (account: BalanceRow['account'], token: Address) => bigint,
 ): Promise<{ code: string; message: string } | null> {
   const changed = new Map(write.claims.map((claim) => [claimKey(claim), claim]));
-  const makers = write.entries.flatMap(({ account }) => (account.startsWith('0x') ? [account as Address] : []));
+  const makers = write.entries.flatMap(({ account }) => (isAddress(account) ? [account] : []));
   const stored = makers.length === 0 ? [] : await readClaimsOf(q, makers);
   for (const claim of [...changed.values(), ...stored.filter((one) => !changed.has(claimKey(one)))]) {
     const { maker, token, claimUnits } = claim;

@@ -26,10 +26,10 @@ export type DraftedPost = Omit<PostSeen, 'postedSeq' | 'era'>;
 /** Numbers that were given back, as the chain tells of it. */
 export type DraftedReset = Omit<SeqReset, 'era' | 'fillSeq'>;
 
-export type CurveEvent = { post: DraftedPost } | { fill: ChainFill } | { reset: DraftedReset };
+type CurveEvent = { post: DraftedPost } | { fill: ChainFill } | { reset: DraftedReset };
 
 /** What a scan means for the ledger, before fills are attributed and holdings compared. */
-export interface GenerationDraft {
+interface GenerationDraft {
   custody: CustodyEvent[];
   posts: DraftedPost[];
   resets: DraftedReset[];
@@ -42,7 +42,7 @@ export interface GenerationDraft {
   netCapital: GenerationWrite['netCapital'];
 }
 
-export interface DraftContext {
+interface DraftContext {
   /** Markets listed before this scan, and those listed in it. */
   markets: readonly Market[];
   listed: readonly Market[];

@@ -5,6 +5,7 @@ import { readHalts } from '../../../ledger/chain/halts.js';
 import { fillRef } from '../../../ledger/chain/invariants.js';
 import { nameItem, type readDecided } from '../../../ledger/chain/suspense.js';
 import {
+  isAddress,
   SUSPENSE,
   type AttributedFill,
   type BalanceRow,
@@ -18,7 +19,7 @@ import type { AttributionRun } from './attributor.js';
 import { assignmentEntries, fillEntries } from './postings.js';
 
 /** What was done on-chain in a scan, with the postings so far. */
-export interface Found {
+interface Found {
   markets: readonly Market[];
   fills: readonly AttributedFill[];
   custody: readonly CustodyEvent[];
@@ -30,7 +31,7 @@ export interface Found {
 }
 
 /** Items, and the postings with what they suspend. */
-export interface Suspended {
+interface Suspended {
   items: SuspenseItem[];
   entries: LedgerEntry[];
 }
@@ -163,7 +164,7 @@ export function assign(
   for (const { row, act } of decided) {
     const lines = assignmentEntries(row, act.maker);
     const isShort = lines.some(({ account, token }) => {
-      if (!account.startsWith('0x') || account === operator) return false;
+      if (!isAddress(account) || account === operator) return false;
       const changes = [...entries, ...booked, ...lines].filter((one) => one.account === account && one.token === token);
       return changes.reduce((sum, one) => sum + one.amountUnits, balanceUnits(account, token)) < 0n;
     });

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { Address } from '../../../core/types.js';
+import { readRows } from '../../../ledger/db/rows.js';
 import type { Db, Queryable } from '../../../ledger/types.js';
 import type { RpcPool } from '../../chain/pool.js';
 import { RpcContradictionError, type Rpc } from '../../chain/rpc.js';
@@ -49,10 +50,8 @@ const describe = ({ log, event }: SeenEvent): string =>
 async function storedKeys(q: Queryable, from: number, to: number): Promise<Set<string>> {
   const keys = new Set<string>();
   if (to < from) return keys;
-  for (const table of ['custody_events', 'fills', 'settled_orders']) {
-    const rows = await q(table)
-      .whereBetween('block_number', [from, to])
-      .select<{ tx_hash: string; log_index: number }[]>('tx_hash', 'log_index');
+  for (const table of ['custody_events', 'fills', 'settled_orders'] as const) {
+    const rows = await readRows(q, table, { between: ['block_number', from, to] });
     for (const row of rows) keys.add(logKey({ txHash: row.tx_hash, logIndex: row.log_index }));
   }
   return keys;

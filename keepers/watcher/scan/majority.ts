@@ -18,7 +18,7 @@ export function majorityOf(endpoints: number): number {
 }
 
 /** What the other endpoints say of a block that one of them answered. */
-export type Confirmation =
+type Confirmation =
   /** A majority names the same hash; `by` are the others that do. */
   | { kind: 'confirmed'; by: readonly Rpc[] }
   /** A majority is not that far yet, and no further than this block. */

@@ -35,7 +35,7 @@ export interface ScanContext {
   warn(kind: 'unconfirmed' | 'unreadableHeaders' | 'unreadableReceipts', block: Header): void;
 }
 
-export const noCounts = (): ProofCounts => ({
+const noCounts = (): ProofCounts => ({
   proven: 0,
   unconfirmed: 0,
   unreadableHeaders: 0,

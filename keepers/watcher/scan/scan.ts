@@ -8,7 +8,7 @@ import { headerRequest, parseHeader, readHeaders, requireHeader, type Header } f
 import { NoMajorityError, confirmBlock, majorityOf } from './majority.js';
 import { aloneContext, checkHeaders, proveBlocks, type ScanContext } from './proof.js';
 
-export { readBlock, readHead } from './headers.js';
+export { readBlock } from './headers.js';
 
 /** The chain no longer has the block that the ledger was built on. Only an operator can decide what to do about it. */
 export class CanonicalMismatchError extends Error {
@@ -31,7 +31,7 @@ export interface Scan {
   events: SeenEvent[];
 }
 
-export interface ScanRange {
+interface ScanRange {
   from: number;
   to: number;
   /** The block before `from` as the ledger has it; null to take the chain's word. */

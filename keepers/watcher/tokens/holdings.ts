@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { judgeHoldings, type HoldingsVerdict, type Said } from '../../../core/holdings.js';
+import { isRobbed, judgeHoldings, type HoldingsVerdict, type Said } from '../../../core/holdings.js';
 import type { Address } from '../../../core/types.js';
 import type { LedgerEntry, ScannedBlock, TokenFinding } from '../../../ledger/types.js';
 import type { RpcPool } from '../../chain/pool.js';
@@ -29,10 +29,7 @@ const RESTING: readonly string[] = ['no_answer', 'bad_answer', 'balance_decrease
 const PROVE_SPAN = 256;
 /** Ranges of proven blocks that are remembered. */
 const PROVEN_RANGES = 64;
-/** Tokens that transfers took out of the vault, so that the ledger halts: what happens to one may be its issuer's doing. */
-const HALTING_TOKENS = 2;
-
-export interface HoldingsDeps {
+interface HoldingsDeps {
   rpc: RpcPool;
   vault: Address;
   prove: ProveEvents;
@@ -42,7 +39,7 @@ export interface HoldingsDeps {
 }
 
 /** What a scan is to be compared with. */
-export interface HoldingsQuestion {
+interface HoldingsQuestion {
   /** The endpoint of the scan, and what it said. */
   rpc: Rpc;
   scan: Scan;
@@ -69,7 +66,7 @@ export interface HoldingsComparison {
   differences: { token: Address; differenceUnits: bigint }[];
 }
 
-export interface Holdings {
+interface Holdings {
   /** Takes what is durable; what only a run of looks tells begins anew. */
   load(findings: readonly TokenFinding[]): void;
   compare(question: HoldingsQuestion): Promise<HoldingsComparison>;
@@ -93,7 +90,7 @@ type Found = Pick<TokenFinding, 'state' | 'code' | 'message' | 'differenceUnits'
 
 /**
  * Compares what the vault holds with what the ledger explains, and decides what to do about a difference: book it, wait and see, put the token
- * into quarantine, or, where transfers took several tokens, halt. No endpoint's word suffices: a second one must say the same of the same block, or, where there is only one, it must go on saying so;
+ * into quarantine, or, where transfers took of every token, halt. No endpoint's word suffices: a second one must say the same of the same block, or, where there is only one, it must go on saying so;
  * and the blocks since the ledger was last agreed with must be proven to hold no event that the ledger lacks.
  */
 export function createHoldings(deps: HoldingsDeps): Holdings {
@@ -157,15 +154,20 @@ export function createHoldings(deps: HoldingsDeps): Holdings {
     return comparison;
   }
 
-  /**
-   * Halts everything when transfers took several traded tokens out of the vault. Whoever controls one token can make it say anything, and stops its own
-   * markets by that; several that are missing speak against our own contracts.
-   */
+  /** Halts everything where what is missing is not the matter of its own tokens' markets alone. */
   async function haltIfRobbed(question: HoldingsQuestion, into: HoldingsComparison): Promise<void> {
-    if (taken.size < HALTING_TOKENS) return;
+    if (taken.size === 0) return;
     const delisted = await question.delisted();
+    const newest = new Map(into.findings.map(({ token, state }) => [token, state]));
+    const traded = question.tokens
+      .filter((token) => !delisted.has(token))
+      .map((token) => ({
+        expectedUnits: question.afterUnits(token),
+        isShort: taken.has(token),
+        isQuarantined: (newest.get(token) ?? standing(token)?.state) === 'quarantined',
+      }));
+    if (!isRobbed(traded)) return;
     const robbed = [...taken].filter(([token]) => !delisted.has(token));
-    if (robbed.length < HALTING_TOKENS) return;
     const list = robbed.map(([token, units]) => `${units} units of ${token}`).join(', ');
     into.halt ??= { code: 'shortfall', message: `the vault lacks ${list} at block ${question.block.number}` };
     for (const [token, units] of robbed) into.held.push({ token, units: question.afterUnits(token) - units });

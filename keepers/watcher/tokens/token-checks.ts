@@ -18,7 +18,7 @@ export const TOKEN_PACE: TokenPace = { intervalMs: 60_000, againMs: 10_000 };
 /** Looks in a row that must fail, at different blocks, before the only endpoint is believed; and succeed, before it is over. */
 const LOOKS = 2;
 
-export interface TokenCheckDeps {
+interface TokenCheckDeps {
   rpc: RpcPool;
   vault: Address;
   /** Anybody who may receive a token. */
@@ -31,7 +31,7 @@ export interface TokenCheckDeps {
   logger: Logger;
 }
 
-export interface TokenQuestion {
+interface TokenQuestion {
   tokens: readonly Token[];
   block: ScannedBlock;
   /** What the token said when it was listed, or when the operator read it again; null when nobody knows. */
@@ -40,7 +40,7 @@ export interface TokenQuestion {
   vaultUnits(token: Address): bigint;
 }
 
-export interface TokenChecks {
+interface TokenChecks {
   load(findings: readonly TokenFinding[]): void;
   /** Looks at the tokens that are due, and returns what changed. Never throws: an endpoint that does not answer says nothing. */
   look(question: TokenQuestion): Promise<TokenFinding[]>;

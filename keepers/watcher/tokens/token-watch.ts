@@ -39,7 +39,7 @@ export interface TokenWatchDeps {
 }
 
 /** A scan as it is about to be committed. */
-export interface TokenWatchQuestion {
+interface TokenWatchQuestion {
   rpc: Rpc;
   scan: Scan;
   /** The last block before the scan. */
@@ -56,7 +56,7 @@ export interface TokenWatchQuestion {
 }
 
 /** Everything that the watcher knows of tokens beyond their names: whether they can be trusted, and why not. */
-export interface TokenWatch {
+interface TokenWatch {
   /** Takes what is durable. */
   load(): Promise<void>;
   judge(question: TokenWatchQuestion): Promise<HoldingsComparison>;

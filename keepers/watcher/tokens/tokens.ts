@@ -26,7 +26,7 @@ const PROBE: Hex = '0x01';
 const MAX_UINT8 = 255n;
 
 /** A market with what its tokens said when they were asked. */
-export interface ReadMarket {
+interface ReadMarket {
   market: Market;
   read: ListingRead;
 }

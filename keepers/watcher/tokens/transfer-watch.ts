@@ -4,7 +4,7 @@ import type { Address, Market, Token } from '../../../core/types.js';
 import { TransferProbe__factory } from '../../../typechain-types/factories/periphery/TransferProbe__factory.js';
 import { startLoop, type Loop } from '../../loop.js';
 
-export interface TransferWatchDeps {
+interface TransferWatchDeps {
   rpc: { call(method: string, params?: unknown[]): Promise<unknown> };
   custodian: Address;
   markets: readonly Market[];
@@ -19,7 +19,7 @@ export interface TransferFacts {
   isUneven: boolean | null;
 }
 
-export interface TransferWatch {
+interface TransferWatch {
   start(signal: AbortSignal): Loop;
   /** Measures every token of a market once. */
   round(): Promise<void>;

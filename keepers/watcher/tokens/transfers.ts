@@ -11,7 +11,7 @@ const SPAN = 2_000;
 const SPANS = 4;
 const WORD = /^0x[0-9a-f]{64}$/i;
 
-export interface TransferRange {
+interface TransferRange {
   token: Address;
   from: number;
   to: number;
@@ -26,7 +26,7 @@ interface Told {
   span: number;
 }
 
-export interface TransferSums {
+interface TransferSums {
   /**
    * What transfers of a token put into the vault in blocks `from..to`, less what they took out, as the token's own events say; the least that any
    * endpoint says, so that one that knows of a transfer suffices. Null while none has told all of them. Each call takes at most `SPANS` spans from each

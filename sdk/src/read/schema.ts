@@ -244,6 +244,66 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v0/makers/{maker}/performance": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Volume, profit, markouts and shares of an address, per pair
+         * @description Sums over at most 744 hours or 400 days, exact in the quote token. The guide for makers says how each is computed.
+         */
+        get: operations["getV0MakersMakerPerformance"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v0/operator/summary": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What the platform earned and what its transactions cost, per pair and day
+         * @description Residuals and input fees of fills, gas of posts and of signed orders' transactions, by day in UTC, at most 400 days. Gas counts on the day when its receipt was read.
+         */
+        get: operations["getV0OperatorSummary"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v0/takers/{address}/summary": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Volume, fees and slippage of an address, per pair
+         * @description Of the swaps through our curves that it sent, and of signed orders that were executed for it on them.
+         */
+        get: operations["getV0TakersAddressSummary"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v0/fills/{fill_seq}/decomposition": {
         parameters: {
             query?: never;
@@ -476,7 +536,11 @@ export interface paths {
         get: operations["getApiV1OrdersOrderId"];
         put?: never;
         post?: never;
-        delete?: never;
+        /**
+         * Takes an order back
+         * @description By the owner's EIP-712 signature over `OrderCancellation(string orderId)`, for nothing, unless a transaction was sent for the order.
+         */
+        delete: operations["deleteApiV1OrdersOrderId"];
         options?: never;
         head?: never;
         patch?: never;
@@ -868,6 +932,112 @@ export interface components {
             tx_hash: string;
             timestamp_ms: number | null;
         };
+        MakerPerformance: {
+            pair: string;
+            fills: number;
+            parts: number;
+            bought: {
+                base: string;
+                quote: string;
+            };
+            sold: {
+                base: string;
+                quote: string;
+            };
+            volume: string;
+            realised_pnl: string;
+            curves: number;
+            offered_base: string;
+            fill_rate: string | null;
+            book_share: string | null;
+            fill_share: string | null;
+            markouts: {
+                /** @enum {number} */
+                seconds: 1 | 10 | 60;
+                amount: string;
+                marked_quote: string;
+                unmarked_quote: string;
+                bps: string | null;
+            }[];
+            position: {
+                base: string;
+                average_price: string | null;
+                realised_pnl: string;
+                middle: string | null;
+                unrealised_pnl: string | null;
+            };
+            inventory: {
+                open_ms: number;
+                base: string;
+                realised_pnl: string;
+            }[];
+        };
+        OperatorPair: {
+            pair: string;
+            quote_token: string;
+            total: {
+                fills: number;
+                volume: string;
+                residual: string;
+                input_fees: {
+                    base: string;
+                    quote: string;
+                };
+                taker_fees: {
+                    base: string;
+                    quote: string;
+                };
+                gas: components["schemas"]["GasSpent"];
+                gas_quote: string | null;
+                profit: string | null;
+            };
+            days: {
+                fills: number;
+                volume: string;
+                residual: string;
+                input_fees: {
+                    base: string;
+                    quote: string;
+                };
+                taker_fees: {
+                    base: string;
+                    quote: string;
+                };
+                gas: components["schemas"]["GasSpent"];
+                gas_quote: string | null;
+                profit: string | null;
+                open_ms: number;
+            }[];
+        };
+        GasSpent: {
+            posts: string;
+            settlements: string;
+            fills: string;
+        };
+        TakerSummary: {
+            pair: string;
+            fills: number;
+            bought: {
+                base: string;
+                quote: string;
+            };
+            sold: {
+                base: string;
+                quote: string;
+            };
+            volume: string;
+            fees: {
+                base: string;
+                quote: string;
+            };
+            input_fees: {
+                base: string;
+                quote: string;
+            };
+            slippage: string;
+            priced_quote: string;
+            slippage_bps: string | null;
+        };
         Decomposition: {
             pair: string;
             fill_seq: number;
@@ -931,6 +1101,8 @@ export interface components {
                 orders: components["schemas"]["WireOrder"][];
                 /** @description na */
                 grouping: unknown;
+                /** @description of older clients; signed, and of no effect */
+                brokerCode?: number | null;
                 builder?: ({
                     b: string;
                     f: number;
@@ -1158,8 +1330,8 @@ export interface components {
                 discount: "0.0";
             };
         } | components["schemas"]["UserFill"][] | components["schemas"]["UserFill"][] | {
-            /** @constant */
-            cumVlm: "0.0";
+            /** @description made and taken, in the first market's quote token */
+            cumVlm: string;
             /** @constant */
             nRequestsUsed: 0;
             nRequestsCap: number;
@@ -1177,7 +1349,7 @@ export interface components {
             data: {
                 user: string;
             };
-        }) | unknown[] | null;
+        }) | unknown[] | null | components["schemas"]["LedgerUpdate"][];
         Candle: {
             /** @description when it begins */
             t: number;
@@ -1342,6 +1514,40 @@ export interface components {
             cloid?: string;
             twapId: null;
         };
+        LedgerUpdate: {
+            /** @description Unix milliseconds */
+            time: number;
+            hash: string;
+            delta: {
+                /** @constant */
+                type: "deposit";
+                usdc: string;
+            } | {
+                /** @constant */
+                type: "withdraw";
+                usdc: string;
+                /** @description Unix milliseconds */
+                nonce: number;
+                /** @constant */
+                fee: "0.0";
+            } | {
+                /** @constant */
+                type: "spotTransfer";
+                token: string;
+                amount: string;
+                /** @description at the last trade before; zero without one */
+                usdcValue: string;
+                user: string;
+                destination: string;
+                /** @constant */
+                fee: "0.0";
+                /** @constant */
+                nativeTokenFee: "0.0";
+                nonce: null;
+                /** @constant */
+                feeToken: "";
+            };
+        };
         InfoRequest: ({
             /** @enum {string} */
             type: "openOrders" | "frontendOpenOrders" | "historicalOrders" | "userFills" | "spotClearinghouseState" | "clearinghouseState" | "extraAgents" | "userRole" | "userFees" | "userRateLimit" | "userAbstraction";
@@ -1397,7 +1603,7 @@ export interface components {
             [key: string]: unknown;
         }) | ({
             /** @enum {string} */
-            type: "allMids" | "exchangeStatus" | "meta" | "metaAndAssetCtxs" | "outcomeMeta" | "perpDexs" | "spotMeta" | "spotMetaAndAssetCtxs" | "fundingHistory" | "twapHistory" | "userFunding" | "userNonFundingLedgerUpdates" | "userTwapSliceFills" | "userVaultEquities" | "subAccounts" | "vaultDetails";
+            type: "allMids" | "exchangeStatus" | "meta" | "metaAndAssetCtxs" | "outcomeMeta" | "perpDexs" | "spotMeta" | "spotMetaAndAssetCtxs" | "userNonFundingLedgerUpdates" | "fundingHistory" | "twapHistory" | "userFunding" | "userTwapSliceFills" | "userVaultEquities" | "subAccounts" | "vaultDetails";
         } & {
             [key: string]: unknown;
         });
@@ -1412,6 +1618,16 @@ export interface components {
         SwapQuote: {
             id: string;
             from: string;
+            /** @description as quoted; `own` is our curve */
+            route: {
+                source: string;
+                /** @description base units */
+                sellAmount: string;
+                /** @description base units */
+                buyAmount: string;
+            }[];
+            /** @description against the mid price, the fee not counted */
+            priceImpactBps: number | null;
             expiration: string;
             quote: {
                 sellToken: string;
@@ -1493,6 +1709,7 @@ export interface components {
             feeAmount: string;
             /** @description against the mid price, the fee not counted */
             priceImpactBps: number | null;
+            /** @description as quoted; `own` is our curve */
             route: {
                 source: string;
                 /** @description base units */
@@ -1522,6 +1739,31 @@ export interface components {
             /** @description base units */
             executedBuyAmount: string;
             txHash: string | null;
+            explorerUrl: string | null;
+            /** @description as quoted; `own` is our curve */
+            route: {
+                source: string;
+                /** @description base units */
+                sellAmount: string;
+                /** @description base units */
+                buyAmount: string;
+            }[];
+            /** @description against the mid price, the fee not counted */
+            priceImpactBps: number | null;
+            /** @description what our curve gave, once filled */
+            makers: {
+                pair: string;
+                fillSeq: number;
+                /** @description path on this server */
+                decomposition: string;
+                legs: {
+                    maker: string;
+                    /** @description base units */
+                    baseAmount: string;
+                    /** @description base units */
+                    quoteAmount: string;
+                }[];
+            }[];
             reason: {
                 code: string | null;
                 message: string | null;
@@ -2682,6 +2924,338 @@ export interface operations {
                         taker: string;
                         swaps: components["schemas"]["TakerSwap"][];
                         next: string | null;
+                    };
+                };
+            };
+            /** @description BAD_REQUEST: a parameter is missing or malformed */
+            400: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description RATE_LIMITED: come back after retry-after seconds */
+            429: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description INTERNAL_ERROR: unexpected; the operator finds the cause in the log */
+            500: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            503: {
+                headers: {
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getV0MakersMakerPerformance: {
+        parameters: {
+            query?: {
+                /**
+                 * @description of this pair only
+                 * @example WETH-USDC
+                 */
+                pair?: string;
+                /** @description length of its intervals; a day when it is left out */
+                interval?: "1h" | "1d";
+                /** @description Unix milliseconds in the first interval; 30 intervals back when it is left out */
+                from?: number;
+                /** @description Unix milliseconds in the last interval; now when it is left out */
+                to?: number;
+            };
+            header?: never;
+            path: {
+                /** @description an address, in any letter case */
+                maker: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Volume, profit, markouts and shares of an address, per pair */
+            200: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        maker: string;
+                        /** @enum {string} */
+                        interval: "1h" | "1d";
+                        from_ms: number;
+                        to_ms: number;
+                        pairs: components["schemas"]["MakerPerformance"][];
+                    };
+                };
+            };
+            /** @description BAD_REQUEST: a parameter is missing or malformed */
+            400: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description NOT_FOUND: no such pair */
+            404: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description RATE_LIMITED: come back after retry-after seconds */
+            429: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description INTERNAL_ERROR: unexpected; the operator finds the cause in the log */
+            500: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            503: {
+                headers: {
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getV0OperatorSummary: {
+        parameters: {
+            query?: {
+                /**
+                 * @description of this pair only
+                 * @example WETH-USDC
+                 */
+                pair?: string;
+                /** @description Unix milliseconds in the first interval; 30 intervals back when it is left out */
+                from?: number;
+                /** @description Unix milliseconds in the last interval; now when it is left out */
+                to?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What the platform earned and what its transactions cost, per pair and day */
+            200: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        from_ms: number;
+                        to_ms: number;
+                        pairs: components["schemas"]["OperatorPair"][];
+                        gas: components["schemas"]["GasSpent"];
+                    };
+                };
+            };
+            /** @description BAD_REQUEST: a parameter is missing or malformed */
+            400: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description NOT_FOUND: no such pair */
+            404: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description RATE_LIMITED: come back after retry-after seconds */
+            429: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description INTERNAL_ERROR: unexpected; the operator finds the cause in the log */
+            500: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            503: {
+                headers: {
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getV0TakersAddressSummary: {
+        parameters: {
+            query?: {
+                /** @description Unix milliseconds in the first interval; 30 intervals back when it is left out */
+                from?: number;
+                /** @description Unix milliseconds in the last interval; now when it is left out */
+                to?: number;
+            };
+            header?: never;
+            path: {
+                /** @description an address, in any letter case */
+                address: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Volume, fees and slippage of an address, per pair */
+            200: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        taker: string;
+                        from_ms: number;
+                        to_ms: number;
+                        pairs: components["schemas"]["TakerSummary"][];
                     };
                 };
             };
@@ -3997,6 +4571,144 @@ export interface operations {
             };
             /** @description NOT_FOUND: no such order */
             404: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description RATE_LIMITED: come back after retry-after seconds */
+            429: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description INTERNAL_ERROR: unexpected; the operator finds the cause in the log */
+            500: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            503: {
+                headers: {
+                    /** @description seconds until the next window */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    deleteApiV1OrdersOrderId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description from POST /api/v1/orders */
+                orderId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    signature: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Takes an order back */
+            200: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SwapSubmission"];
+                };
+            };
+            /** @description BAD_REQUEST: not the signature of the owner */
+            400: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description NOT_FOUND: no such order */
+            404: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description ORDER_SENT: it may be filled; ORDER_ENDED: it is filled, failed or expired */
+            409: {
+                headers: {
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description BAD_REQUEST: the body is too long */
+            413: {
                 headers: {
                     /** @description requests per window */
                     "x-ratelimit-limit"?: number;

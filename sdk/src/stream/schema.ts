@@ -349,8 +349,8 @@ export interface components {
             /** @constant */
             type: "userRateLimit";
             data: {
-                /** @constant */
-                cumVlm: "0.0";
+                /** @description made and taken, in the first market's quote token */
+                cumVlm: string;
                 /** @constant */
                 nRequestsUsed: 0;
                 nRequestsCap: number;
@@ -396,8 +396,7 @@ export interface components {
         } | {
             /** @constant */
             type: "userNonFundingLedgerUpdates";
-            /** @description there is none here */
-            data: unknown[];
+            data: components["schemas"]["LedgerUpdate"][];
         } | {
             /** @constant */
             type: "userTwapSliceFills";
@@ -577,6 +576,40 @@ export interface components {
             tid: number;
             cloid?: string;
             twapId: null;
+        };
+        LedgerUpdate: {
+            /** @description Unix milliseconds */
+            time: number;
+            hash: string;
+            delta: {
+                /** @constant */
+                type: "deposit";
+                usdc: string;
+            } | {
+                /** @constant */
+                type: "withdraw";
+                usdc: string;
+                /** @description Unix milliseconds */
+                nonce: number;
+                /** @constant */
+                fee: "0.0";
+            } | {
+                /** @constant */
+                type: "spotTransfer";
+                token: string;
+                amount: string;
+                /** @description at the last trade before; zero without one */
+                usdcValue: string;
+                user: string;
+                destination: string;
+                /** @constant */
+                fee: "0.0";
+                /** @constant */
+                nativeTokenFee: "0.0";
+                nonce: null;
+                /** @constant */
+                feeToken: "";
+            };
         };
         OrderUpdate: {
             order: components["schemas"]["OrderRow"];

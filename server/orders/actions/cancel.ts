@@ -13,7 +13,7 @@ export const cancel: ActionHandler<CancelAction> = (action, maker, view) => {
 };
 
 /** One status per entry; `find` is asked when the entry's turn comes, so that a repeated id is found once. */
-export function cancelEntries(
+function cancelEntries(
   entries: readonly { asset: number; find: () => OpenOrder | undefined }[],
   draft: Draft,
   view: AdmissionView,

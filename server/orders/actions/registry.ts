@@ -91,7 +91,7 @@ export function judgeAction(action: AdmittedAction, maker: Address, view: Admiss
 }
 
 /** Uses up a nonce and nothing else: the way to invalidate a request that is still under way. */
-export const noop: ActionHandler<NoopAction> = () => ({
+const noop: ActionHandler<NoopAction> = () => ({
   effects: [],
   reply: { status: 'ok', response: { type: 'default' } },
 });

@@ -3,6 +3,11 @@ import type { InfoHandler } from './types.js';
 import { formatUnits } from '../../../core/amounts.js';
 import { withPoint } from '../../../core/wire/decimal.js';
 import { readBalances } from '../../../ledger/chain/ledger-log.js';
+import type { Address, Market } from '../../../core/types.js';
+import { takerActivity } from '../../../ledger/accounts/reads.js';
+import { readTx } from '../../../ledger/db/db.js';
+import { readPositionsOf } from '../../../ledger/market-data/position-rows.js';
+import type { Db } from '../../../ledger/types.js';
 import { tokensOf } from './markets.js';
 
 /** What an address is here: `agent` of a maker, `user` for a maker or anybody with a ledger row, else `missing`. */
@@ -78,8 +83,28 @@ export const userFees: InfoHandler = (request) => {
   };
 };
 
-/** Requests are not counted per account here: nothing is used up, and the cap is out of reach. */
-export const userRateLimit: InfoHandler = (request) => {
-  asAddress(request.user, 'user');
-  return { cumVlm: '0.0', nRequestsUsed: 0, nRequestsCap: Number.MAX_SAFE_INTEGER, nRequestsSurplus: 0 };
+/** Requests are not counted per account here: nothing is used up, and the cap is out of reach. The volume is what the ledger knows. */
+export const userRateLimit: InfoHandler = async (request, { db, gateway }) => {
+  const user = asAddress(request.user, 'user');
+  return {
+    cumVlm: await volumeOf(db, gateway.markets(), user),
+    nRequestsUsed: 0,
+    nRequestsCap: Number.MAX_SAFE_INTEGER,
+    nRequestsSurplus: 0,
+  };
 };
+
+/** What an account made and took in markets with the quote token of the first one, in that token. */
+async function volumeOf(db: Db, markets: readonly Market[], user: Address): Promise<string> {
+  const [first] = markets;
+  if (first === undefined) return '0.0';
+  const [made, taken] = await readTx(db, async (q) => [
+    await readPositionsOf(q, [user]),
+    await takerActivity(q, user, { fromMs: 0, toMs: Number.MAX_SAFE_INTEGER }),
+  ]);
+  const counts = (index: number): boolean => markets[index]?.quote.address === first.quote.address;
+  let units = 0n;
+  for (const one of made) if (counts(one.market)) units += one.boughtQuoteUnits + one.soldQuoteUnits;
+  for (const { market, total } of taken) if (counts(market)) units += total.bought_quote + total.sold_quote;
+  return withPoint(formatUnits(units, first.quote.decimals));
+}

@@ -7,7 +7,7 @@ export const emptyList: InfoHandler = () => [];
 export const nothing: InfoHandler = () => null;
 
 /** There are no perpetuals here; clients load this at start. */
-export const META = { universe: [], marginTables: [], collateralToken: 0 } as const;
+const META = { universe: [], marginTables: [], collateralToken: 0 } as const;
 
 export const meta: InfoHandler = () => ({ ...META });
 

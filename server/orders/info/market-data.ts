@@ -43,7 +43,7 @@ export const spotMetaAndAssetCtxs: InfoHandler = async (_request, deps) => [
   await contextsOf(deps),
 ];
 
-export type ContextDeps = Pick<InfoDeps, 'gateway' | 'config' | 'marketData'>;
+type ContextDeps = Pick<InfoDeps, 'gateway' | 'config' | 'marketData'>;
 
 /** Contexts of all markets, in listing order. */
 export const contextsOf = (deps: ContextDeps): Promise<object[]> =>
@@ -72,7 +72,7 @@ export async function contextOf(market: Market, deps: ContextDeps): Promise<obje
  * Mark price with as many decimals as the tick, rounded down to one: the middle of the book, else the last trade, else the
  * configured reference, else one tick. Clients read the price increment from its digits, so it is never null.
  */
-export async function markPrice(market: Market, deps: ContextDeps): Promise<string> {
+async function markPrice(market: Market, deps: ContextDeps): Promise<string> {
   const price = midPrice(market, deps) ?? (await lastTradePrice(market, deps)) ?? referencePrice(market, deps);
   return onTickDecimals(market, price ?? market.tickSize);
 }

@@ -35,7 +35,7 @@ export function orderRow(markets: readonly Market[], order: OpenOrder) {
 }
 
 /** An order as frontendOpenOrders and orderStatus show it: `cloid` is always there. */
-export function frontendRow(markets: readonly Market[], order: OpenOrder) {
+function frontendRow(markets: readonly Market[], order: OpenOrder) {
   return {
     ...orderRow(markets, order),
     triggerCondition: 'N/A',

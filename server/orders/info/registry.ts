@@ -22,6 +22,7 @@ import {
   perpDexs,
   userAbstraction,
 } from './constants.js';
+import { userNonFundingLedgerUpdates } from './ledger-updates.js';
 import { frontendOpenOrders, historicalOrders, openOrders, orderStatus } from './orders.js';
 import type { InfoDeps, InfoHandler } from './types.js';
 import { userFillsByTime, userFills } from './fills.js';
@@ -52,9 +53,8 @@ const HANDLERS: ReadonlyMap<string, InfoHandler> = new Map<string, InfoHandler>(
   ['userFillsByTime', userFillsByTime],
   ['userRateLimit', userRateLimit],
   ['userRole', userRole],
-  ...['fundingHistory', 'twapHistory', 'userFunding', 'userNonFundingLedgerUpdates'].map(
-    (type) => [type, emptyList] as const,
-  ),
+  ['userNonFundingLedgerUpdates', userNonFundingLedgerUpdates],
+  ...['fundingHistory', 'twapHistory', 'userFunding'].map((type) => [type, emptyList] as const),
   ...['userTwapSliceFills', 'userVaultEquities'].map((type) => [type, emptyList] as const),
   ...['subAccounts', 'vaultDetails'].map((type) => [type, nothing] as const),
 ]);

@@ -2,10 +2,10 @@
 import { z } from 'zod';
 import { INTERVALS } from '../../../core/market-data/intervals.js';
 
-export const decimal = z.string().regex(/^-?\d+\.\d+$/);
+const decimal = z.string().regex(/^-?\d+\.\d+$/);
 export const time = z.int().nonnegative().meta({ description: 'Unix milliseconds' });
 export const address = z.string().regex(/^0x[0-9a-f]{40}$/);
-export const cloid = z.string().regex(/^0x[0-9a-fA-F]{32}$/);
+const cloid = z.string().regex(/^0x[0-9a-fA-F]{32}$/);
 const side = z.enum(['B', 'A']).meta({ description: 'bid or ask' });
 const hash = z.string().regex(/^0x[0-9a-f]{64}$/);
 const zero = z.literal('0.0');
@@ -157,6 +157,29 @@ const marginSchema = z.strictObject({
 });
 const metaSchema = z.strictObject({ universe: none, marginTables: none, collateralToken: z.literal(0) });
 
+const ledgerUpdateSchema = z
+  .strictObject({
+    time,
+    hash,
+    delta: z.discriminatedUnion('type', [
+      z.strictObject({ type: z.literal('deposit'), usdc: decimal }),
+      z.strictObject({ type: z.literal('withdraw'), usdc: decimal, nonce: time, fee: zero }),
+      z.strictObject({
+        type: z.literal('spotTransfer'),
+        token: z.string(),
+        amount: decimal,
+        usdcValue: decimal.meta({ description: 'at the last trade before; zero without one' }),
+        user: address,
+        destination: address,
+        fee: zero,
+        nativeTokenFee: zero,
+        nonce: z.null(),
+        feeToken: z.literal(''),
+      }),
+    ]),
+  })
+  .meta({ id: 'LedgerUpdate' });
+
 const emptyList = none.meta({ description: 'there is none here' });
 const nothing = z.null().meta({ description: 'there is none here' });
 
@@ -227,7 +250,7 @@ export const INFO_REPLIES = {
   userFills: z.array(fillSchema),
   userFillsByTime: z.array(fillSchema),
   userRateLimit: z.strictObject({
-    cumVlm: zero,
+    cumVlm: decimal.meta({ description: "made and taken, in the first market's quote token" }),
     nRequestsUsed: z.literal(0),
     nRequestsCap: index,
     nRequestsSurplus: z.literal(0),
@@ -241,7 +264,7 @@ export const INFO_REPLIES = {
   subAccounts: nothing,
   twapHistory: emptyList,
   userFunding: emptyList,
-  userNonFundingLedgerUpdates: emptyList,
+  userNonFundingLedgerUpdates: z.array(ledgerUpdateSchema),
   userTwapSliceFills: emptyList,
   userVaultEquities: emptyList,
   vaultDetails: nothing,

@@ -375,7 +375,15 @@ describe('compaction of the order log', function () {
           'claims',
           'claim_changes',
         ],
-        ...['taker_fees', 'settlements', 'settlement_outcomes', 'reversals', 'orphaned_rows', 'capital_origins'],
+        ...[
+          'taker_fees',
+          'settlements',
+          'settlement_outcomes',
+          'settlement_costs',
+          'reversals',
+          'orphaned_rows',
+          'capital_origins',
+        ],
         ...[
           'fold_position',
           'folded_signers',

@@ -8,13 +8,6 @@ import {Platform} from "../support/Platform.sol";
 
 /// @notice What the lens says is what the entrypoint does.
 contract CurveLensTest is Platform {
-    ICurveLens private lens;
-
-    function setUp() public override {
-        super.setUp();
-        lens = ICurveLens(deploy("CurveLens.sol:CurveLens", abi.encode(book, custodian)));
-    }
-
     /// @dev Each run compares up to 32 levels, and so counts for many.
     /// hardhat-config: fuzz.runs = 500
     function testFuzz_LevelsAreQuotes(uint256 seed, bool isBuy, uint256 claimed) external {

@@ -16,12 +16,8 @@ contract PropAmmAdapterTest is Platform {
     address private constant ROUTER = address(0x60073);
     address private constant RECIPIENT = address(0x4EC1);
 
-    IPropAmmAdapter private adapter;
-
     function setUp() public override {
         super.setUp();
-        address lens = deploy("CurveLens.sol:CurveLens", abi.encode(book, custodian));
-        adapter = IPropAmmAdapter(deploy("PropAmmAdapter.sol:PropAmmAdapter", abi.encode(entrypoint, lens)));
         base.mint(ROUTER, 10 ** 24);
         quote.mint(ROUTER, 10 ** 24);
         _postDefault();
@@ -158,13 +154,16 @@ contract PropAmmAdapterTest is Platform {
 
     function test_RevertWhen_SomethingWouldStay() external {
         _pay(base, 2e18, true);
-        bytes memory refusal = abi.encodeWithSelector(IPropAmmAdapter.ForbiddenRecipient.selector, address(adapter));
-        vm.expectRevert(refusal);
-        adapter.swap(address(base), address(quote), 1e18, 0, address(adapter), START);
-        vm.expectRevert(refusal);
-        adapter.swapExactOut(address(base), address(quote), 1e6, 2e18, address(adapter), ROUTER, START);
-        vm.expectRevert(refusal);
-        adapter.swapExactOut(address(base), address(quote), 1e6, 2e18, RECIPIENT, address(adapter), START);
+        address[] memory bad = _forbiddenRecipients();
+        for (uint256 i = 0; i < bad.length; ++i) {
+            bytes memory refusal = abi.encodeWithSelector(IPropAmmAdapter.ForbiddenRecipient.selector, bad[i]);
+            vm.expectRevert(refusal);
+            adapter.swap(address(base), address(quote), 1e18, 0, bad[i], START);
+            vm.expectRevert(refusal);
+            adapter.swapExactOut(address(base), address(quote), 1e6, 2e18, bad[i], ROUTER, START);
+            vm.expectRevert(refusal);
+            adapter.swapExactOut(address(base), address(quote), 1e6, 2e18, RECIPIENT, bad[i], START);
+        }
     }
 
     function test_RevertWhen_TheOutputTokenKeepsAPart() external {

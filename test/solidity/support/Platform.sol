@@ -3,7 +3,9 @@ pragma solidity ^0.8.28;
 
 import {IOrderSettler} from "../../../contracts/interfaces/IOrderSettler.sol";
 import {ICurveBook} from "../../../contracts/interfaces/ICurveBook.sol";
+import {ICurveLens} from "../../../contracts/interfaces/ICurveLens.sol";
 import {IEntrypoint} from "../../../contracts/interfaces/IEntrypoint.sol";
+import {IPropAmmAdapter} from "../../../contracts/interfaces/IPropAmmAdapter.sol";
 import {ICustodian} from "../../../contracts/interfaces/ICustodian.sol";
 import {Curves} from "./Curves.sol";
 import {RandomCurves} from "./RandomCurves.sol";
@@ -32,6 +34,12 @@ abstract contract Platform is RandomCurves, Deployer {
     ICurveBook internal book;
     IEntrypoint internal entrypoint;
     IOrderSettler internal settler;
+    ICurveLens internal lens;
+    IPropAmmAdapter internal adapter;
+    /// @dev As the constructor of the custodian's implementation takes them: proxies of custodian, book and entrypoint, settler, lens, adapter,
+    /// implementations of book and entrypoint.
+    address[8] internal custodianPeers;
+    address internal custodianCode;
     SignatureTransfers internal permit2;
     IMintableToken internal base;
     IMintableToken internal quote;
@@ -66,11 +74,21 @@ abstract contract Platform is RandomCurves, Deployer {
         address bookAt = vm.computeCreateAddress(address(this), nonce + 4);
         address entrypointAt = vm.computeCreateAddress(address(this), nonce + 5);
         address settlerAt = vm.computeCreateAddress(address(this), nonce + 6);
-        address custodianImpl = deploy("Custodian.sol:Custodian", abi.encode(entrypointAt, bookAt, settlerAt));
-        address bookImpl = deploy("CurveBook.sol:CurveBook", abi.encode(entrypointAt, custodianAt));
+        custodianPeers = [
+            custodianAt,
+            bookAt,
+            entrypointAt,
+            settlerAt,
+            vm.computeCreateAddress(address(this), nonce + 7),
+            vm.computeCreateAddress(address(this), nonce + 8),
+            vm.computeCreateAddress(address(this), nonce + 1),
+            vm.computeCreateAddress(address(this), nonce + 2)
+        ];
+        custodianCode = deploy("Custodian.sol:Custodian", abi.encode(custodianPeers));
+        address bookImpl = deploy("CurveBook.sol:CurveBook", abi.encode(entrypointAt, custodianAt, settlerAt));
         address entrypointImpl = deploy("Entrypoint.sol:Entrypoint", abi.encode(bookAt, custodianAt, settlerAt));
         bytes memory initialize = abi.encodeCall(IOwnerSetup.initialize, (OWNER));
-        custodian = ICustodian(_proxy(custodianImpl, abi.encodeCall(ICustodianSetup.initialize, (OWNER, DELAY_SEC))));
+        custodian = ICustodian(_proxy(custodianCode, abi.encodeCall(ICustodianSetup.initialize, (OWNER, DELAY_SEC))));
         book = ICurveBook(_proxy(bookImpl, initialize));
         entrypoint = IEntrypoint(_proxy(entrypointImpl, initialize));
         settler = IOrderSettler(
@@ -79,10 +97,25 @@ abstract contract Platform is RandomCurves, Deployer {
                 abi.encode(OWNER, address(permit2), entrypointAt, custodianAt, bookAt)
             )
         );
+        lens = ICurveLens(deploy("CurveLens.sol:CurveLens", abi.encode(bookAt, custodianAt)));
+        adapter = IPropAmmAdapter(
+            deploy("PropAmmAdapter.sol:PropAmmAdapter", abi.encode(entrypointAt, lens, custodianAt))
+        );
+        assertEq(address(lens), custodianPeers[4], "lens");
+        assertEq(address(adapter), custodianPeers[5], "adapter");
+        assertEq(bookImpl, custodianPeers[6], "implementation of the book");
+        assertEq(entrypointImpl, custodianPeers[7], "implementation of the entrypoint");
         assertEq(address(custodian), custodianAt, "custodian");
         assertEq(address(book), bookAt, "book");
         assertEq(address(entrypoint), entrypointAt, "entrypoint");
         assertEq(address(settler), settlerAt, "settler");
+    }
+
+    /// @dev Zero, and every contract of the platform.
+    function _forbiddenRecipients() internal view returns (address[] memory all) {
+        all = new address[](custodianPeers.length + 2);
+        all[1] = custodianCode;
+        for (uint256 i = 0; i < custodianPeers.length; ++i) all[i + 2] = custodianPeers[i];
     }
 
     /* TOKENS */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.28;
 
+import {UUPSUpgradeable} from "@openzeppelin/contracts/proxy/utils/UUPSUpgradeable.sol";
 import {OwnableUpgradeable} from "@openzeppelin/contracts-upgradeable/access/OwnableUpgradeable.sol";
 import {ICurveBook} from "../../../contracts/interfaces/ICurveBook.sol";
 import {Platform} from "../support/Platform.sol";
@@ -168,6 +169,32 @@ contract CurveBookMarketsTest is Platform {
         vm.prank(OWNER);
         book.setPoster(STRANGER, false);
         assertTrue(!book.isPoster(STRANGER), "removed");
+    }
+
+    /// @dev The settler refuses a listed token as target; here it is the other way round.
+    function test_RevertWhen_ATokenIsATargetOfSignedOrders() external {
+        address[2] memory tokens = [_a, _b];
+        for (uint256 i = 0; i < tokens.length; ++i) {
+            vm.prank(OWNER);
+            settler.setTarget(tokens[i], true);
+            vm.prank(OWNER);
+            vm.expectRevert(abi.encodeWithSelector(ICurveBook.ForbiddenToken.selector, tokens[i]));
+            book.listMarket(_a, _b, 1, 1, 1, 60);
+            vm.prank(OWNER);
+            vm.expectRevert(abi.encodeWithSelector(ICurveBook.ForbiddenToken.selector, tokens[i]));
+            book.listMarket(_b, _a, 1, 1, 1, 60);
+            vm.prank(OWNER);
+            settler.setTarget(tokens[i], false);
+        }
+        _list(_a, _b, 1, 1, 1, 60);
+    }
+
+    function test_ListsWithoutASettler() external {
+        address[8] memory peers = custodianPeers;
+        address code = deploy("CurveBook.sol:CurveBook", abi.encode(peers[2], peers[0], address(0)));
+        vm.prank(OWNER);
+        UUPSUpgradeable(address(book)).upgradeToAndCall(code, "");
+        _list(_a, _b, 1, 1, 1, 60);
     }
 
     function test_RevertWhen_CallerIsNotTheOwner() external {

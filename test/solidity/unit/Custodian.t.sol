@@ -173,14 +173,47 @@ contract CustodianTest is VaultClaims {
     }
 
     function test_RevertWhen_RecipientIsForbidden() external {
-        address[5] memory bad = [address(0), address(custodian), address(book), address(entrypoint), address(settler)];
+        address[] memory bad = _forbiddenRecipients();
         vm.startPrank(address(entrypoint));
         for (uint256 i = 0; i < bad.length; ++i) {
+            assertTrue(custodian.isForbiddenRecipient(bad[i]), "says so");
             bytes memory refusal = abi.encodeWithSelector(ICustodian.ForbiddenRecipient.selector, bad[i]);
             vm.expectRevert(refusal);
             custodian.payOut(_t, bad[i], 1);
             vm.expectRevert(refusal);
             custodian.payOutWithheld(ICustodian.Payment(_t, bad[i], 1, 0));
+        }
+    }
+
+    /// @dev What is looked at first are the last two bytes, each by itself.
+    function testFuzz_WhoEndsLikeAForbiddenRecipientIsPaid(uint256 last, uint256 next, uint256 rest) external {
+        address[] memory bad = _forbiddenRecipients();
+        uint256 lastByte = uint160(bad[bound(last, 0, bad.length - 1)]) & 0xff;
+        uint256 nextByte = uint160(bad[bound(next, 0, bad.length - 1)]) & 0xff00;
+        address to = address(uint160(bound(rest, 1, 2 ** 144 - 1) << 16) | uint160(nextByte | lastByte));
+        for (uint256 i = 0; i < bad.length; ++i) vm.assume(to != bad[i]);
+        vm.assume(to != MAKER);
+        assertTrue(!custodian.isForbiddenRecipient(to), "no contract of ours");
+        vm.startPrank(address(entrypoint));
+        custodian.payOut(_t, to, 1);
+        custodian.payOutWithheld(ICustodian.Payment(_t, to, 1, 0));
+        vm.stopPrank();
+        assertEq(_token.balanceOf(to), 2, "paid");
+        vm.prank(STRANGER);
+        vm.expectRevert(abi.encodeWithSelector(ICustodian.NotEntrypoint.selector, STRANGER));
+        custodian.payOut(_t, to, 1);
+    }
+
+    /// @dev Of each forbidden recipient every other address that differs in one bit.
+    function test_NeighboursOfForbiddenRecipientsArePaid() external {
+        address[] memory bad = _forbiddenRecipients();
+        vm.startPrank(address(entrypoint));
+        for (uint256 i = 0; i < bad.length; ++i) {
+            for (uint256 bit = 0; bit < 160; bit += 13) {
+                address to = address(uint160(bad[i]) ^ uint160(1 << bit));
+                custodian.payOut(_t, to, 1);
+                assertEq(_token.balanceOf(to), 1, "paid");
+            }
         }
     }
 

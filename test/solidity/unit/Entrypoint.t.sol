@@ -100,7 +100,7 @@ contract EntrypointTest is Platform {
     }
 
     function test_RevertWhen_RecipientIsForbidden() external {
-        address[5] memory bad = [address(0), address(custodian), address(book), address(entrypoint), address(settler)];
+        address[] memory bad = _forbiddenRecipients();
         vm.startPrank(TAKER);
         for (uint256 i = 0; i < bad.length; ++i) {
             bytes memory forbidden = abi.encodeWithSelector(IEntrypoint.ForbiddenRecipient.selector, bad[i]);

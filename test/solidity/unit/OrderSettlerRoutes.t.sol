@@ -212,9 +212,9 @@ contract OrderSettlerRoutesTest is SettlerOrders {
     }
 
     function test_RevertWhen_RecipientIsForbidden() external {
-        address[5] memory bad = [address(0), address(settler), address(entrypoint), address(custodian), address(book)];
+        address[] memory bad = _forbiddenRecipients();
         for (uint256 i = 0; i < bad.length; ++i) {
-            IOrderSettler.Order memory order = _order(address(base), address(quote), 1e18, 0);
+            IOrderSettler.Order memory order = _order(address(base), address(quote), 1e18, 1e6);
             order.recipient = bad[i];
             order = _sign(order);
             vm.startPrank(EXECUTOR);
@@ -222,6 +222,8 @@ contract OrderSettlerRoutesTest is SettlerOrders {
             settler.fillRoute(order, _route(1e18, 0));
             vm.expectRevert(abi.encodeWithSelector(IEntrypoint.ForbiddenRecipient.selector, bad[i]));
             settler.fillOnCurve(0, order);
+            vm.expectRevert(abi.encodeWithSelector(IEntrypoint.ForbiddenRecipient.selector, bad[i]));
+            settler.fillOnCurveExactOut(0, order);
             vm.stopPrank();
         }
     }

@@ -163,8 +163,8 @@ contract ProxiesTest is Platform {
     function _implementations() private returns (address[3] memory) {
         return
             [
-                deploy("Custodian.sol:Custodian", abi.encode(entrypoint, book, settler)),
-                deploy("CurveBook.sol:CurveBook", abi.encode(entrypoint, custodian)),
+                deploy("Custodian.sol:Custodian", abi.encode(custodianPeers)),
+                deploy("CurveBook.sol:CurveBook", abi.encode(entrypoint, custodian, settler)),
                 deploy("Entrypoint.sol:Entrypoint", abi.encode(book, custodian, settler))
             ];
     }

@@ -25,6 +25,8 @@ export interface FillGeometry {
   to: bigint;
   legs: LegBar[];
   curve: Bar[];
+  /** The book behind the curve as steps, empty where it is not shown or is another one than the legs were taken from. */
+  book: Bar[];
   prices: { low: bigint; high: bigint };
 }
 
@@ -33,11 +35,46 @@ export const SCALE = 18;
 
 const units = (text: string): bigint => at(exact(text), SCALE);
 
+/** What a tick and a lot of a market are worth, as exact decimals. */
+export interface Grid {
+  tick_size: string;
+  lot_size: string;
+}
+
+/** The orders behind a curve, added up by price from the touch on; empty while the book is not shown. */
+export function bookSteps(curve: PostedCurve | null, direction: 'buy' | 'sell', grid: Grid): Bar[] {
+  const orders = (direction === 'buy' ? curve?.snapshot?.asks : curve?.snapshot?.bids) ?? [];
+  const [tick, lot] = [exact(grid.tick_size), exact(grid.lot_size)];
+  const lotsAt = new Map<bigint, bigint>();
+  for (const { ticks, lots } of orders) lotsAt.set(BigInt(ticks), (lotsAt.get(BigInt(ticks)) ?? 0n) + BigInt(lots));
+  const ascending = [...lotsAt].sort(([a], [b]) => (a < b ? -1 : 1));
+  let end = 0n;
+  return (direction === 'buy' ? ascending : ascending.reverse()).map(([ticks, lots]) => {
+    const from = end;
+    end += at({ digits: lots * lot.digits, scale: lot.scale }, SCALE);
+    return { from, to: end, price: at({ digits: ticks * tick.digits, scale: tick.scale }, SCALE) };
+  });
+}
+
+/**
+ * Whether each leg lies on the step of its own price. It does not where fills of older curves had taken from this book before: the curve was cut
+ * without them, and drawing these steps would show a book that nobody traded against.
+ */
+export function isUnder(steps: readonly Bar[], legs: readonly Bar[]): boolean {
+  return legs.every((leg) =>
+    steps.some(({ from, to, price }) => price === leg.price && from <= leg.from && leg.to <= to),
+  );
+}
+
 /**
  * The legs of a fill side by side in the order in which they were taken, under the pieces of the curve that they were sold through. Null without
  * legs.
  */
-export function fillGeometry(decomposition: Decomposition, curve: PostedCurve | null): FillGeometry | null {
+export function fillGeometry(
+  decomposition: Decomposition,
+  curve: PostedCurve | null,
+  grid: Grid | null = null,
+): FillGeometry | null {
   const { legs, consumed_before: before, direction } = decomposition;
   if (legs.length === 0 || direction === null) return null;
   const makers = [...new Set(legs.map(({ maker }) => maker))].sort();
@@ -64,10 +101,12 @@ export function fillGeometry(decomposition: Decomposition, curve: PostedCurve | 
     knot += units(size);
     return { from: start, to: knot, price: units(price) };
   });
-  const near = bars.filter((bar) => bar.to > from && bar.from < end);
+  const steps = grid === null ? [] : bookSteps(curve, direction, grid);
+  const book = isUnder(steps, legBars) ? steps : [];
+  const near = [...bars, ...book].filter((bar) => bar.to > from && bar.from < end);
   const prices = [...legBars, ...near].map(({ price }) => price);
   const low = prices.reduce((a, b) => (b < a ? b : a));
   const high = prices.reduce((a, b) => (b > a ? b : a));
   const margin = (high - low) / 6n + high / 50_000n + 1n;
-  return { from, to: end, legs: legBars, curve: bars, prices: { low: low - margin, high: high + margin } };
+  return { from, to: end, legs: legBars, curve: bars, book, prices: { low: low - margin, high: high + margin } };
 }

@@ -61,6 +61,21 @@ export function FillPicture({ geometry, base, quote }: { geometry: FillGeometry;
           )}
         </g>
       ))}
+      {geometry.book.filter(visible).map((bar, i, all) => {
+        const before = all[i - 1];
+        return (
+          <g key={i}>
+            {before !== undefined && (
+              <line x1={x(bar.from)} x2={x(bar.from)} y1={y(before.price)} y2={y(bar.price)} className="step" />
+            )}
+            <line x1={x(bar.from)} x2={x(bar.to)} y1={y(bar.price)} y2={y(bar.price)} className="step">
+              <title>
+                The book: {formatUnits(bar.to - bar.from, SCALE)} {base} quoted at {formatUnits(bar.price, SCALE)}
+              </title>
+            </line>
+          </g>
+        );
+      })}
       {geometry.curve.filter(visible).map((bar, i) => (
         <g key={i}>
           <line x1={x(bar.from)} x2={x(bar.to)} y1={y(bar.price)} y2={y(bar.price)} className="piece">

@@ -17,17 +17,25 @@ export function FillPage({ fillSeq }: { fillSeq: string }) {
     2_000,
   );
   const fills = useStream({ type: 'fills', pair: market.pair }, newestFills);
-  const fill = fills.data?.find(({ fill_seq }) => `${fill_seq}` === seq) ?? null;
+  const streamed = fills.data?.find(({ fill_seq }) => `${fill_seq}` === seq) ?? null;
+  // The stream has the newest ones alone.
+  const older = useRead(
+    seq === null || fills.data === null || streamed !== null ? null : `fill/${market.pair}/${seq}`,
+    (read) => read.get('/v0/fills', { query: { pair: market.pair, before: `${BigInt(seq ?? 0) + 1n}`, limit: 1 } }),
+  );
+  const fill = streamed ?? older.data?.find(({ fill_seq }) => `${fill_seq}` === seq) ?? null;
   const curveSeq = decomposition.data?.curve_seq ?? null;
-  const curve = useRead(curveSeq === null ? null : `${market.pair}/${curveSeq}`, (read) =>
-    read.curve(market.pair, curveSeq ?? 0),
+  const curve = useRead(
+    curveSeq === null ? null : `${market.pair}/${curveSeq}`,
+    (read) => read.curve(market.pair, curveSeq ?? 0),
+    5_000,
   );
   const found = decomposition.data;
   if (seq === null) return <p role="alert">A fill has a number, such as 1.</p>;
   if (found === null) {
     return decomposition.error === null ? <p role="status">Loading …</p> : <p role="alert">{decomposition.error}</p>;
   }
-  const geometry = fillGeometry(found, curve.data);
+  const geometry = fillGeometry(found, curve.data, market);
   return (
     <>
       <h1>
@@ -45,6 +53,11 @@ export function FillPage({ fillSeq }: { fillSeq: string }) {
           <FillPicture geometry={geometry} base={base} quote={quote} />
           <figcaption className="caption">
             Columns: who was paid, each at its own price. Line: the curve, through which the taker paid.
+            {geometry.book.length > 0 && ' Thin steps: the book that the curve was cut from.'}
+            {geometry.book.length === 0 &&
+              ((curve.data?.snapshot ?? null) === null
+                ? ' The book is shown once this curve is dead.'
+                : ' The steps of the book are left out: fills of older curves took from it first.')}
             {(curve.data?.prepared ?? null) === null &&
               ' The curve of this fill is not shown: it is not kept, or not there yet.'}
           </figcaption>

@@ -1,4 +1,5 @@
-import { useMemo } from 'react';
+import { useMemo, useState } from 'react';
+import { CandleChart } from '../charts/candle-chart.js';
 import { DepthChart } from '../charts/depth-chart.js';
 import { coinOf, newestFills, useShown } from '../market-context.js';
 import type { Book, CurveState } from '../market-context.js';
@@ -53,9 +54,52 @@ export function MarketPage() {
         <Levels name="Bids" levels={bids} />
         <Levels name="Asks" levels={asks} />
       </div>
+      <Candles />
       <h2>Trades</h2>
       <FillTable fills={fills.data} />
     </>
+  );
+}
+
+const INTERVALS = [
+  ['1m', 60_000],
+  ['5m', 300_000],
+  ['1h', 3_600_000],
+] as const;
+const MAX_CANDLES = 90;
+
+/** Prices per interval, from the fills of the curve. */
+function Candles() {
+  const { market, quote } = useShown();
+  const [interval, setInterval] = useState<(typeof INTERVALS)[number]>(INTERVALS[0]);
+  const [name, lengthMs] = interval;
+  const candles = useRead(
+    `candles/${market.pair}/${name}`,
+    (read) =>
+      read.get('/v0/candles/{pair}', {
+        path: { pair: market.pair },
+        query: { interval: name, from: Date.now() - MAX_CANDLES * lengthMs },
+      }),
+    3_000,
+  );
+  return (
+    <section aria-label="Candles">
+      <div className="row">
+        <h2>Candles</h2>
+        {INTERVALS.map((one) => (
+          <button type="button" key={one[0]} aria-pressed={one === interval} onClick={() => setInterval(one)}>
+            {one[0]}
+          </button>
+        ))}
+      </div>
+      {candles.data === null ? (
+        <p role="status">{candles.error ?? 'Loading candles …'}</p>
+      ) : candles.data.candles.length === 0 ? (
+        <p role="status">No trade yet: candles begin with the first one.</p>
+      ) : (
+        <CandleChart candles={candles.data.candles.slice(-MAX_CANDLES)} quote={quote} />
+      )}
+    </section>
   );
 }
 

@@ -1,11 +1,16 @@
-/** What posting costs, from receipts, and the hourly budget that it must keep to. */
+/** What a keeper's transactions cost, from receipts, and what they cost in the last hour. */
 import type { Address, Hex } from '../../core/types.js';
 import { toSafeInt } from '../../core/amounts.js';
-import { insertPostCosts, readPostCosts, readUncosted, type PostCost } from '../../ledger/publications/post-costs.js';
+import {
+  insertCosts,
+  readCosts,
+  readUncosted,
+  type CostRole,
+  type TransactionCost,
+} from '../../ledger/transactions/costs.js';
 import type { Db, Writer } from '../../ledger/types.js';
-import { readReceipts, type TxReceipt } from '../chain/receipts.js';
-import type { Rpc } from '../chain/rpc.js';
-import { feeOf } from './gas.js';
+import { feeOf, readReceipts, type TxReceipt } from './receipts.js';
+import type { Rpc } from './rpc.js';
 
 export const HOUR_MS = 3_600_000;
 /** Nonces asked for at a time. */
@@ -14,6 +19,7 @@ const PAGE = 50;
 const GIVE_UP_MS = 120_000;
 
 export interface CostsDeps {
+  role: CostRole;
   db: Db;
   writer: Writer;
   rpc: Rpc;
@@ -25,38 +31,39 @@ export interface CostsDeps {
 
 export interface Costs {
   /** Stores the costs of transactions that were mined since; returns them. */
-  collect(): Promise<PostCost[]>;
+  collect(): Promise<TransactionCost[]>;
   /** Fees of the last hour. */
   spentWei(): bigint;
 }
 
 /** Costs of one signer; what earlier processes paid in the last hour counts too. */
 export async function createCosts(deps: CostsDeps): Promise<Costs> {
-  const { db, writer, rpc, signer, nowMs, monotonicMs } = deps;
+  const { role, db, writer, rpc, signer, nowMs, monotonicMs } = deps;
   const startedMs = nowMs();
   /** What was paid, by the clock that does not step. */
-  let recent = (await readPostCosts(db.knex, signer, startedMs - HOUR_MS)).map(({ feeWei, seenMs }) => ({
+  let recent = (await readCosts(db.knex, role, { signer, sinceMs: startedMs - HOUR_MS })).map(({ feeWei, seenMs }) => ({
     feeWei,
     atMs: monotonicMs() - Math.max(startedMs - seenMs, 0),
   }));
   /** When a nonce without a receipt was asked for first. */
   const askedMs = new Map<number, number>();
 
-  async function collect(): Promise<PostCost[]> {
-    const rows = await readUncosted(db.knex, signer, PAGE);
+  async function collect(): Promise<TransactionCost[]> {
+    const rows = await readUncosted(db.knex, role, { signer, limit: PAGE });
     if (rows.length === 0) return [];
     const answers = await readReceipts(
       rpc,
       rows.map(({ hash }) => hash),
     );
-    const found: PostCost[] = [];
-    for (const nonce of new Set(rows.map((row) => row.nonce))) {
-      const cost = costOf(nonce, rows, answers);
-      // In nonce order, because the highest stored nonce says where to go on.
-      if (cost === null) break;
-      found.push(cost);
-    }
-    if (found.length > 0) await writer.tx((tx) => insertPostCosts(tx, found));
+    const nonces = [...new Set(rows.map((row) => row.nonce))];
+    // Of the last one the page may lack replacements.
+    if (rows.length === PAGE && nonces.length > 1) nonces.pop();
+    // All are looked at, so that those without a receipt are given up at one time: a node may have pruned thousands.
+    const costs = nonces.map((nonce) => costOf(nonce, rows, answers));
+    const missing = costs.indexOf(null);
+    // In nonce order, because the highest stored nonce says where to go on.
+    const found = (missing === -1 ? costs : costs.slice(0, missing)) as TransactionCost[];
+    if (found.length > 0) await writer.tx((tx) => insertCosts(tx, role, found));
     recent = [...recent, ...found.map(({ feeWei }) => ({ feeWei, atMs: monotonicMs() }))];
     for (const { nonce } of found) askedMs.delete(nonce);
     return found;
@@ -66,7 +73,7 @@ export async function createCosts(deps: CostsDeps): Promise<Costs> {
     nonce: number,
     rows: readonly { nonce: number; hash: Hex; txKey: string; sentMs: number }[],
     answers: readonly (TxReceipt | null)[],
-  ): PostCost | null {
+  ): TransactionCost | null {
     const seenMs = nowMs();
     for (const [i, { hash, txKey, ...row }] of rows.entries()) {
       if (row.nonce !== nonce) continue;

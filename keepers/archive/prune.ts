@@ -1,0 +1,120 @@
+/** What of an archive no restore can need any more, given a backup that is kept; and its removal, whole folders, oldest first. */
+import { lastGeneration } from '../../ledger/chain/generations.js';
+import { readSnapshot } from '../../ledger/chain/ledger-log.js';
+import { firstRow } from '../../ledger/db/rows.js';
+import { readCompactionPosition } from '../../ledger/orders/compacted-book.js';
+import { isSamePublication } from '../../ledger/orders/restore.js';
+import { readPublication } from '../../ledger/publications/publication-log.js';
+import { missingSettlements, openSettlements } from '../../ledger/settlements/settlement-log.js';
+import type { Db, Publication } from '../../ledger/types.js';
+import type { ArchiveBatch } from './format.js';
+import { RECENT_SEC } from './import.js';
+import { readArchive, type ArchiveStore } from './store.js';
+
+export interface PruneDeps {
+  db: Db;
+  store: ArchiveStore;
+  deploymentId: string;
+  /** When the oldest backup was made that may yet be restored: what is younger stays, and what is up to an hour older. */
+  beforeMs: number;
+}
+
+/** A folder of the archive, by the numbers of its first and last file. */
+export interface PrunedFolder {
+  first: number;
+  last: number;
+  fromMs: number;
+  toMs: number;
+}
+
+export interface PrunePlan {
+  /** What may go, oldest first: whole folders, since no file names a book of another folder. */
+  folders: PrunedFolder[];
+  /** Why the folder after them stays; null where nothing but the number of folders per run keeps it. */
+  keeps: string | null;
+}
+
+/** How far the clock that files were written by may be behind the one that backups are made by. */
+const CLOCK_MARGIN_MS = 3_600_000;
+/** Folders per run; what more there is goes with the next one. */
+const MAX_FOLDERS = 100;
+
+/**
+ * Reads the whole archive, which must be undamaged, and finds the folders that may go: everything in them is older than the oldest backup, in this
+ * database, and done with, so that neither this database, nor a backup with the rest of the archive, lacks it; and neither the newest
+ * folder nor the newest checkpoint is among them. Reads only. Throws ArchiveError.
+ */
+export async function planPrune(deps: PruneDeps): Promise<PrunePlan> {
+  const { store, deploymentId } = deps;
+  const folderOf = (number: number): number => Math.floor(number / store.filesPerFolder);
+  const newest = folderOf(await store.lastNumber());
+  const judge = await createJudge(deps);
+  const folders: PrunedFolder[] = [];
+  let keeps: string | null = null;
+  let checkpointFolder = -1;
+  for await (const { batch } of readArchive(store, deploymentId)) {
+    const { number, timeMs, checkpoint } = batch;
+    const folder = folderOf(number);
+    if (checkpoint !== null) checkpointFolder = folder;
+    if (keeps !== null) continue;
+    keeps = folder === newest ? `file ${number} is in the newest folder` : await judge(batch);
+    const last = folders.at(-1);
+    const isSame = last !== undefined && folderOf(last.first) === folder;
+    if (keeps !== null) {
+      if (isSame) folders.pop();
+    } else if (isSame) Object.assign(last, { last: number, toMs: timeMs });
+    else folders.push({ first: number, last: number, fromMs: timeMs, toMs: timeMs });
+  }
+  const published = folders.findIndex(({ first }) => folderOf(first) === checkpointFolder);
+  if (published >= 0) {
+    keeps = `file ${folders[published]!.first} is of the folder with the newest checkpoint`;
+    folders.splice(published);
+  }
+  return { folders: folders.slice(0, MAX_FOLDERS), keeps: folders.length > MAX_FOLDERS ? null : keeps };
+}
+
+/** Says why a file has to stay; null when it need not. */
+async function createJudge({ db, beforeMs }: PruneDeps): Promise<(batch: ArchiveBatch) => Promise<string | null>> {
+  const q = db.knex;
+  const head = await lastGeneration(q);
+  const headSec = Math.floor((head?.blockTimestampMs ?? 0) / 1_000);
+  const compacted = await readCompactionPosition(q);
+  const open = new Set(
+    (await openSettlements(q)).map(({ maker, token, preparedMs }) => `${maker} ${token} ${preparedMs}`),
+  );
+
+  async function keepsPublication(one: Publication): Promise<string | null> {
+    const { market, seq, deadlineSec, cut } = one;
+    const name = `curve ${seq} of market ${market}`;
+    const own = await readPublication(q, market, seq);
+    if (own === null || !isSamePublication(own, one)) return `${name} is not in the database`;
+    if (deadlineSec + RECENT_SEC >= headSec) return `${name} may yet be hit by what the ledger has not scanned`;
+    if (cut.orderSeq > compacted.orderSeq) return null;
+    const fill = await firstRow(q, 'fills', { where: { market, curve_seq: seq } });
+    if (fill === undefined || (await readSnapshot(q, market, seq)) !== null) return null;
+    return `the book of ${name} is not in the database, and a fill hit it`;
+  }
+
+  return async ({ number, timeMs, publications, settlements }) => {
+    if (timeMs >= beforeMs - CLOCK_MARGIN_MS) return `file ${number} is younger than the oldest backup`;
+    const because = (why: string): string => `file ${number} stays: ${why}`;
+    for (const one of publications) {
+      const why = await keepsPublication(one);
+      if (why !== null) return because(why);
+    }
+    const [missing] = await missingSettlements(q, settlements);
+    if (missing !== undefined) return because(`settlement ${missing.settlementNo} is not in the database`);
+    const waiting = settlements.find(({ maker, token, preparedMs }) => open.has(`${maker} ${token} ${preparedMs}`));
+    return waiting === undefined ? null : because(`settlement ${waiting.settlementNo} may yet land`);
+  };
+}
+
+/** Removes what a plan names, oldest folder first; stopped half-way, what is left is an archive all the same. Returns how many files went. */
+export async function carryOutPrune(store: ArchiveStore, { folders }: PrunePlan): Promise<number> {
+  let files = 0;
+  for (const { first, last } of folders) {
+    await store.removeFolder(first);
+    files += last - first + 1;
+  }
+  return files;
+}

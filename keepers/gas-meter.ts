@@ -1,0 +1,28 @@
+/** Notes what a keeper's transactions cost, beside the keeper. What it can not read now it reads later: nobody waits for it. */
+import type { Logger } from 'pino';
+import { createCosts, type Costs, type CostsDeps } from './chain/costs.js';
+import { startLoop, type Loop } from './loop.js';
+
+const INTERVAL_MS = 10_000;
+const MAX_BACKOFF_MS = 300_000;
+
+export interface GasMeterDeps extends CostsDeps {
+  logger: Logger;
+}
+
+/** Reads receipts of mined transactions until the signal. */
+export function startGasMeter(deps: GasMeterDeps, signal: AbortSignal): Loop {
+  let costs: Costs | null = null;
+  const step = async (): Promise<void> => {
+    costs ??= await createCosts(deps);
+    // A page at a time: after a long pause there may be several.
+    while (!signal.aborted && (await costs.collect()).length > 0);
+  };
+  const name = `gas meter of the ${deps.role}`;
+  return startLoop(step, { name, intervalMs: INTERVAL_MS, maxBackoffMs: MAX_BACKOFF_MS, signal, logger: deps.logger });
+}
+
+/** A keeper and its meter as one. */
+export function withMeter(keeper: Loop, meter: Loop): Loop {
+  return { wake: () => keeper.wake(), done: Promise.all([keeper.done, meter.done]).then(() => undefined) };
+}

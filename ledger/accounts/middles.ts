@@ -1,0 +1,127 @@
+/** The middle of each posted curve, kept beside the post, and which one stood at a time. */
+import type { Knex } from 'knex';
+import { decodeWords } from '../../core/json.js';
+import { middleOf } from '../../core/market-data/markouts.js';
+import type { Hex, Market } from '../../core/types.js';
+import { chunks, fromColumn, toColumn } from '../db/columns.js';
+import { sendChange, sendForRows } from '../db/dialects.js';
+import { isPrepared } from '../publications/publication-log.js';
+import type { PostSeen, PublicationKind, Queryable } from '../types.js';
+
+type PostName = Pick<PostSeen, 'market' | 'seq' | 'baseSeq' | 'wordsHash'>;
+
+interface WordsRow {
+  market: number;
+  seq: number;
+  kind: PublicationKind;
+  base_seq: number;
+  words_hash: Hex;
+  ask_words: string;
+  bid_words: string;
+}
+
+/** The middle of each of these posts, null for a curve with an empty side and for one that was not prepared here. */
+export async function middlesOf(
+  q: Queryable,
+  markets: readonly Pick<Market, 'lotUnits'>[],
+  posts: readonly PostName[],
+): Promise<(bigint | null)[]> {
+  const prepared = new Map<string, WordsRow>();
+  for (const part of chunks(posts, 60)) {
+    const any = part.map(() => '(market = ? and seq = ?)').join(' or ');
+    const sql = `select market, seq, kind, base_seq, words_hash, ask_words, bid_words from publications where ${any}`;
+    const bindings = part.flatMap(({ market, seq }) => [market, seq]);
+    for (const row of await sendForRows<WordsRow>(q, sql, bindings)) prepared.set(`${row.market}:${row.seq}`, row);
+  }
+  return posts.map((post) => {
+    const row = prepared.get(`${post.market}:${post.seq}`);
+    const own = row && { kind: row.kind, baseSeq: row.base_seq, wordsHash: row.words_hash };
+    if (row === undefined || own === undefined || !isPrepared(own, post)) return null;
+    return middleOf(markets[post.market]!, {
+      askWords: decodeWords(row.ask_words),
+      bidWords: decodeWords(row.bid_words),
+    });
+  });
+}
+
+export interface MiddleRow {
+  market: number;
+  era: number;
+  seq: number;
+  base_seq: number;
+  words_hash: Hex;
+  middle_half_subticks: string | null;
+}
+
+const PAGE = 500;
+
+/** Posts of a market in their order, a page at a time. */
+export async function* postPages(q: Queryable, market: number): AsyncGenerator<MiddleRow[]> {
+  const sql =
+    'select market, era, seq, base_seq, words_hash, middle_half_subticks from posts_seen ' +
+    'where market = ? and (era > ? or (era = ? and seq > ?)) order by era, seq limit ?';
+  for (let last = { era: -1, seq: 0 }; ;) {
+    const rows = await sendForRows<MiddleRow>(q, sql, [market, last.era, last.era, last.seq, PAGE]);
+    if (rows.length === 0) return;
+    yield rows;
+    last = rows.at(-1)!;
+  }
+}
+
+/** Derives the middles of all stored posts anew. */
+export async function rebuildMiddles(tx: Knex.Transaction, markets: readonly Market[]): Promise<void> {
+  for (const { index } of markets) {
+    for await (const rows of postPages(tx, index)) {
+      const middles = await middlesOf(tx, markets, rows.map(postName));
+      for (const [i, { market, era, seq, middle_half_subticks: before }] of rows.entries()) {
+        const middle = middles[i]!;
+        const stored = middle === null ? null : toColumn(middle);
+        if (stored === before) continue;
+        const sql = 'update posts_seen set middle_half_subticks = ? where market = ? and era = ? and seq = ?';
+        await sendChange(tx, sql, [stored, market, era, seq]);
+      }
+    }
+  }
+}
+
+export const postName = (row: MiddleRow): PostName => ({
+  market: row.market,
+  seq: row.seq,
+  baseSeq: row.base_seq,
+  wordsHash: row.words_hash,
+});
+
+interface StoredMiddle {
+  middle: string | null;
+  deadline_sec: number;
+}
+
+const middleIn = (row: StoredMiddle | undefined): bigint | null =>
+  row === undefined || row.middle === null ? null : fromColumn(row.middle);
+
+/**
+ * The middle of a market at a time: that of the newest curve in a block up to it. Null when that curve has none, or had expired, or when there is no
+ * curve at all.
+ */
+export async function middleAt(q: Queryable, market: number, timeSec: number): Promise<bigint | null> {
+  // Blocks count in whole seconds.
+  const second = Math.floor(timeSec);
+  const sql =
+    'select middle_half_subticks as middle, deadline_sec from posts_seen where market = ? and block_timestamp_sec <= ? ' +
+    'order by block_timestamp_sec desc, era desc, seq desc limit 1';
+  const [row] = await sendForRows<StoredMiddle>(q, sql, [market, second]);
+  return row === undefined || row.deadline_sec <= second ? null : middleIn(row);
+}
+
+/** The middle of the curve that a fill hit. */
+export async function middleOfHit(
+  q: Queryable,
+  fill: { market: number; curveSeq: number; blockNumber: number },
+): Promise<bigint | null> {
+  // Two curves may have one number where numbers were given back; the newer one was posted in a later block.
+  const sql =
+    'select middle_half_subticks as middle, deadline_sec from posts_seen where market = ? and seq = ? and block_number <= ? ' +
+    'order by era desc limit 1';
+  const [row] = await sendForRows<StoredMiddle>(q, sql, [fill.market, fill.curveSeq, fill.blockNumber]);
+  return middleIn(row);
+}

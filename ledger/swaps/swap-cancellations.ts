@@ -1,0 +1,43 @@
+/** Orders that their owners took back. Of a cancellation and a transaction for the same order one comes first, and the other does not happen. */
+import type { Knex } from 'knex';
+import type { Hex } from '../../core/types.js';
+import { closeOrders, readAttempts } from './swap-log.js';
+import type { Db, Queryable } from '../types.js';
+
+interface SwapCancellation {
+  orderId: string;
+  /** The owner's, of the cancellation. */
+  signature: Hex;
+  timeMs: number;
+}
+
+/** How a cancellation ended: stored, now or before; too late, since a transaction was sent; or the order had ended otherwise. */
+type CancelResult = 'cancelled' | 'sent' | 'ended';
+
+/**
+ * Holds the row of an order that did not end until the transaction does, so that of those that do the same one goes first. False when it has ended or
+ * was cancelled.
+ */
+export async function holdPending(tx: Knex.Transaction, orderId: string): Promise<boolean> {
+  const held = await tx('swap_pending')
+    .where({ order_id: orderId })
+    .update({ order_id: tx.ref('order_id') });
+  return held > 0;
+}
+
+/** Takes an order back unless a transaction was ever about to be sent for it. Durable once it resolves. */
+export async function cancelOrder(db: Db, cancellation: SwapCancellation): Promise<CancelResult> {
+  const { orderId, signature, timeMs } = cancellation;
+  return db.knex.transaction(async (tx) => {
+    if (!(await holdPending(tx, orderId))) return (await isCancelled(tx, orderId)) ? 'cancelled' : 'ended';
+    if ((await readAttempts(tx, orderId)).some(({ result }) => result === 'sent')) return 'sent';
+    await tx('swap_cancellations').insert({ order_id: orderId, signature, time_ms: timeMs });
+    await closeOrders(tx, [orderId]);
+    return 'cancelled';
+  });
+}
+
+/** Whether its owner took it back. */
+export async function isCancelled(q: Queryable, orderId: string): Promise<boolean> {
+  return (await q('swap_cancellations').where({ order_id: orderId }).first('order_id')) !== undefined;
+}

@@ -1,0 +1,184 @@
+/** What mined transactions cost, one row per nonce of a signer, and the same by day and market. Written by the writer of the log that sent them. */
+import type { Knex } from 'knex';
+import { toSafeInt } from '../../core/amounts.js';
+import type { Address, Hex } from '../../core/types.js';
+import { GAS_DAYS, periodOf } from '../accounts/tables.js';
+import { addTo, createSums, storeSums, type Sums } from '../accounts/sums.js';
+import { chunks, fromColumn, insertAll, isSqlite, toColumn } from '../db/columns.js';
+import { placeholders, sendChange, sendForRows } from '../db/dialects.js';
+import type { Stored } from '../db/tables.js';
+import type { Queryable } from '../types.js';
+
+/** Who sends transactions, and the table of what they cost. */
+export const COST_TABLES = { poster: 'post_costs', settler: 'settlement_costs', executor: 'order_costs' } as const;
+export type CostRole = keyof typeof COST_TABLES;
+export const COST_ROLES = Object.keys(COST_TABLES) as CostRole[];
+
+/** In the place of a market: what belongs to none. */
+export const NO_MARKET = -1;
+
+export interface TransactionCost {
+  signer: Address;
+  nonce: number;
+  hash: Hex;
+  txKey: string;
+  blockNumber: number;
+  gasUsed: number;
+  /** With the data fee of a rollup. */
+  feeWei: bigint;
+  /** False for a transaction that reverted, or a nonce that another transaction took. */
+  succeeded: boolean;
+  seenMs: number;
+}
+
+type StoredRow = Stored<'post_costs'>;
+
+/** Appends costs; a nonce that is there already violates the primary key. */
+export async function insertCosts(
+  tx: Knex.Transaction,
+  role: CostRole,
+  costs: readonly TransactionCost[],
+): Promise<void> {
+  if (costs.length === 0) return;
+  await lockGas(tx, 'row exclusive');
+  const marketsOf = await marketsByKey(
+    tx,
+    role,
+    costs.map(({ txKey }) => txKey),
+  );
+  const rows = costs.map((cost): StoredRow => ({
+    signer: cost.signer,
+    nonce: cost.nonce,
+    hash: cost.hash,
+    tx_key: cost.txKey,
+    block_number: cost.blockNumber,
+    gas_used: cost.gasUsed,
+    fee_wei: toColumn(cost.feeWei),
+    succeeded: cost.succeeded ? 1 : 0,
+    seen_ms: cost.seenMs,
+    markets: (marketsOf.get(cost.txKey) ?? []).join(','),
+  }));
+  await insertAll(tx, COST_TABLES[role], rows);
+  const sums = createSums(GAS_DAYS);
+  for (const row of rows) addGas(sums, role, row);
+  await storeSums(tx, sums);
+}
+
+/**
+ * Whoever writes costs adds to sums that it has read, at a level of isolation that shows what others committed since. So they wait while all sums are
+ * made anew, and that waits for them; on SQLite there is one write transaction at a time.
+ */
+async function lockGas(tx: Knex.Transaction, mode: 'row exclusive' | 'share row exclusive'): Promise<void> {
+  if (!isSqlite(tx)) await tx.raw(`lock table ${GAS_DAYS.name} in ${mode} mode`);
+}
+
+/** Costs of a signer seen after `sinceMs`, oldest first. */
+export async function readCosts(
+  q: Queryable,
+  role: CostRole,
+  { signer, sinceMs }: { signer: Address; sinceMs: number },
+): Promise<TransactionCost[]> {
+  const sql = `select * from ${COST_TABLES[role]} where signer = ? and seen_ms > ? order by nonce`;
+  return (await sendForRows<StoredRow>(q, sql, [signer, sinceMs])).map(fromRow);
+}
+
+const fromRow = (row: StoredRow): TransactionCost => ({
+  signer: row.signer,
+  nonce: row.nonce,
+  hash: row.hash,
+  txKey: row.tx_key,
+  blockNumber: row.block_number,
+  gasUsed: row.gas_used,
+  feeWei: fromColumn(row.fee_wei),
+  succeeded: row.succeeded === 1,
+  seenMs: row.seen_ms,
+});
+
+/** Transactions at nonces that the chain has used and whose cost is unknown, lowest nonce first, at most `limit`. */
+export async function readUncosted(
+  q: Queryable,
+  role: CostRole,
+  { signer, limit }: { signer: Address; limit: number },
+): Promise<{ nonce: number; hash: Hex; txKey: string; sentMs: number }[]> {
+  const known = q(COST_TABLES[role]).where({ signer }).max('nonce');
+  const rows = await q('outbox')
+    .where({ signer, finished: 1 })
+    .where('nonce', '>', q.raw('coalesce((?), -1)', [known]))
+    .orderBy([{ column: 'nonce' }, { column: 'sent_ms' }])
+    .limit(limit)
+    .select('nonce', 'hash', 'tx_key', 'sent_ms');
+  return rows.map((row) => ({ nonce: row.nonce, hash: row.hash, txKey: row.tx_key, sentMs: row.sent_ms }));
+}
+
+/**
+ * Adds what a transaction cost to its day and its markets. A batch of posts is shared out evenly over its markets, and the first of them has what is
+ * left over.
+ */
+function addGas(sums: Sums<typeof GAS_DAYS>, role: CostRole, row: StoredRow): void {
+  const markets = row.markets === '' ? [NO_MARKET] : row.markets.split(',').map(toSafeInt);
+  const dayMs = periodOf(GAS_DAYS, row.seen_ms);
+  const share = (whole: bigint, i: number): bigint => {
+    const each = whole / BigInt(markets.length);
+    return i === 0 ? whole - each * BigInt(markets.length - 1) : each;
+  };
+  for (const [i, market] of markets.entries()) {
+    const gas = share(BigInt(row.gas_used), i);
+    addTo(sums, [role, market, dayMs], { gas, fee_wei: share(fromColumn(row.fee_wei), i) });
+  }
+}
+
+/**
+ * Markets of transactions, by their keys, as they are when a cost is stored: those of its posts, or the one where both tokens of its order are traded.
+ * They stay with the cost, because a pair may be listed later, and a publication may make way for another one.
+ */
+const MARKETS_SQL: Readonly<Record<CostRole, string | null>> = {
+  poster: 'select tx_key, market from publications where tx_key in',
+  settler: null,
+  executor:
+    'select attempt.tx_key, listed.market from swap_attempts as attempt ' +
+    'join swap_orders as swap on swap.id = attempt.order_id join swap_quotes as quote on quote.id = swap.quote_id ' +
+    'join markets as listed on (listed.base_address = quote.sell_token and listed.quote_address = quote.buy_token) ' +
+    'or (listed.base_address = quote.buy_token and listed.quote_address = quote.sell_token) where attempt.tx_key in',
+};
+
+async function marketsByKey(q: Queryable, role: CostRole, keys: readonly string[]): Promise<Map<string, number[]>> {
+  const found = new Map<string, number[]>();
+  const sql = MARKETS_SQL[role];
+  if (sql === null) return found;
+  for (const part of chunks([...new Set(keys)])) {
+    const rows = await sendForRows<{ tx_key: string; market: number }>(
+      q,
+      `${sql} (${placeholders(part.length)}) order by 1, 2`,
+      part,
+    );
+    for (const { tx_key: key, market } of rows) {
+      const own = found.get(key) ?? [];
+      found.set(key, own);
+      if (!own.includes(market)) own.push(market);
+    }
+  }
+  return found;
+}
+
+const PAGE = 500;
+
+/** What all transactions of a role cost, by day and market, derived from their rows. */
+export async function deriveGas(q: Queryable, role: CostRole): Promise<Sums<typeof GAS_DAYS>> {
+  const sums = createSums(GAS_DAYS);
+  const sql =
+    `select * from ${COST_TABLES[role]} where signer > ? or (signer = ? and nonce > ?) ` +
+    'order by signer, nonce limit ?';
+  for (let last = { signer: '', nonce: -1 }; ;) {
+    const rows = await sendForRows<StoredRow>(q, sql, [last.signer, last.signer, last.nonce, PAGE]);
+    if (rows.length === 0) return sums;
+    for (const row of rows) addGas(sums, role, row);
+    last = rows.at(-1)!;
+  }
+}
+
+/** Replaces all sums of gas by what the rows of transactions say, inside a transaction. */
+export async function rebuildGas(tx: Knex.Transaction): Promise<void> {
+  await lockGas(tx, 'share row exclusive');
+  await sendChange(tx, `delete from ${GAS_DAYS.name}`, []);
+  for (const role of COST_ROLES) await storeSums(tx, await deriveGas(tx, role));
+}

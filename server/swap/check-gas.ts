@@ -1,0 +1,38 @@
+/** What the code of owners takes to check a signature, for fees. */
+import type { Address, Hex } from '../../core/types.js';
+import { badRequest } from '../errors.js';
+import type { SwapDeps } from './deps.js';
+import { DEFAULT_CHECK_GAS, signatureGas } from './signature.js';
+
+/** How long what was measured of an owner is taken for granted: about a block. An order that takes more than it paid for is not sent. */
+const KEEP_MS = 2_000;
+/** Most owners that are remembered. */
+const MAX_OWNERS = 10_000;
+
+/**
+ * Gas of an owner's check; throws 400 for one that takes more than an order may. However many quotes are asked for an owner, its code runs once
+ * in a while, so that the dearest code costs little more than one that is asked once.
+ */
+export function createCheckGas(deps: SwapDeps): (owner: Address) => Promise<bigint> {
+  const { eth, permit2, maxGas = DEFAULT_CHECK_GAS, nowMs } = deps;
+  let kept = new Map<Address, { code: Hex; atMs: number; gas: Promise<bigint | null> }>();
+
+  async function gasOf(owner: Address): Promise<bigint | null> {
+    const code = (await eth.call('eth_getCode', [owner, 'latest'])) as Hex;
+    if (code === '0x') return 0n;
+    const known = kept.get(owner);
+    if (known?.code === code && Math.abs(nowMs() - known.atMs) < KEEP_MS) return known.gas;
+    if (kept.size >= MAX_OWNERS) kept = new Map();
+    const gas = signatureGas(eth, { owner, code }, { maxGas, permit2 });
+    kept.set(owner, { code, atMs: nowMs(), gas });
+    // A failure says nothing of the owner.
+    gas.catch(() => kept.delete(owner));
+    return gas;
+  }
+
+  return async (owner) => {
+    const gas = await gasOf(owner);
+    if (gas === null) throw badRequest(`from: checking a signature of ${owner} takes more than ${maxGas} gas`);
+    return gas;
+  };
+}

@@ -1,0 +1,90 @@
+/** What gas costs in a token: nobody sets it with less than it would gain. */
+import { expect } from 'chai';
+import fc from 'fast-check';
+import type { Rate, Source, Traded } from '../../core/swap/source.js';
+import type { Address } from '../../core/types.js';
+import type { Head } from '../../liquidity/eth.js';
+import { GAS_PRICE_ORDERS, createMarketData } from '../../liquidity/market-data.js';
+import type { Venue } from '../../liquidity/venue.js';
+
+const TOKEN: Address = `0x${'11'.repeat(20)}`;
+const WETH: Address = `0x${'42'.repeat(20)}`;
+const ETHER = 10n ** 18n;
+const GWEI = 10n ** 9n;
+/** Units of the token per ether. */
+const FAIR = 2_500_000_000n;
+
+/** Gives up to `depthWei` of ether at one price, in units per ether. */
+function offer(id: string, unitsPerEther: bigint, depthWei: bigint): Source {
+  const inputFor = (wei: bigint) => (wei > depthWei ? null : (wei * unitsPerEther + ETHER - 1n) / ETHER);
+  return {
+    id: `test:${id}`,
+    inputFor,
+    outputFor: (units) => {
+      const wei = (units * ETHER) / unitsPerEther;
+      return wei === 0n || wei > depthWei ? null : wei;
+    },
+    tradedAt: (rate: Rate): Traded =>
+      ETHER * rate.in >= unitsPerEther * rate.out
+        ? { inUnits: (depthWei * unitsPerEther + ETHER - 1n) / ETHER, outUnits: depthWei }
+        : { inUnits: 0n, outUnits: 0n },
+  };
+}
+
+/** Units of the token per ether as gas is priced; null when nothing prices it. */
+async function priced(sources: Source[], baseFeeWei: bigint): Promise<bigint | null> {
+  const venue = { name: 'test', target: TOKEN, sources: async () => sources } as unknown as Venue;
+  const eth = { call: () => Promise.reject(new Error('offline')), batch: () => Promise.reject(new Error('offline')) };
+  const contracts = { curveBook: TOKEN, custodian: TOKEN };
+  const data = createMarketData(
+    { eth, contracts, markets: () => [], venues: [venue], wrappedNative: WETH },
+    (_, error) => {
+      throw error;
+    },
+  );
+  const head: Head = { number: 1, hash: `0x${'01'.repeat(32)}`, timestampSec: 1_000, baseFeeWei };
+  const price = await data.gasPrice(TOKEN, head, 1_000);
+  return price === null ? null : (price.units * ETHER) / price.wei;
+}
+
+describe('the price of gas in a token', () => {
+  it('is not set by a tiny pool that sells ether for next to nothing', async () => {
+    const sources = [offer('fair', FAIR, 100n * ETHER), offer('tiny', 1n, ETHER / 500n)];
+    const price = (await priced(sources, GWEI))!;
+    expect(price * 10n > FAIR * 9n, `${price} of ${FAIR}`).to.equal(true);
+  });
+
+  it('is not set by a deep one that asks too much either', async () => {
+    expect(await priced([offer('fair', FAIR, 100n * ETHER), offer('dear', FAIR * 10n, 900n * ETHER)], GWEI)).to.equal(
+      FAIR,
+    );
+  });
+
+  it('is not told where there is less ether than it takes to price it', async () => {
+    expect(await priced([offer('tiny', 1n, ETHER / 500n)], GWEI)).to.equal(null);
+    expect(await priced([], GWEI)).to.equal(null);
+  });
+
+  it('costs whoever lowers it more ether than that saves on as many orders as can be under way', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.bigInt(10n ** 6n, 50n * GWEI),
+        fc.bigInt(10n ** 14n, 50n * ETHER),
+        fc.bigInt(1n, FAIR - 1n),
+        async (baseFeeWei, givenWei, askedUnits) => {
+          const price = await priced(
+            [offer('fair', FAIR, 100n * ETHER), offer('false', askedUnits, givenWei)],
+            baseFeeWei,
+          );
+          // Ether that others take from the false pool, less what they pay for it.
+          const lostWei = givenWei - (givenWei * askedUnits) / FAIR;
+          const orderWei = 400_000n * baseFeeWei;
+          const savedWei = (48n * orderWei * (FAIR - price!)) / FAIR;
+          expect(savedWei <= lostWei, `saves ${savedWei} for ${lostWei}`).to.equal(true);
+        },
+      ),
+      { numRuns: 300 },
+    );
+    expect(GAS_PRICE_ORDERS >= 48n).to.equal(true);
+  });
+});

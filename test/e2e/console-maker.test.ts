@@ -1,0 +1,221 @@
+/** The maker page in a real browser: from the approval to a quote, a fill and the way out again, all by the page. */
+import { expect } from 'chai';
+import { Contract, JsonRpcProvider, Wallet, type ContractTransactionResponse } from 'ethers';
+import type { Locator, Page } from 'playwright-core';
+import { hasBrowser, inAllLooks, openConsole, type ConsoleInBrowser } from '../support/console-browser.js';
+import { walletStandIn } from '../support/wallet-stand-in.js';
+
+if (hasBrowser()) {
+  describe('the maker page in a browser', function () {
+    this.timeout(300_000);
+    let opened: ConsoleInBrowser;
+    let page: Page;
+    let url: string;
+
+    before(async () => {
+      opened = await openConsole({ CHECKPOINT_INTERVAL_SEC: '5' });
+      ({ page, url } = opened);
+    });
+    after(() => opened?.close());
+    afterEach(() => expect(opened.problems()).to.deep.equal([]));
+
+    const step = (name: string): Locator =>
+      page.locator('.checklist li').filter({ has: page.locator('strong', { hasText: new RegExp(`^${name}`) }) });
+    const orders = (): Locator => page.getByRole('region', { name: 'Orders', exact: true }).getByRole('row');
+
+    /** A price between the best ones, and one far away from them, on the grid. */
+    async function prices(): Promise<{ middle: string; far: string }> {
+      const { levels } = (await (await fetch(`${url}/v0/book/WETH-USDC`)).json()) as {
+        levels: { asks: [number, number][]; bids: [number, number][] };
+      };
+      const sum = (levels.asks[0]?.[0] ?? 0) + (levels.bids[0]?.[0] ?? 0);
+      // A tick is a cent here.
+      const priced = (ticks: number): string => `${Math.floor(ticks / 100)}.${`${ticks % 100}`.padStart(2, '0')}`;
+      return { middle: priced(Math.round(sum / 2)), far: priced(sum) };
+    }
+
+    async function quote(side: 'Buy' | 'Sell', price: string, size: string): Promise<void> {
+      const ticket = page.getByRole('form', { name: 'Order' });
+      await ticket.getByRole('button', { name: `${side} WETH` }).click();
+      await ticket.getByLabel(/^Price/).fill(price);
+      await ticket.getByLabel(/^Size/).fill(size);
+      await ticket.getByRole('button', { name: 'Sign and place' }).click();
+    }
+
+    async function move(button: string, amount: string): Promise<void> {
+      const custody = page.getByRole('region', { name: 'Custody' });
+      await custody.getByLabel('Token').selectOption({ label: 'WETH' });
+      await custody.getByLabel('Amount').fill(amount);
+      await custody.getByRole('button', { name: button }).click();
+      await custody.getByText('is on the chain').waitFor();
+    }
+
+    async function account(role: string, key: 'address' | 'private_key' = 'address'): Promise<string> {
+      const accounts = (await (await fetch(`${url}/sandbox/accounts`)).json()) as Record<string, string>[];
+      return accounts.find((one) => one.role === role)?.[key] ?? '';
+    }
+
+    it('ticks its checklist: approved, allowed, deposited, credited', async () => {
+      await page.goto(`${url}/maker`);
+      await page.getByText('Nobody acts yet').waitFor();
+      await page.getByLabel('Act as').selectOption('maker3');
+      await step('Approved').filter({ hasText: 'to do' }).waitFor();
+      await page.getByRole('button', { name: 'Approve, as the operator' }).click();
+      await step('Approved').filter({ hasText: 'done' }).waitFor();
+      await move('Deposit', '8');
+      for (const name of ['Allowance', 'Deposited', 'Credited'])
+        await step(name).filter({ hasText: ': done' }).waitFor();
+    });
+
+    it('explains what is refused, before and after it is sent', async () => {
+      await quote('Sell', '2500.001', '1');
+      await page.getByRole('alert').filter({ hasText: 'off_tick' }).waitFor();
+      const { far } = await prices();
+      await quote('Sell', far, '1000');
+      await page
+        .getByRole('alert')
+        .filter({ hasText: 'inventory_exceeded' })
+        .filter({ hasText: 'deposit more' })
+        .waitFor();
+    });
+
+    it('places, changes and cancels an order, one and all', async () => {
+      const { far } = await prices();
+      await quote('Sell', far, '0.5');
+      await orders().nth(1).waitFor();
+      await page.getByRole('button', { name: /^Change order/ }).click();
+      await page.getByLabel(/^Size/).fill('0.6');
+      await page.getByRole('button', { name: 'Sign and change' }).click();
+      await orders().filter({ hasText: '0.6' }).waitFor();
+      await page.getByRole('button', { name: /^Cancel order/ }).click();
+      await page.getByText('No open order').waitFor();
+      await quote('Sell', far, '0.1');
+      await orders().nth(1).waitFor();
+      await quote('Sell', far, '0.2');
+      await orders().nth(2).waitFor();
+      await page.getByRole('button', { name: 'Cancel all 2' }).click();
+      await page.getByText('No open order').waitFor();
+    });
+
+    it('counts down to a scheduled cancel, and clears it', async () => {
+      await page.getByRole('button', { name: 'In 5 min' }).click();
+      await page.getByText(/All orders close in 2\d\d s\./).waitFor();
+      await step('Scheduled cancel').filter({ hasText: ': done' }).waitFor();
+      await page.getByRole('button', { name: 'Clear' }).click();
+      await page.getByText('Orders stay until').waitFor();
+    });
+
+    it('is filled at its own price, and shows the fill with its legs and what it made', async () => {
+      // The bots swap on both sides: the best prices are theirs within seconds.
+      const { middle } = await prices();
+      await quote('Sell', middle, '2');
+      const fills = page.getByRole('region', { name: 'Fills of my orders' });
+      await fills.getByRole('row').filter({ hasText: 'sold' }).first().waitFor();
+      expect(await fills.getByRole('row').nth(1).innerText()).to.contain(middle.replace(/\.?0+$/, '').slice(2));
+      await page
+        .getByRole('region', { name: 'Profit by market' })
+        .getByRole('row')
+        .filter({ hasText: 'WETH-USDC' })
+        .waitFor();
+      const link = await fills.getByRole('link').nth(2).getAttribute('href');
+      const csv = await fetch(`${url}${await fills.getByRole('link', { name: 'CSV' }).getAttribute('href')}`);
+      expect(await csv.text()).to.contain(middle.replace(/\.?0+$/, ''));
+      expect(link).to.match(/^\/fills\/WETH-USDC\/\d+$/);
+    });
+
+    it('proves the balance against the newest checkpoint, here', async () => {
+      for (let balances = 0; balances === 0;) {
+        const answer = await fetch(`${url}/v0/checkpoints/latest/proof?maker=${await account('maker3')}`);
+        balances = ((await answer.json()) as { balances?: unknown[] }).balances?.length ?? 0;
+        await page.waitForTimeout(500);
+      }
+      await page.getByRole('button', { name: 'Check against the newest checkpoint' }).click();
+      const proof = page.getByRole('region', { name: 'Proof' });
+      await proof.getByText('computed in this browser').waitFor();
+      await page.route('**/checkpoints/latest/proof*', async (route) => {
+        const answer = await route.fetch();
+        const text = (await answer.text()).replace(/("balance":"\d+)/g, '$17');
+        await route.fulfill({ response: answer, body: text });
+      });
+      await page.getByRole('button', { name: 'Check against the newest checkpoint' }).click();
+      await proof.getByRole('alert').filter({ hasText: 'BAD_PROOF' }).waitFor();
+      await page.unrouteAll({ behavior: 'ignoreErrors' });
+    });
+
+    it('withdraws: requested, settled, counted down, executed', async () => {
+      const cancel = page.getByRole('button', { name: /^Cancel all/ });
+      if (await cancel.isVisible()) await cancel.click();
+      const { rpc_url, contracts } = (await (await fetch(`${url}/v0/deployment`)).json()) as {
+        rpc_url: string;
+        contracts: { custodian: { address: string } };
+      };
+      // The owner shortens the ten minutes of delay, or the test would wait for them.
+      const provider = new JsonRpcProvider(rpc_url);
+      const owner = new Wallet(await account('owner', 'private_key'), provider);
+      const abi = ['function setWithdrawDelay(uint256 delaySec)'];
+      const custodian = new Contract(contracts.custodian.address, abi, owner);
+      await ((await custodian.getFunction('setWithdrawDelay')(3)) as ContractTransactionResponse).wait();
+      provider.destroy();
+      await move('Request a withdrawal', '1.5');
+      const under = page.getByRole('list', { name: 'Withdrawals under way' });
+      await under.getByText('✓ settled: 1.5 WETH').waitFor({ timeout: 120_000 });
+      await under.getByRole('button', { name: 'Execute' }).click({ timeout: 120_000 });
+      await page.getByText('No withdrawal is under way').waitFor({ timeout: 120_000 });
+      await page.getByText(/Deposits and withdrawals so far/).click();
+      await page
+        .getByRole('region', { name: 'Custody events' })
+        .getByRole('row')
+        .filter({ hasText: 'executed' })
+        .waitFor();
+    });
+
+    it('lets nobody quote while halted, and everybody cancel', async () => {
+      const { far } = await prices();
+      await quote('Sell', far, '0.3');
+      await orders().filter({ hasText: '0.3' }).waitFor();
+      const control = (name: string): Promise<Response> =>
+        fetch(`${url}/sandbox/${name}`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: '{}',
+        });
+      await control('halt');
+      await page.getByText('Trading is halted. Cancels and withdrawals go on.').waitFor();
+      expect(await page.getByRole('button', { name: 'Sign and place' }).isDisabled()).to.equal(true);
+      await page
+        .getByRole('button', { name: /^Cancel order/ })
+        .first()
+        .click();
+      await orders().filter({ hasText: '0.3' }).waitFor({ state: 'detached' });
+      await control('resume');
+      await page.getByRole('alert').filter({ hasText: 'Halted' }).waitFor({ state: 'detached' });
+    });
+
+    it('has no serious fault of accessibility, in both themes, on a phone and on a screen', async () => {
+      await page.getByRole('region', { name: 'Fills of my orders' }).waitFor();
+      expect(await inAllLooks(opened, 'maker')).to.deep.equal({});
+    });
+
+    it('lets a browser wallet quote by an agent of the tab', async () => {
+      const { rpc_url: rpcUrl } = (await (await fetch(`${url}/v0/deployment`)).json()) as { rpc_url: string };
+      const address = await account('maker3');
+      // The transpiler names functions by a helper that pages don't have.
+      await page.addInitScript('globalThis.__name = (named) => named');
+      await page.addInitScript(walletStandIn, { addresses: [address], rpcUrl });
+      await page.getByLabel('Act as').selectOption('nobody');
+      await page.reload();
+      await page.getByRole('button', { name: 'Connect Stand-in' }).click();
+      await page.getByText('Make an agent first').waitFor();
+      await page.getByRole('button', { name: 'Make an agent for this tab' }).click();
+      await step('Agent').filter({ hasText: ': done' }).waitFor();
+      const { far } = await prices();
+      await quote('Sell', far, '0.4');
+      await orders().filter({ hasText: '0.4' }).waitFor();
+      await page
+        .getByRole('button', { name: /^Cancel order/ })
+        .first()
+        .click();
+      await page.getByText('No open order').waitFor();
+    });
+  });
+}

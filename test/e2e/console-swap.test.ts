@@ -1,0 +1,165 @@
+/** The swap page in a real browser, from the click to the chain; and what it says when a wallet or the platform stands in the way. */
+import { expect } from 'chai';
+import type { Locator, Page } from 'playwright-core';
+import { hasBrowser, inAllLooks, openConsole, type ConsoleInBrowser } from '../support/console-browser.js';
+import { walletStandIn } from '../support/wallet-stand-in.js';
+
+if (hasBrowser()) {
+  describe('the swap page in a browser', function () {
+    this.timeout(240_000);
+    let opened: ConsoleInBrowser;
+    let page: Page;
+    let url: string;
+
+    before(async () => {
+      opened = await openConsole();
+      ({ page, url } = opened);
+    });
+    after(() => opened?.close());
+    afterEach(() => expect(opened.problems()).to.deep.equal([]));
+
+    const swapButton = (): ReturnType<Page['getByRole']> =>
+      page.getByRole('button', { name: /^(?:Sign and swap|Swap) [\d.]+ / });
+
+    const fact = (name: string): Locator =>
+      page
+        .locator('.facts div')
+        .filter({ has: page.locator('dt', { hasText: new RegExp(`^${name}$`) }) })
+        .locator('dd');
+
+    async function swapped(role: string, amount: string, mode: RegExp): Promise<void> {
+      await page.goto(`${url}/swap`);
+      await page.getByLabel('Act as').selectOption(role);
+      await page.getByLabel('You sell', { exact: true }).fill(amount);
+      await page.getByRole('radio', { name: mode }).check();
+      await swapButton().click();
+      const receipt = page.getByRole('region', { name: 'Receipt' });
+      const failed = page.getByRole('region', { name: 'Progress' }).getByRole('alert');
+      const gave = receipt.getByText(`Gave ${amount} WETH, got`);
+      await gave.or(failed).first().waitFor();
+      expect(await failed.allInnerTexts()).to.deep.equal([]);
+      // A gasless order may find a better price over pools alone; a direct one has makers always.
+      const makers = receipt.getByText('✓ computed in this browser');
+      await (role === 'taker3' ? makers.or(receipt.getByText('over pools alone')) : makers).first().waitFor();
+    }
+
+    it('swaps gasless: an account, an amount, one click; the receipt names the makers and adds up', async () => {
+      await swapped('taker3', '3', /^Gasless/);
+      const history = page.getByRole('region', { name: 'Gasless orders' });
+      await history.getByRole('cell', { name: 'filled' }).first().waitFor();
+    });
+
+    it('swaps directly, and finds the swap in the history of the address', async () => {
+      await swapped('taker1', '0.25', /^Direct/);
+      const swaps = page.getByRole('region', { name: 'Swaps' });
+      await swaps.getByRole('row').filter({ hasText: '0.25 WETH' }).first().waitFor();
+    });
+
+    it('goes on as the same account after a reload', async () => {
+      await page.reload();
+      await swapButton().waitFor();
+      expect(await page.getByLabel('Act as').inputValue()).to.equal('taker1');
+    });
+
+    it('shows price, impact, route and the least before anybody acts, and refuses what is no amount', async () => {
+      await page.getByLabel('Act as').selectOption('nobody');
+      for (const [term, value] of Object.entries({
+        Price: /^1 WETH = [\d,.]+ USDC$/,
+        Impact: /^-?\d+ bps$|^not known$/,
+      })) {
+        await fact(term).filter({ hasText: value }).waitFor();
+      }
+      await fact('Route').filter({ hasText: '%' }).waitFor();
+      const field = page.getByLabel('You sell', { exact: true });
+      for (const [text, problem] of Object.entries({
+        '1,5': 'Digits and one point',
+        '-1': 'Digits and one point',
+        '0.1234567890123456789': '18 places',
+      })) {
+        await field.fill(text);
+        await page.getByRole('alert').filter({ hasText: problem }).waitFor();
+      }
+    });
+
+    it('gives the swap as a program in four languages', async () => {
+      await page.getByLabel('You sell', { exact: true }).fill('0.75');
+      await page.getByText('Copy as viem').click();
+      for (const [language, says] of Object.entries({
+        viem: "amount: '0.75'",
+        ethers: "amount: '0.75'",
+        Solidity: '750000000000000000',
+        curl: 'sellAmountBeforeFee=750000000000000000',
+      })) {
+        await page.getByRole('button', { name: language, exact: true }).click();
+        await page.locator('pre').filter({ hasText: says }).waitFor();
+      }
+    });
+
+    it('says what a wallet refused, and what to do on another chain and as another account', async () => {
+      const accounts = (await (await fetch(`${url}/sandbox/accounts`)).json()) as { role: string; address: string }[];
+      const { rpc_url: rpcUrl } = (await (await fetch(`${url}/v0/deployment`)).json()) as { rpc_url: string };
+      const addresses = ['taker1', 'taker2'].map((role) => accounts.find((one) => one.role === role)?.address ?? '');
+      // The transpiler names functions by a helper that pages don't have.
+      await page.addInitScript('globalThis.__name = (named) => named');
+      await page.addInitScript(walletStandIn, { addresses, rpcUrl });
+      await page.goto(`${url}/swap`);
+      await page.getByRole('button', { name: 'Connect Stand-in' }).click();
+      await page
+        .locator('.account code')
+        .filter({ hasText: addresses[0]?.slice(0, 6).toLowerCase() })
+        .waitFor();
+      await page.getByLabel('You sell', { exact: true }).fill('0.1');
+      await page.getByRole('radio', { name: /^Direct/ }).check();
+      await page.evaluate("standIn.does('refuse')");
+      await swapButton().click();
+      await page.getByRole('alert').filter({ hasText: 'refused in the wallet: nothing was signed or sent' }).waitFor();
+
+      await page.evaluate("standIn.goesTo('0x1')");
+      await page.getByRole('alert').filter({ hasText: 'Another chain.' }).waitFor();
+      await swapButton().click();
+      await page.getByRole('alert').filter({ hasText: 'WRONG_CHAIN' }).waitFor();
+      await page.getByRole('button', { name: /^Switch to chain/ }).click();
+      await page.getByRole('alert').filter({ hasText: 'Another chain.' }).waitFor({ state: 'detached' });
+
+      await page.evaluate("standIn.does('obey')");
+      await page.evaluate('standIn.becomes(1)');
+      await page
+        .locator('.account code')
+        .filter({ hasText: addresses[1]?.slice(0, 6).toLowerCase() })
+        .waitFor();
+      await swapButton().click();
+      await page.getByRole('region', { name: 'Receipt' }).getByText('Gave 0.1 WETH, got').waitFor();
+      const swaps = (await (await fetch(`${url}/v0/takers/${addresses[1]}/swaps?limit=50`)).json()) as {
+        swaps: { amount_in: string }[];
+      };
+      expect(swaps.swaps.map(({ amount_in }) => amount_in)).to.include('0.1');
+      await page.evaluate('standIn.becomes(null)');
+      await page.getByText('Nobody acts yet').waitFor();
+    });
+
+    it('swaps nothing while the platform is halted, and says so', async () => {
+      await page.goto(url);
+      await page.getByRole('button', { name: 'Halt' }).click();
+      await page.getByRole('alert').filter({ hasText: 'Halted by the operator' }).waitFor();
+      await page.getByRole('link', { name: 'Swap', exact: true }).click();
+      await page.getByLabel('Act as').selectOption('taker1');
+      await page.getByText('Trading is halted.').waitFor();
+      expect(await swapButton().isDisabled()).to.equal(true);
+      await page.getByRole('link', { name: 'What happens' }).click();
+      await page.getByRole('button', { name: 'Resume' }).click();
+      await page.getByRole('alert').filter({ hasText: 'Halted' }).waitFor({ state: 'detached' });
+      // Prices are refused meanwhile, which the browser notes.
+      expect(
+        opened.problems().filter((problem) => !/status of (?:400|503).*\/api\/v1\/price/.test(problem)),
+      ).to.deep.equal([]);
+    });
+
+    it('has no serious fault of accessibility, in both themes, on a phone and on a screen', async () => {
+      await page.goto(`${url}/swap`);
+      await page.getByLabel('Act as').selectOption('taker3');
+      await page.getByRole('region', { name: 'Gasless orders' }).waitFor();
+      await fact('Route').filter({ hasText: '%' }).waitFor();
+      expect(await inAllLooks(opened, 'swap')).to.deep.equal({});
+    });
+  });
+}

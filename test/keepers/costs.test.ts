@@ -1,0 +1,164 @@
+/** The gas meter: what it does not count twice, late, or on the wrong day. */
+import { expect } from 'chai';
+import { createCosts, type Costs } from '../../keepers/chain/costs.js';
+import { toQuantity, type Rpc } from '../../keepers/chain/rpc.js';
+import type { Address, Hex } from '../../core/types.js';
+import { migrate } from '../../ledger/db/db.js';
+import { acquireWriter } from '../../ledger/db/writers.js';
+import { migrations } from '../../ledger/migrations/index.js';
+import { COST_TABLES, readCosts, type CostRole } from '../../ledger/transactions/costs.js';
+import { finishOutbox, insertOutbox } from '../../ledger/transactions/outbox.js';
+import type { Db } from '../../ledger/types.js';
+import { forEachDatabase } from '../support/db.js';
+
+const SIGNER: Address = `0x${'5e'.repeat(20)}`;
+const FEE_WEI = 21_000n * 10n ** 9n;
+const KEYS = { poster: 'post:', settler: 'settle:', executor: 'order:' } as const satisfies Record<CostRole, string>;
+
+forEachDatabase((name, open) => {
+  describe(`costs of transactions, ${name}`, () => {
+    let db: Db;
+    let nowMs: number;
+    /** Transactions of which the node has a receipt. */
+    let known: Set<Hex>;
+
+    beforeEach(async () => {
+      db = await open();
+      nowMs = 1_800_000_000_000;
+      known = new Set();
+    });
+
+    const hashOf = (nonce: number, replacement = 0): Hex => {
+      const digits = (nonce * 1_000 + replacement).toString(16);
+      return `0x${digits.padStart(64, '0')}`;
+    };
+
+    const rpc: Rpc = {
+      name: 'fake',
+      call: () => Promise.reject(new Error('not called')),
+      batch: (requests) =>
+        Promise.resolve(
+          requests.map(({ params }) => {
+            const hash = params[0] as Hex;
+            if (!known.has(hash)) return null;
+            const fields = { transactionHash: hash, status: '0x1', blockNumber: '0x7' };
+            return { ...fields, gasUsed: toQuantity(21_000n), effectiveGasPrice: toQuantity(10n ** 9n) };
+          }),
+        ),
+    };
+
+    async function start(role: CostRole): Promise<Costs> {
+      const writer = await acquireWriter(
+        db,
+        role === 'poster' ? 'publication' : role === 'settler' ? 'settlement' : 'swap',
+      );
+      return createCosts({ role, db, writer, rpc, signer: SIGNER, nowMs: () => nowMs, monotonicMs: () => nowMs });
+    }
+
+    /** Transactions that the chain has used the nonces of, as their keeper stored them. */
+    async function sent(role: CostRole, range: { from: number; count: number }, replacements = 0): Promise<void> {
+      const end = range.from + range.count;
+      await db.knex.transaction(async (tx) => {
+        for (let nonce = range.from; nonce < end; nonce++) {
+          for (let i = 0; i <= replacements; i++) {
+            const row = { txKey: `${KEYS[role]}${nonce}`, signer: SIGNER, nonce, to: SIGNER, raw: '0x' as const };
+            await insertOutbox(tx, {
+              ...row,
+              hash: hashOf(nonce, i),
+              sentMs: nowMs + i,
+              validUntilSec: null,
+              maxFeeWei: null,
+            });
+          }
+        }
+        await finishOutbox(tx, SIGNER, end);
+      });
+    }
+
+    const stored = (role: CostRole) => readCosts(db.knex, role, { signer: SIGNER, sinceMs: 0 });
+
+    for (const role of ['settler', 'executor'] as const) {
+      it(`begin with what the ${role} sends after an upgrade, not with what it had sent in the years before`, async () => {
+        await migrateBefore('0029');
+        // As that version had them.
+        const row = { signer: SIGNER, to_address: SIGNER, raw: '0x' as const, sent_ms: 1, valid_until_sec: null };
+        for (let nonce = 0; nonce < 130; nonce++) {
+          const finished = nonce < 129 ? 1 : 0;
+          await db
+            .knex('outbox')
+            .insert({ ...row, tx_key: `${KEYS[role]}${nonce}`, nonce, hash: hashOf(nonce), finished });
+          known.add(hashOf(nonce));
+        }
+        await migrate(db);
+        const costs = await start(role);
+        expect(await costs.collect()).to.deep.equal([]);
+        expect(await db.knex('gas_days').select()).to.deep.equal([]);
+        await sent(role, { from: 130, count: 1 });
+        known.add(hashOf(130));
+        expect((await costs.collect()).map(({ nonce }) => nonce)).to.deep.equal([129, 130]);
+        expect(costs.spentWei()).to.equal(2n * FEE_WEI);
+        const [day, ...others] = (await db.knex('gas_days').select()) as { role: string; fee_wei: string }[];
+        expect([day!.role, day!.fee_wei, others]).to.deep.equal([role, `${2n * FEE_WEI}`, []]);
+        const other = role === 'settler' ? 'executor' : 'settler';
+        expect(await db.knex(COST_TABLES[other]).select(), 'a signer is of one role').to.deep.equal([]);
+      });
+    }
+
+    it('of transactions whose receipts are gone are given up a page at a time, and what follows is counted', async () => {
+      await migrate(db);
+      await sent('settler', { from: 0, count: 101 });
+      known.add(hashOf(100));
+      const costs = await start('settler');
+      let waits = 0;
+      for (; (await stored('settler')).length < 101 && waits < 10; waits++) {
+        while ((await costs.collect()).length > 0);
+        nowMs += 120_000;
+      }
+      const found = await stored('settler');
+      expect(found.map(({ nonce }) => nonce)).to.deep.equal(Array.from({ length: 101 }, (_, i) => i));
+      expect(found.at(-1)!.feeWei).to.equal(FEE_WEI);
+      expect(found.slice(0, -1).every(({ feeWei, succeeded }) => feeWei === 0n && !succeeded)).to.equal(true);
+      expect(waits, 'times that the meter waited').to.be.at.most(4);
+    });
+
+    it('wait for the receipt of a transaction whose successors are known', async () => {
+      await migrate(db);
+      await sent('settler', { from: 0, count: 3 });
+      known.add(hashOf(0)).add(hashOf(2));
+      const costs = await start('settler');
+      expect((await costs.collect()).map(({ nonce }) => nonce)).to.deep.equal([0]);
+      nowMs += 119_999;
+      expect(await costs.collect()).to.deep.equal([]);
+      known.add(hashOf(1));
+      expect((await costs.collect()).map(({ nonce }) => nonce)).to.deep.equal([1, 2]);
+      expect(costs.spentWei()).to.equal(3n * FEE_WEI);
+    });
+
+    it('are those of the replacement that was mined, also where a page ends among replacements', async () => {
+      await migrate(db);
+      // Nine nonces of six rows: the page ends after two rows of the last one, which are not those that were mined.
+      await sent('settler', { from: 0, count: 9 }, 5);
+      known.add(hashOf(8, 5));
+      const costs = await start('settler');
+      expect(await costs.collect()).to.deep.equal([]);
+      nowMs += 120_000;
+      while ((await costs.collect()).length > 0);
+      const found = await stored('settler');
+      expect(found.map(({ nonce, feeWei }) => [nonce, feeWei])).to.deep.equal(
+        Array.from({ length: 9 }, (_, i) => [i, i === 8 ? FEE_WEI : 0n]),
+      );
+    });
+
+    /** The tables as they were before a migration. */
+    async function migrateBefore(number: string): Promise<void> {
+      const earlier = migrations.filter((one) => one.name < number);
+      await db.knex.migrate.latest({
+        migrationSource: {
+          getMigrations: () => Promise.resolve(earlier.map((one) => one.name)),
+          getMigrationName: (one: string) => one,
+          getMigration: (one: string) => Promise.resolve(earlier.find((known) => known.name === one)!),
+        },
+      });
+    }
+  });
+});

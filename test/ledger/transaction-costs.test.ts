@@ -1,0 +1,162 @@
+/** What transactions cost, by the markets that they were for, whatever is listed, imported or made anew later. */
+import { randomUUID } from 'node:crypto';
+import { expect } from 'chai';
+import type { Address } from '../../core/types.js';
+import { verifyActivity } from '../../keepers/verify/activity.js';
+import { rebuildActivity } from '../../ledger/accounts/rebuild.js';
+import { GAS_DAYS } from '../../ledger/accounts/tables.js';
+import { sendForRows } from '../../ledger/db/dialects.js';
+import { migrate } from '../../ledger/db/db.js';
+import { migrations } from '../../ledger/migrations/index.js';
+import { acceptOrder, appendQuotes, insertAttempt } from '../../ledger/swaps/swap-log.js';
+import { insertCosts, type CostRole, type TransactionCost } from '../../ledger/transactions/costs.js';
+import type { Db } from '../../ledger/types.js';
+import { forEachDatabase } from '../support/db.js';
+import { MARKETS } from '../support/ledger-log.js';
+import { createTradedLedger } from '../support/traded-ledger.js';
+import { drawer } from '../support/random.js';
+
+const OWNER: Address = `0x${'a1'.repeat(20)}`;
+const TOKENS: [Address, Address] = [`0x${'c3'.repeat(20)}`, `0x${'d4'.repeat(20)}`];
+
+const costOf = (nonce: number, txKey: string, feeWei: bigint): TransactionCost => ({
+  ...{ signer: OWNER, nonce, hash: '0x', txKey, blockNumber: 1, gasUsed: 10, feeWei, seenMs: 5, succeeded: true },
+});
+
+forEachDatabase((name, open) => {
+  describe(`costs of transactions, ${name}`, () => {
+    let db: Db;
+
+    beforeEach(async () => {
+      db = await open();
+      await migrate(db);
+    });
+
+    const store = (role: CostRole, cost: TransactionCost, after?: () => Promise<void>) =>
+      db.knex.transaction(async (tx) => {
+        await insertCosts(tx, role, [cost]);
+        await after?.();
+      });
+    const verify = () => verifyActivity({ q: db.knex, markets: [], onProgress: () => undefined });
+    const rebuild = () => db.knex.transaction((tx) => rebuildActivity(tx));
+    const sums = async () =>
+      (await db.knex<{ role: string; market: number; fee_wei: string }>('gas_days').orderBy(['role', 'market'])).map(
+        ({ role, market, fee_wei: fee }) => `${role} ${market} ${fee}`,
+      );
+
+    async function sentOrder(txKey: string): Promise<void> {
+      const draft = {
+        ...{ id: randomUUID(), owner: OWNER, receiver: OWNER, sellToken: TOKENS[0], buyToken: TOKENS[1] },
+        ...({ kind: 'sell', preference: 'auto', slippageBps: 0, sellUnits: 1n, expectedSellUnits: 1n } as const),
+        ...{ buyUnits: 1n, minBuyUnits: 1n, feeUnits: 0n, validToSec: 9, createdMs: 1, expiresMs: 2, route: '{}' },
+      };
+      const [quote] = await appendQuotes(db, [draft], (one, i) => ({ ...one, nonce: BigInt(i), typedData: '{}' }));
+      const { owner, id: quoteId } = quote!;
+      const order = { id: randomUUID(), quoteId, owner, signature: '0x' as const, clientOrderId: null, createdMs: 1 };
+      await acceptOrder(db, order, quote!);
+      const attempt = { orderId: order.id, attemptNo: 1, timeMs: 1, result: 'sent', txKey } as const;
+      await db.knex.transaction((tx) => insertAttempt(tx, attempt));
+    }
+
+    /** Lists the pair of the two tokens as one more market, with the other columns of one that is listed. */
+    async function list(): Promise<number> {
+      const [some] = await db.knex('markets').orderBy('market', 'desc').limit(1);
+      const market = some!.market + 1;
+      const named = { market, id: `0x${'e5'.repeat(32)}` as const, pair: 'C-D' };
+      const tokens = { base_address: TOKENS[1], quote_address: TOKENS[0] };
+      await db.knex('markets').insert({ ...some!, ...named, ...tokens });
+      return market;
+    }
+
+    it('stay with no market when the pair of their order is listed later, and count there from then on', async () => {
+      await createTradedLedger(db, MARKETS, drawer(3));
+      for (const key of ['early', 'late']) await sentOrder(key);
+      await store('executor', costOf(1, 'early', 7n));
+      const market = await list();
+      await verify();
+      await store('executor', costOf(2, 'late', 11n));
+      const expected = ['executor -1 7', `executor ${market} 11`];
+      expect(await sums()).to.deep.equal(expected);
+      await verify();
+      await rebuild();
+      expect(await sums()).to.deep.equal(expected);
+    });
+
+    it('stay with the markets of posts whose publications make way for others', async () => {
+      const world = await createTradedLedger(db, MARKETS, drawer(4));
+      for (let fills = 0; fills < 4;) fills += await world.step();
+      const posts = await db.knex('publications').orderBy(['market', 'seq']).limit(1);
+      const { market, seq, tx_key: txKey } = posts[0]!;
+      await store('poster', costOf(1, txKey, 7n));
+      const before = await sums();
+      await db.knex('publications').where({ market, seq }).update({ tx_key: 'another' });
+      const gas = () => db.knex(GAS_DAYS.name).select();
+      const rows = await gas();
+      await rebuild();
+      expect(await gas()).to.deep.equal(rows);
+      expect(await sums()).to.deep.equal(before);
+      expect(before).to.deep.equal([`poster ${market} 7`]);
+    });
+
+    it('of posts have the markets of their publications in a database of before that was stored', async () => {
+      const world = await createTradedLedger(db, MARKETS, drawer(5));
+      for (let fills = 0; fills < 2;) fills += await world.step();
+      const [post] = await db.knex('publications').limit(1);
+      const old = await open();
+      const at = migrations.findIndex(({ name: step }) => step === '0029-gas');
+      await old.knex.transaction(async (tx) => {
+        for (const step of migrations.slice(0, at)) await step.up(tx);
+        for (const [market, key] of [
+          [10, 'both'],
+          [9, 'both'],
+          [3, 'one'],
+        ] as const)
+          for (const seq of [1, 2]) await tx('publications').insert({ ...post!, market, seq, tx_key: key });
+        for (const [nonce, key] of ['both', 'one', 'none'].entries()) {
+          const row = {
+            signer: OWNER,
+            nonce,
+            hash: '0x' as const,
+            tx_key: key,
+            block_number: 1,
+            gas_used: 1,
+            fee_wei: '1',
+          };
+          await tx.table('post_costs').insert({ ...row, succeeded: 1, seen_ms: 5 });
+        }
+        await migrations[at]!.up(tx);
+      });
+      const rows = await old.knex('post_costs').orderBy('nonce').select('markets');
+      expect(rows.map(({ markets }) => markets)).to.deep.equal(['9,10', '3', '']);
+    });
+
+    it('count once when all sums are made anew while costs are written', async () => {
+      await store('settler', costOf(0, 'first', 1n));
+      for (let nonce = 1; nonce <= 20; nonce += 1) {
+        await Promise.all([rebuild(), store('settler', costOf(nonce, 'next', 1n)), rebuild()]);
+      }
+      expect(await sums()).to.deep.equal(['settler -1 21']);
+      await verify();
+    });
+
+    // On SQLite there is one write transaction at a time.
+    if (name !== 'PostgreSQL') return;
+
+    it('wait for what is made anew, so that no sum is written back that was read before', async () => {
+      await store('settler', costOf(0, 'first', 1n));
+      await db.knex('gas_days').update({ fee_wei: '5' });
+      const written: Promise<void>[] = [];
+      await db.knex.transaction(async (tx) => {
+        await rebuildActivity(tx);
+        written.push(store('settler', costOf(1, 'next', 1n)));
+        const sql = `select count(*)::int as waits from pg_locks where not granted and relation = 'gas_days'::regclass`;
+        let waits = 0;
+        for (let asked = 0; waits === 0 && asked < 5_000; asked += 1)
+          waits = (await sendForRows<{ waits: number }>(tx, sql))[0]!.waits;
+        expect(waits).to.equal(1);
+      });
+      await Promise.all(written);
+      expect(await sums()).to.deep.equal(['settler -1 2']);
+    });
+  });
+});

@@ -1,0 +1,129 @@
+/** What the swap page makes of what is typed and of what the server says: exact, and never more than is there. */
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { formatUnits } from '../../core/amounts.js';
+import { snippet, SNIPPETS } from '../../web/src/swap/snippets.js';
+import { entered, percentLeft, rate, routeShares, takenOf } from '../../web/src/swap/terms.js';
+import { decoded, revertName } from '../../web/src/wallet/errors.js';
+import { typedDataJson } from '../../web/src/wallet/signer.js';
+import { CONTRACT_ABIS } from '../../contracts-package/src/abis.js';
+
+const weth = { symbol: 'WETH', address: `0x42${'0'.repeat(37)}6`, decimals: 18 };
+const usdc = { symbol: 'USDC', address: `0x${'43'.repeat(20)}`, decimals: 6 };
+const contracts = {
+  entrypoint: { address: `0x${'11'.repeat(20)}`, abi_hash: '0x', abi: CONTRACT_ABIS.entrypoint as unknown as never[] },
+  custodian: { address: `0x${'22'.repeat(20)}`, abi_hash: '0x', abi: CONTRACT_ABIS.custodian as unknown as never[] },
+};
+const deployment = { contracts, chain_id: 8453, rpc_url: null } as unknown as Parameters<
+  typeof snippet
+>[1]['deployment'];
+
+describe('the swap page', () => {
+  it('reads amounts as they are written, for any token', () => {
+    fc.assert(
+      fc.property(fc.bigInt(1n, 10n ** 30n), fc.integer({ min: 0, max: 18 }), (units, decimals) => {
+        const token = { ...weth, decimals };
+        expect(entered(formatUnits(units, decimals), token)).to.deep.equal({ units, problem: null });
+      }),
+    );
+    for (const text of ['.5', '0.50', ' 0.5 ', '00.5'])
+      expect(entered(text, weth).units, text).to.equal(500_000_000_000_000_000n);
+  });
+
+  it('takes nothing that is not a plain amount of the token', () => {
+    for (const text of ['1,5', '-1', '1e3', '0x10', '1.2.3', '１', '.', `0.${'1'.repeat(19)}`]) {
+      const { units, problem } = entered(text, weth);
+      expect(units, text).to.equal(null);
+      expect(problem, text).to.be.a('string');
+    }
+    for (const text of ['', '0', '0.000']) expect(entered(text, weth)).to.deep.equal({ units: null, problem: null });
+  });
+
+  it('gives the parts of a route, the largest first, cut off', () => {
+    const part = (source: string, sellAmount: string) => ({ source, sellAmount, buyAmount: '1' });
+    expect(routeShares([part('pool', '1'), part('own', '2')])).to.deep.equal([
+      { source: 'own', percent: '66.6' },
+      { source: 'pool', percent: '33.3' },
+    ]);
+    expect(routeShares([part('own', '0')])).to.deep.equal([]);
+  });
+
+  it('gives a rate that never shows more than there is', () => {
+    expect(rate(10n ** 18n, 2_500_123_456n, weth, usdc)).to.equal('2500.123456');
+    expect(rate(3n * 10n ** 6n, 10n ** 15n, usdc, weth)).to.equal('0.00033333');
+    expect(rate(0n, 1n, weth, usdc)).to.equal(null);
+  });
+
+  it('closes the ring when the time is over, and not before', () => {
+    expect([percentLeft(0, 0, 100), percentLeft(50, 0, 100), percentLeft(101, 0, 100)]).to.deep.equal([100, 50, 0]);
+    expect(percentLeft(5, 10, 10)).to.equal(0);
+  });
+
+  it('tells a signed order and the fill of a part of it as one', () => {
+    const row = (tx_hash: string, kind: 'direct' | 'signed', fill_seq: number | null) =>
+      ({ tx_hash, kind, pair: fill_seq === null ? null : 'WETH-USDC', fill_seq }) as unknown as Parameters<
+        typeof takenOf
+      >[0][number];
+    const rows = [
+      row('0xa', 'signed', null),
+      row('0xa', 'direct', 7),
+      row('0xb', 'direct', 6),
+      row('0xc', 'signed', null),
+    ];
+    const taken = takenOf(rows).map(({ whole, fills }) => [whole.tx_hash, whole.kind, fills.map(({ seq }) => seq)]);
+    expect(taken).to.deep.equal([
+      ['0xa', 'signed', [7]],
+      ['0xb', 'direct', [6]],
+      ['0xc', 'signed', []],
+    ]);
+  });
+
+  it('writes programs with the very amounts, and none that a symbol could break out of', () => {
+    const evil = { ...usdc, symbol: "U'`\n*/ hack(); //" };
+    const swap = {
+      url: 'http://x',
+      deployment,
+      sell: weth,
+      buy: evil,
+      units: 5n * 10n ** 17n,
+      minBuyUnits: 1_234_567n,
+    };
+    for (const name of SNIPPETS) {
+      const code = snippet(name, { ...swap, slippageBps: 50, mode: 'gasless' });
+      expect(code, name).to.contain(name === 'curl' || name === 'Solidity' ? '500000000000000000' : "'0.5'");
+      expect(
+        code.split('\n').some((line) => line.trim().startsWith('*/')),
+        name,
+      ).to.equal(false);
+    }
+    const direct = snippet('viem', { ...swap, slippageBps: 50, mode: 'direct' });
+    expect(direct).to.contain('taker.swap(').and.not.to.contain('swapGasless');
+  });
+
+  it('names what a contract reverted with, wherever a wallet puts it', () => {
+    const data = '0xd93c0665';
+    expect(revertName({ contracts }, '0x00000000')).to.equal(null);
+    const text = Buffer.from('no luck').toString('hex').padEnd(64, '0');
+    const reason = `0x08c379a0${'20'.padStart(64, '0')}${'7'.padStart(64, '0')}${text}`;
+    const failure = decoded({ code: -32603, message: 'x', data: { originalError: { data: reason } } }, { contracts });
+    expect(failure.message).to.contain('no luck');
+    const short = `0xe450d38c${'0'.repeat(192)}`;
+    expect(decoded({ message: 'x', data: short }, { contracts })).to.include({ code: 'ERC20InsufficientBalance' });
+    expect(decoded({ message: 'x', data }, { contracts }).remedy).to.be.a('string');
+    expect(decoded({ code: 4001, message: 'no' }, { contracts }).code).to.equal('REFUSED');
+  });
+
+  it('hands typed data to wallets with the type of its domain, and integers as text', () => {
+    const typed = {
+      domain: { name: 'X', chainId: 1 },
+      types: { A: [{ name: 'n', type: 'uint256' }] },
+      primaryType: 'A',
+    };
+    const json = JSON.parse(typedDataJson({ ...typed, message: { n: 2n ** 200n } })) as {
+      types: { EIP712Domain: { name: string }[] };
+      message: { n: string };
+    };
+    expect(json.types.EIP712Domain.map(({ name }) => name)).to.deep.equal(['name', 'chainId']);
+    expect(json.message.n).to.equal((2n ** 200n).toString());
+  });
+});

@@ -1,0 +1,39 @@
+import { useCallback, useState } from 'react';
+import { explained } from '../explained.js';
+
+export interface Acting {
+  busy: boolean;
+  /** What became of the last act; null before the first. */
+  said: { text: string; isGood: boolean } | null;
+  /** Runs one act at a time; what it resolves with is what is said. */
+  act(job: () => Promise<string>): void;
+}
+
+/** Acts of one part of a page, and what became of them. */
+export function useActing(): Acting {
+  const [busy, setBusy] = useState(false);
+  const [said, setSaid] = useState<Acting['said']>(null);
+  const act = useCallback((job: () => Promise<string>) => {
+    setBusy(true);
+    setSaid(null);
+    void job()
+      .then(
+        (text) => setSaid({ text, isGood: true }),
+        (error: unknown) => setSaid({ text: explained(error), isGood: false }),
+      )
+      .finally(() => setBusy(false));
+  }, []);
+  return { busy, said, act };
+}
+
+/** What became of the last act. */
+export function Said({ acting: { busy, said } }: { acting: Acting }) {
+  if (busy) return <p role="status">…</p>;
+  if (said === null) return null;
+  return (
+    <p role={said.isGood ? 'status' : 'alert'} className={said.isGood ? 'good' : 'bad'}>
+      {said.isGood ? '✓ ' : ''}
+      {said.text}
+    </p>
+  );
+}

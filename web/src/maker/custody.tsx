@@ -1,0 +1,198 @@
+import { useState } from 'react';
+import type { MakerClient } from '../../../sdk/src/maker.js';
+import { formatUnits } from '../../../core/amounts.js';
+import { useShown } from '../market-context.js';
+import { shown } from '../numbers.js';
+import { useNowMs } from '../platform.js';
+import { entered } from '../swap/terms.js';
+import { TransactionLink } from '../swap/receipt.js';
+import { useBalance } from '../wallet/balance.js';
+import type { Session } from '../wallet/session.js';
+import { Said, useActing } from './acting.js';
+import type { Withdrawals } from './steps.js';
+
+interface CustodyProps {
+  session: Session;
+  custody: MakerClient;
+  withdrawals: Withdrawals | null;
+}
+
+/** Brings tokens into the custodian and out of it again. Withdrawals are never off. */
+export function Custody({ session, custody, withdrawals }: CustodyProps) {
+  const { deployment } = useShown();
+  const [address, setAddress] = useState(deployment.tokens[0]?.address ?? '');
+  const [text, setText] = useState('');
+  const acting = useActing();
+  const token = deployment.tokens.find((one) => one.address === address) ?? deployment.tokens[0];
+  const balance = useBalance(session, { address });
+  if (token === undefined) return null;
+  const amount = entered(text, token);
+  const plain = amount.units === null ? null : formatUnits(amount.units, token.decimals);
+  const move = (name: string, job: (amount: string) => Promise<string>): void => {
+    if (plain === null) return;
+    acting.act(async () => {
+      await job(plain);
+      setText('');
+      return `${name} of ${plain} ${token.symbol} is on the chain; the ledger reads it with its block`;
+    });
+  };
+  return (
+    <section aria-label="Custody">
+      <h2>Deposit and withdraw</h2>
+      <div className="ticket">
+        <div className="pairfields">
+          <label className="field">
+            Token
+            <select value={token.address} onChange={({ target }) => setAddress(target.value)}>
+              {deployment.tokens.map((one) => (
+                <option key={one.address} value={one.address}>
+                  {one.symbol}
+                </option>
+              ))}
+            </select>
+          </label>
+          <label className="field">
+            Amount
+            <input
+              value={text}
+              onChange={({ target }) => setText(target.value)}
+              inputMode="decimal"
+              autoComplete="off"
+              aria-invalid={amount.problem !== null}
+            />
+          </label>
+        </div>
+        {amount.problem !== null && (
+          <p role="alert" className="bad">
+            {amount.problem}
+          </p>
+        )}
+        {balance.data !== null && (
+          <p className="caption">
+            In your wallet: {shown(formatUnits(balance.data, token.decimals))} {token.symbol}
+          </p>
+        )}
+        <div className="row">
+          <button
+            type="button"
+            disabled={plain === null || acting.busy}
+            onClick={() => move('the deposit', (units) => custody.deposit(token.symbol, units))}
+          >
+            Deposit
+          </button>
+          <button
+            type="button"
+            disabled={plain === null || acting.busy}
+            onClick={() => move('the request', (units) => custody.requestWithdraw(token.symbol, units))}
+          >
+            Request a withdrawal
+          </button>
+        </div>
+        <Said acting={acting} />
+      </div>
+      <Timeline custody={custody} withdrawals={withdrawals} />
+      {withdrawals !== null && <Events withdrawals={withdrawals} />}
+    </section>
+  );
+}
+
+type Withdrawal = Withdrawals['withdrawals'][number];
+
+/** What is on its way out of custody, each with its steps. */
+function Timeline({ custody, withdrawals }: { custody: MakerClient; withdrawals: Withdrawals | null }) {
+  if (withdrawals === null) return <p role="status">Loading withdrawals …</p>;
+  const under = withdrawals.withdrawals.filter(({ state }) => state !== 'none');
+  if (under.length === 0) return <p role="status">No withdrawal is under way.</p>;
+  return (
+    <ul className="timeline" aria-label="Withdrawals under way">
+      {under.map((one) => (
+        <li key={one.token}>
+          <Steps withdrawal={one} custody={custody} />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Steps({ withdrawal, custody }: { withdrawal: Withdrawal; custody: MakerClient }) {
+  const { token, state, outstanding, claim, ready_at_sec: readyAtSec, settles_from_ms: settlesFromMs } = withdrawal;
+  const nowMs = useNowMs();
+  const acting = useActing();
+  const leftSec = readyAtSec === null ? null : Math.max(0, readyAtSec - Math.floor(nowMs / 1_000));
+  const settlesInSec = settlesFromMs === null ? 0 : Math.max(0, Math.ceil((settlesFromMs - nowMs) / 1_000));
+  const isReady = state === 'settled' && leftSec === 0;
+  return (
+    <>
+      <strong>
+        {shown(outstanding)} {token}
+      </strong>
+      <ol className="row">
+        <li className="good">✓ requested</li>
+        <li className={state === 'settled' ? 'good' : ''}>
+          {state === 'settled'
+            ? `✓ settled: ${shown(claim)} ${token}`
+            : `… the operator settles it${settlesInSec > 0 ? ` from ${settlesInSec} s on` : ''}`}
+        </li>
+        <li className={isReady ? 'good' : ''}>
+          {state !== 'settled' || leftSec === null
+            ? '· delay'
+            : leftSec > 0
+              ? `… to be had in ${leftSec} s`
+              : '✓ to be had'}
+        </li>
+        <li>
+          <button
+            type="button"
+            disabled={!isReady || acting.busy}
+            onClick={() =>
+              acting.act(async () => {
+                await custody.executeWithdraw(token);
+                return `${claim} ${token} are in your wallet`;
+              })
+            }
+          >
+            Execute
+          </button>
+        </li>
+      </ol>
+      <Said acting={acting} />
+    </>
+  );
+}
+
+function Events({ withdrawals: { events } }: { withdrawals: Withdrawals }) {
+  if (events.length === 0) return null;
+  return (
+    <details>
+      <summary>Deposits and withdrawals so far ({events.length === 100 ? 'the newest 100' : events.length})</summary>
+      <div className="scroll" tabIndex={0} role="region" aria-label="Custody events">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">What</th>
+              <th scope="col" className="number">
+                Amount
+              </th>
+              <th scope="col">Block</th>
+              <th scope="col">Transaction</th>
+            </tr>
+          </thead>
+          <tbody>
+            {events.map((event, i) => (
+              <tr key={i}>
+                <td>{event.event}</td>
+                <td className="number">
+                  {shown(event.amount)} {event.token}
+                </td>
+                <td>{event.block_number}</td>
+                <td>
+                  <TransactionLink hash={event.tx_hash} />
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </details>
+  );
+}

@@ -1,0 +1,32 @@
+/** What a maker's page asks again and again. */
+import { callData, firstWord } from '../../../sdk/src/wallet.js';
+import type { Address } from '../../../core/types.js';
+import type { Deployment } from '../market-context.js';
+import { useRead } from '../platform.js';
+import type { Session } from '../wallet/session.js';
+import type { MakerFacts } from './steps.js';
+
+const EVERY_MS = 2_000;
+
+export function useMakerFacts(session: Session, deployment: Deployment): MakerFacts {
+  const { address } = session;
+  const path = { maker: address };
+  return {
+    account: useRead(`account/${address}`, (read) => read.get('/v0/makers/{maker}/account', { path }), EVERY_MS),
+    limits: useRead(`limits/${address}`, (read) => read.limits(address), EVERY_MS),
+    withdrawals: useRead(`withdrawals/${address}`, (read) => read.withdrawals(address), EVERY_MS),
+    allowances: useRead(
+      `allowances/${address}`,
+      async () => {
+        const custodian = deployment.contracts.custodian?.address as Address;
+        const data = callData('allowance(address,address)', [address as Address, custodian]);
+        const asked = deployment.tokens.map(async (token) => {
+          const answer = await session.reader.call({ to: token.address as Address, data });
+          return [token.address, firstWord(answer)] as const;
+        });
+        return new Map(await Promise.all(asked));
+      },
+      3 * EVERY_MS,
+    ),
+  };
+}

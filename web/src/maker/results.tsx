@@ -1,0 +1,160 @@
+import { Link } from 'wouter';
+import { useShown } from '../market-context.js';
+import { shown } from '../numbers.js';
+import { useRead } from '../platform.js';
+import { Age } from '../states.js';
+
+const EVERY_MS = 4_000;
+
+/** The account's fills, newest first, each with the picture of its legs. */
+export function MakerFills({ address }: { address: string }) {
+  const { deployment } = useShown();
+  const page = useRead(
+    `makers/${address}/fills`,
+    (read) => read.get('/v0/makers/{maker}/fills', { path: { maker: address }, query: { limit: 20 } }),
+    EVERY_MS,
+  );
+  const quoteOf = (pair: string): string => {
+    const market = deployment.markets.find((one) => one.pair === pair);
+    return deployment.tokens.find((token) => token.address === market?.quote)?.symbol ?? '';
+  };
+  return (
+    <section aria-label="Fills">
+      <h2>Fills</h2>
+      {page.data === null ? (
+        <p role="status">{page.error ?? 'Loading fills …'}</p>
+      ) : page.data.fills.length === 0 ? (
+        <p role="status">No fill yet: an order of this account is filled when a swap reaches its price.</p>
+      ) : (
+        <>
+          <div className="scroll" tabIndex={0} role="region" aria-label="Fills of my orders">
+            <table>
+              <caption>
+                The newest 20; all as{' '}
+                <a href={`/v0/makers/${address}/fills?format=csv`} download>
+                  CSV
+                </a>{' '}
+                or{' '}
+                <a href={`/v0/makers/${address}/fills?format=ndjson`} download>
+                  NDJSON
+                </a>
+              </caption>
+              <thead>
+                <tr>
+                  <th scope="col">Fill, with its legs</th>
+                  <th scope="col">Order</th>
+                  <th scope="col">I</th>
+                  <th scope="col" className="number">
+                    My price
+                  </th>
+                  <th scope="col" className="number">
+                    Base
+                  </th>
+                  <th scope="col" className="number">
+                    Quote
+                  </th>
+                  <th scope="col" className="number">
+                    Realised
+                  </th>
+                  <th scope="col">Age</th>
+                </tr>
+              </thead>
+              <tbody>
+                {page.data.fills.map((fill) => (
+                  <tr key={`${fill.pair}/${fill.tid}`}>
+                    <td>
+                      <Link href={`/fills/${encodeURIComponent(fill.pair)}/${fill.fill_seq}`}>
+                        #{fill.fill_seq} of {fill.pair}
+                      </Link>
+                    </td>
+                    <td>{fill.oid}</td>
+                    <td className={fill.side === 'bid' ? 'buy' : 'sell'}>{fill.side === 'bid' ? 'bought' : 'sold'}</td>
+                    <td className="number">{shown(fill.price)}</td>
+                    <td className="number">{shown(fill.base_amount)}</td>
+                    <td className="number">{shown(fill.quote_amount)}</td>
+                    <td className="number">
+                      {shown(fill.realised_pnl)} {quoteOf(fill.pair)}
+                    </td>
+                    <td>
+                      <Age sinceMs={fill.timestamp_ms} />
+                    </td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        </>
+      )}
+    </section>
+  );
+}
+
+/** Profit, positions and markouts per market, as the ledger has them. */
+export function Performance({ address }: { address: string }) {
+  const performance = useRead(
+    `makers/${address}/performance`,
+    (read) => read.get('/v0/makers/{maker}/performance', { path: { maker: address } }),
+    2 * EVERY_MS,
+  );
+  return (
+    <section aria-label="Profit and positions">
+      <h2>Profit and positions</h2>
+      {performance.data === null ? (
+        <p role="status">{performance.error ?? 'Loading …'}</p>
+      ) : performance.data.pairs.length === 0 ? (
+        <p role="status">Nothing traded yet.</p>
+      ) : (
+        <div className="scroll" tabIndex={0} role="region" aria-label="Profit by market">
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">Market</th>
+                <th scope="col" className="number">
+                  Position
+                </th>
+                <th scope="col" className="number">
+                  Average price
+                </th>
+                <th scope="col" className="number">
+                  Realised
+                </th>
+                <th scope="col" className="number">
+                  Unrealised
+                </th>
+                <th scope="col" className="number">
+                  Volume
+                </th>
+                <th scope="col" className="number">
+                  Share of fills
+                </th>
+                <th scope="col" className="number">
+                  Markouts, bps after 1, 10, 60 s
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {performance.data.pairs.map(({ pair, position, volume, fill_share: share, markouts }) => (
+                <tr key={pair}>
+                  <td>{pair}</td>
+                  <td className="number">{shown(position.base)}</td>
+                  <td className="number">{position.average_price === null ? '–' : shown(position.average_price, 8)}</td>
+                  <td className="number">{shown(position.realised_pnl)}</td>
+                  <td className="number">{position.unrealised_pnl === null ? '–' : shown(position.unrealised_pnl)}</td>
+                  <td className="number">{shown(volume)}</td>
+                  <td className="number">{share === null ? '–' : shown(share, 4)}</td>
+                  <td className="number">
+                    {markouts.map(({ bps }) => (bps === null ? '–' : shown(bps, 2))).join(', ')}
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+      <p className="caption">
+        In the quote token of each market; volume, share and markouts of the last 30 days. A position counts from the
+        first fill here: what was deposited is none.
+      </p>
+    </section>
+  );
+}

@@ -1,0 +1,117 @@
+import { useEffect, useState } from 'react';
+import type { EntryResult, MakerClient, NewOrder } from '../../../sdk/src/maker.js';
+import { bytesToHex } from '../../../sdk/src/hash.js';
+import { useShown } from '../market-context.js';
+import { shown } from '../numbers.js';
+import { Said, useActing } from './acting.js';
+
+export interface Edited {
+  oid: number;
+  side: 'buy' | 'sell';
+  price: string;
+  size: string;
+}
+
+interface TicketProps {
+  orders: MakerClient | null;
+  /** The order that is changed; null for a new one. */
+  edited: Edited | null;
+  onEnd(): void;
+  /** Why nothing new is traded now. */
+  off: string | null;
+}
+
+/** Places an order, or changes one: price and size go out exactly as they are typed. */
+export function Ticket({ orders, edited, onEnd, off }: TicketProps) {
+  const { market, base, quote } = useShown();
+  const [side, setSide] = useState<'buy' | 'sell'>('sell');
+  const [price, setPrice] = useState('');
+  const [size, setSize] = useState('');
+  const acting = useActing();
+  useEffect(() => {
+    if (edited === null) return;
+    setSide(edited.side);
+    setPrice(edited.price);
+    setSize(edited.size);
+  }, [edited]);
+
+  const send = async (client: MakerClient): Promise<string> => {
+    const cloid = bytesToHex(crypto.getRandomValues(new Uint8Array(16)));
+    const order: NewOrder = { pair: market.pair, side, price: price.trim(), size: size.trim(), cloid };
+    const results = edited === null ? await client.order([order]) : await client.modify(edited.oid, order);
+    const oid = accepted(results);
+    onEnd();
+    return edited === null ? `order ${oid ?? ''} rests in the book` : `order ${edited.oid} was changed`;
+  };
+
+  return (
+    <form
+      className="ticket"
+      aria-label="Order"
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (orders !== null) acting.act(() => send(orders));
+      }}
+    >
+      <h2>{edited === null ? `Quote in ${market.pair}` : `Change order ${edited.oid}`}</h2>
+      <div className="row" role="group" aria-label="Side">
+        {(['buy', 'sell'] as const).map((one) => (
+          <button
+            type="button"
+            key={one}
+            aria-pressed={one === side}
+            disabled={edited !== null && one !== side}
+            onClick={() => setSide(one)}
+          >
+            {one === 'buy' ? `Buy ${base}` : `Sell ${base}`}
+          </button>
+        ))}
+      </div>
+      <div className="pairfields">
+        <label className="field">
+          Price in {quote}, in steps of {shown(market.tick_size)}
+          <input
+            value={price}
+            onChange={({ target }) => setPrice(target.value)}
+            inputMode="decimal"
+            autoComplete="off"
+            required
+          />
+        </label>
+        <label className="field">
+          Size in {base}, in steps of {shown(market.lot_size)}
+          <input
+            value={size}
+            onChange={({ target }) => setSize(target.value)}
+            inputMode="decimal"
+            autoComplete="off"
+            required
+          />
+        </label>
+      </div>
+      <div className="row">
+        <button type="submit" className="main" disabled={orders === null || acting.busy || off !== null}>
+          {edited === null ? 'Sign and place' : 'Sign and change'}
+        </button>
+        {edited !== null && (
+          <button type="button" onClick={onEnd}>
+            Leave it as it is
+          </button>
+        )}
+      </div>
+      {off !== null && (
+        <p role="status" className="bad">
+          {off} Cancels and withdrawals go on.
+        </p>
+      )}
+      {orders === null && <p role="status">Make an agent first: your wallet does not sign orders itself.</p>}
+      <Said acting={acting} />
+    </form>
+  );
+}
+
+/** The order id of the only entry. Throws its refusal. */
+export function accepted(results: readonly EntryResult[]): number | null {
+  for (const { error } of results) if (error !== null) throw error;
+  return results[0]?.oid ?? null;
+}

@@ -1,0 +1,60 @@
+import { useEffect, useState } from 'react';
+import { useShown } from '../market-context.js';
+import { useNowMs, useStreamState } from '../platform.js';
+import { tradingOff } from '../states.js';
+import { BalanceProof, Balances } from '../maker/balances.js';
+import { Checklist } from '../maker/checklist.js';
+import { Custody } from '../maker/custody.js';
+import { useMakerFacts } from '../maker/facts.js';
+import { Orders, ScheduledCancel } from '../maker/orders.js';
+import { MakerFills, Performance } from '../maker/results.js';
+import { Ticket } from '../maker/ticket.js';
+import type { Edited } from '../maker/ticket.js';
+import { NobodyActs } from '../wallet/account-menu.js';
+import { storedAgent } from '../wallet/agents.js';
+import { useMaker } from '../wallet/clients.js';
+import { useWallets } from '../wallet/session.js';
+import type { Session } from '../wallet/session.js';
+
+/** A maker's work: from the approval to quotes, fills and the way out again. */
+export function MakerPage() {
+  const { session } = useWallets();
+  return (
+    <>
+      <h1>Maker</h1>
+      {session === null ? <NobodyActs /> : <Desk key={session.address} session={session} />}
+    </>
+  );
+}
+
+function Desk({ session }: { session: Session }) {
+  const { deployment, status } = useShown();
+  const off = tradingOff(status, useStreamState(), useNowMs());
+  const facts = useMakerFacts(session, deployment);
+  const [agentKey, setAgentKey] = useState<string | null>(null);
+  const [edited, setEdited] = useState<Edited | null>(null);
+  useEffect(
+    () => setAgentKey(storedAgent(deployment.deployment_id, session.address)),
+    [deployment.deployment_id, session.address],
+  );
+  const { custody, orders } = useMaker(agentKey);
+  const failed = facts.account.error ?? facts.limits.error ?? facts.allowances.error;
+  return (
+    <>
+      {failed !== null && (
+        <p role="alert" className="bad">
+          {failed}
+        </p>
+      )}
+      {custody !== null && <Checklist {...{ session, facts, custody }} onAgent={setAgentKey} />}
+      <Ticket orders={orders} edited={edited} onEnd={() => setEdited(null)} off={off} />
+      <Orders address={session.address} client={orders} onEdit={setEdited} />
+      <ScheduledCancel account={facts.account.data} client={orders} />
+      <MakerFills address={session.address} />
+      <Performance address={session.address} />
+      <Balances limits={facts.limits.data} />
+      {custody !== null && <Custody {...{ session, custody }} withdrawals={facts.withdrawals.data} />}
+      <BalanceProof address={session.address} />
+    </>
+  );
+}

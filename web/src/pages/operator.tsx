@@ -1,0 +1,221 @@
+import { useShown } from '../market-context.js';
+import type { Status } from '../market-context.js';
+import { shortHex, shown } from '../numbers.js';
+import { Commands } from '../operator/commands.js';
+import { ChainRoles, Solvency } from '../operator/on-chain.js';
+import { useRead } from '../platform.js';
+import { Age, Countdown } from '../states.js';
+
+/** What an operator watches, and what owners compare: read-only, with the commands to copy. */
+export function OperatorPage() {
+  const { status } = useShown();
+  if (status.data === null)
+    return (
+      <>
+        <h1>Operator</h1>
+        <p role="status">{status.error ?? 'Loading the state of the platform …'}</p>
+      </>
+    );
+  return (
+    <>
+      <h1>Operator</h1>
+      <p className="caption">Nothing is done here: what is shown is public, and acts are commands.</p>
+      <Roles status={status.data} />
+      <Curves status={status.data} />
+      <Queues status={status.data} />
+      <Halts status={status.data} />
+      <Solvency />
+      <Profit />
+      <ChainRoles status={status.data} />
+      <Commands />
+    </>
+  );
+}
+
+function Roles({ status }: { status: Status }) {
+  return (
+    <section aria-label="Tiles">
+      <ul className="way tiles">
+        {status.keepers.map(({ role, running, last_act_ms, waiting }) => (
+          <li key={role}>
+            <h2>{role}</h2>
+            <p className={running ? 'value good' : 'value bad'}>{running ? '● runs' : '■ does not run'}</p>
+            <p className="why">
+              last act {last_act_ms === null ? 'none yet' : <Age sinceMs={last_act_ms} />}
+              {last_act_ms !== null && ' ago'} · {waiting} waiting
+            </p>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function Curves({ status }: { status: Status }) {
+  return (
+    <section aria-label="Curves">
+      <h2>Curves</h2>
+      <div className="scroll" tabIndex={0} role="region" aria-label="Freshness of the curves">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Market</th>
+              <th scope="col">State</th>
+              <th scope="col">Curve</th>
+              <th scope="col">Ends in</th>
+              <th scope="col">Posted in block</th>
+              <th scope="col">Newest prepared</th>
+              <th scope="col">Fills</th>
+            </tr>
+          </thead>
+          <tbody>
+            {status.curves.map((curve) => (
+              <tr key={curve.pair}>
+                <td>{curve.pair}</td>
+                <td className={curve.state === 'live' ? 'good' : 'bad'}>{curve.state}</td>
+                <td>{curve.curve_seq === null ? '–' : `#${curve.curve_seq}`}</td>
+                <td>{curve.deadline_sec === null ? '–' : <Countdown untilSec={curve.deadline_sec} />}</td>
+                <td>{curve.block_number ?? '–'}</td>
+                <td>#{curve.prepared_seq}</td>
+                <td>{curve.fill_seq}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+function Queues({ status }: { status: Status }) {
+  const { ledger, watcher, transactions, checkpoint } = status;
+  const unmined = transactions.reduce((all, one) => all + one.unmined, 0);
+  const oldest = transactions
+    .flatMap(({ oldest_sent_ms }) => (oldest_sent_ms === null ? [] : [oldest_sent_ms]))
+    .reduce((least: number | null, ms) => (least === null || ms < least ? ms : least), null);
+  const facts: readonly (readonly [string, React.ReactNode])[] = [
+    ['Blocks behind', watcher.lag_blocks ?? '–'],
+    ['Transactions not mined', unmined],
+    ['Oldest of them', oldest === null ? '–' : <Age sinceMs={oldest} />],
+    ['Fills without a maker yet', ledger.suspense.fills],
+    ['Settlements in doubt', ledger.suspense.settlements],
+    ['Signed orders in doubt', ledger.suspense.executions],
+    ['Checkpoint', checkpoint === null ? 'none yet' : <Age sinceMs={checkpoint.timestamp_ms} />],
+  ];
+  return (
+    <section aria-label="Queues">
+      <h2>Queues</h2>
+      <dl className="facts">
+        {facts.map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+    </section>
+  );
+}
+
+function Halts({ status: { halt, last_reversal: reversal, tokens } }: { status: Status }) {
+  return (
+    <section aria-label="Halts and reversals">
+      <h2>Halts and reversals</h2>
+      <p className={halt === null ? 'good' : 'bad'}>
+        {halt === null ? '● nothing is halted' : `■ ${halt.message} (${halt.code})`}
+      </p>
+      {tokens.map((token) => (
+        <p key={token.address} className="bad">
+          {token.token} is {token.state === 'quarantined' ? 'in quarantine' : 'in doubt'}: {token.message} ({token.code}
+          ); it holds up {token.pairs.join(', ')}.
+        </p>
+      ))}
+      {reversal === null ? (
+        <p>The chain has taken nothing back.</p>
+      ) : (
+        <>
+          <p>
+            <Age sinceMs={reversal.time_ms} /> ago the blocks {reversal.from_block} to {reversal.to_block} were taken
+            back, {reversal.depth} deep, with {reversal.fill_count} fills and {reversal.event_count} events of custody.
+          </p>
+          {reversal.fills.length > 0 && (
+            <div className="scroll" tabIndex={0} role="region" aria-label="Fills that were taken back">
+              <table>
+                <caption>Fills that were taken back, and who was told</caption>
+                <tbody>
+                  {reversal.fills.map((fill) => (
+                    <tr key={`${fill.pair}/${fill.fill_seq}`}>
+                      <td>
+                        <s>
+                          #{fill.fill_seq} of {fill.pair}
+                        </s>
+                      </td>
+                      <td className="number">{shown(fill.base_amount)}</td>
+                      <td className="number">{shown(fill.quote_amount)}</td>
+                      <td>
+                        {fill.notifications.map(({ maker, oid }) => `${shortHex(maker)} (order ${oid})`).join(', ') ||
+                          'nobody'}
+                      </td>
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+            </div>
+          )}
+        </>
+      )}
+    </section>
+  );
+}
+
+/** What the platform earned and what its transactions cost, per market. */
+function Profit() {
+  const summary = useRead('operator/summary', (read) => read.get('/v0/operator/summary'), 10_000);
+  const plain = (value: string | null): string => (value === null ? 'no price yet' : shown(value, 6));
+  return (
+    <section aria-label="Profit">
+      <h2>Profit</h2>
+      {summary.data === null ? (
+        <p role="status">{summary.error ?? 'Loading …'}</p>
+      ) : (
+        <div className="scroll" tabIndex={0} role="region" aria-label="Profit by market">
+          <table>
+            <caption>The last 30 days, in the quote token of each market; profit is after gas</caption>
+            <thead>
+              <tr>
+                <th scope="col">Market</th>
+                <th scope="col" className="number">
+                  Fills
+                </th>
+                <th scope="col" className="number">
+                  Volume
+                </th>
+                <th scope="col" className="number">
+                  Residual
+                </th>
+                <th scope="col" className="number">
+                  Gas
+                </th>
+                <th scope="col" className="number">
+                  Profit
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {summary.data.pairs.map(({ pair, total }) => (
+                <tr key={pair}>
+                  <td>{pair}</td>
+                  <td className="number">{total.fills}</td>
+                  <td className="number">{shown(total.volume)}</td>
+                  <td className="number">{shown(total.residual)}</td>
+                  <td className="number">{plain(total.gas_quote)}</td>
+                  <td className="number">{plain(total.profit)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,238 @@
+import { useState } from 'react';
+import { formatUnits } from '../../../core/amounts.js';
+import { useShown } from '../market-context.js';
+import { shown } from '../numbers.js';
+import { useNowMs, useRead, useSettled, useStreamState } from '../platform.js';
+import { tradingOff } from '../states.js';
+import { CopyAs } from '../swap/copy-as.js';
+import { History } from '../swap/history.js';
+import { Progress } from '../swap/progress.js';
+import { Receipt } from '../swap/receipt.js';
+import { useRun } from '../swap/run.js';
+import { TermsList } from '../swap/terms-list.js';
+import { entered } from '../swap/terms.js';
+import type { Mode, Token } from '../swap/terms.js';
+import { TokenField } from '../swap/token-field.js';
+import { NobodyActs } from '../wallet/account-menu.js';
+import { useBalance } from '../wallet/balance.js';
+import { useTaker } from '../wallet/clients.js';
+import { useWallets } from '../wallet/session.js';
+
+const SLIPPAGES_BPS = [10, 50, 100, 300] as const;
+
+/** Sells one token for another: gasless by one signature, or directly by a transaction. */
+export function SwapPage() {
+  const { deployment, market, status } = useShown();
+  const { session } = useWallets();
+  const off = tradingOff(status, useStreamState(), useNowMs());
+  const [sellAddress, setSell] = useState(market.base);
+  const [buyAddress, setBuy] = useState(market.quote);
+  const [text, setText] = useState('1');
+  const hasGasless = deployment.contracts.orderSettler !== undefined && deployment.contracts.permit2 !== undefined;
+  const [mode, setMode] = useState<Mode>(hasGasless ? 'gasless' : 'direct');
+  const [slippageBps, setSlippage] = useState<number>(50);
+  const [maxFeeText, setMaxFee] = useState('');
+  const taker = useTaker(deployment);
+  const { run, start, forget } = useRun(taker);
+  const sell = tokenAt(deployment.tokens, sellAddress);
+  const buy = tokenAt(deployment.tokens, buyAddress);
+  const amount = entered(text, sell);
+  const maxFee = entered(maxFeeText, sell);
+  const units = useSettled(amount.units);
+  const balance = useBalance(session, sell);
+  const price = useRead(
+    units === null || !hasGasless || sell === buy
+      ? null
+      : `price/${sell.address}/${buy.address}/${units}/${slippageBps}`,
+    (read) =>
+      read.get('/api/v1/price', {
+        query: {
+          chainId: `${deployment.chain_id}`,
+          sellToken: sell.address,
+          buyToken: buy.address,
+          kind: 'sell',
+          sellAmountBeforeFee: `${units}`,
+          slippageBps: `${slippageBps}`,
+        },
+      }),
+    2_000,
+  );
+  const direct = useRead(
+    units === null || taker === null || sell === buy
+      ? null
+      : `direct/${session?.address}/${sell.address}/${buy.address}/${units}`,
+    async () =>
+      (await taker?.price({ sell: sell.symbol, buy: buy.symbol, amount: formatUnits(units ?? 0n, sell.decimals) })) ??
+      0n,
+    2_000,
+  );
+  const gaslessUnits = price.data === null ? null : BigInt(price.data.buyAmount);
+  const buyUnits = mode === 'gasless' ? gaslessUnits : direct.data;
+  const isOwnPrice = units !== null && units === amount.units;
+  const least = buyUnits === null ? null : (buyUnits * BigInt(10_000 - slippageBps)) / 10_000n;
+  const isShort = balance.data !== null && amount.units !== null && amount.units > balance.data;
+  const isBusy = run !== null && run.stage !== 'done' && run.stage !== 'failed';
+  const problem =
+    sell === buy
+      ? 'Choose two different tokens.'
+      : (amount.problem ??
+        maxFee.problem ??
+        (isShort
+          ? `The account holds ${shown(formatUnits(balance.data ?? 0n, sell.decimals))} ${sell.symbol}.`
+          : null));
+  const canSwap =
+    session !== null && off === null && !isBusy && problem === null && isOwnPrice && (buyUnits ?? 0n) > 0n;
+
+  function flip(): void {
+    setSell(buy.address);
+    setBuy(sell.address);
+    if (buyUnits !== null && buyUnits > 0n) setText(formatUnits(buyUnits, buy.decimals));
+  }
+
+  function swap(): void {
+    if (amount.units === null || least === null) return;
+    // Both sides of the signature have a slippage: the price may move by one before it is signed, and by one after.
+    const wanted = (buyUnits ?? 0n) - 2n * ((buyUnits ?? 0n) - least);
+    start(mode, {
+      sell: sell.symbol,
+      buy: buy.symbol,
+      amount: formatUnits(amount.units, sell.decimals),
+      slippageBps,
+      minBuy: formatUnits(wanted, buy.decimals),
+      ...(maxFee.units === null ? {} : { maxFee: formatUnits(maxFee.units, sell.decimals) }),
+    });
+  }
+
+  return (
+    <>
+      <h1>Swap</h1>
+      <form
+        className="swap"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (canSwap) swap();
+        }}
+      >
+        <div className="pairfields">
+          <TokenField
+            label="You sell"
+            tokens={deployment.tokens}
+            token={sell}
+            onToken={setSell}
+            value={text}
+            onValue={setText}
+            problem={problem}
+          />
+          <button type="button" className="flip" onClick={flip} aria-label="Sell what is bought">
+            ⇅
+          </button>
+          <TokenField
+            label="You get"
+            tokens={deployment.tokens}
+            token={buy}
+            onToken={setBuy}
+            value={buyUnits === null || !isOwnPrice ? '' : shown(formatUnits(buyUnits, buy.decimals))}
+          />
+        </div>
+        {balance.data !== null && (
+          <p className="caption">
+            You hold {shown(formatUnits(balance.data, sell.decimals))} {sell.symbol}.{' '}
+            <button type="button" onClick={() => setText(formatUnits(balance.data ?? 0n, sell.decimals))}>
+              Sell all
+            </button>
+          </p>
+        )}
+        <fieldset className="row">
+          <legend>How</legend>
+          <label>
+            <input
+              type="radio"
+              name="mode"
+              checked={mode === 'gasless'}
+              disabled={!hasGasless}
+              onChange={() => setMode('gasless')}
+            />{' '}
+            Gasless: one signature, the service pays the gas
+          </label>
+          <label>
+            <input type="radio" name="mode" checked={mode === 'direct'} onChange={() => setMode('direct')} /> Direct: a
+            transaction of yours, against the curve alone
+          </label>
+        </fieldset>
+        <details>
+          <summary>Limits</summary>
+          <div className="row">
+            <label className="field">
+              Slippage
+              <select
+                value={slippageBps}
+                onChange={({ target }) => setSlippage(SLIPPAGES_BPS[target.selectedIndex] ?? 50)}
+              >
+                {SLIPPAGES_BPS.map((bps) => (
+                  <option key={bps} value={bps}>
+                    {shown(formatUnits(BigInt(bps), 2))} %
+                  </option>
+                ))}
+              </select>
+            </label>
+            <label className="field">
+              Most for gas, in {sell.symbol} (gasless)
+              <input
+                value={maxFeeText}
+                onChange={({ target }) => setMaxFee(target.value)}
+                inputMode="decimal"
+                autoComplete="off"
+                placeholder="1 % of the amount"
+              />
+            </label>
+          </div>
+        </details>
+        <TermsList
+          {...{
+            mode,
+            sell,
+            buy,
+            price,
+            direct,
+            buyUnits: isOwnPrice ? buyUnits : null,
+            least: isOwnPrice ? least : null,
+          }}
+          units={amount.units}
+          hasReader={taker !== null}
+        />
+        {off !== null && (
+          <p role="status" className="bad">
+            {off}
+          </p>
+        )}
+        {session === null ? (
+          <NobodyActs />
+        ) : (
+          <button type="submit" className="main" disabled={!canSwap}>
+            {mode === 'gasless' ? 'Sign and swap' : 'Swap'}{' '}
+            {amount.units === null ? '' : `${text.trim()} ${sell.symbol}`}
+          </button>
+        )}
+      </form>
+      {run !== null && <Progress run={run} buy={buy} onForget={forget} />}
+      {run?.stage === 'done' && run.txHash !== null && session !== null && (
+        <Receipt taker={session.address} txHash={run.txHash} />
+      )}
+      {amount.units !== null && sell !== buy && (
+        <CopyAs
+          swap={{
+            ...{ deployment, sell, buy, units: amount.units, minBuyUnits: least ?? 1n, slippageBps, mode },
+            url: window.location.origin,
+          }}
+        />
+      )}
+      <History address={session?.address ?? null} />
+    </>
+  );
+}
+
+const tokenAt = (tokens: readonly Token[], address: string): Token => {
+  const token = tokens.find((one) => one.address === address) ?? tokens[0];
+  if (token === undefined) throw new Error('a deployment with a market has tokens');
+  return token;
+};

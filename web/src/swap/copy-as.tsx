@@ -1,0 +1,37 @@
+import { useState } from 'react';
+import { SNIPPETS, snippet } from './snippets.js';
+import type { SnippetName, SnippetSwap } from './snippets.js';
+
+/** The swap as a program, to copy. */
+export function CopyAs({ swap }: { swap: SnippetSwap }) {
+  const [name, setName] = useState<SnippetName>('viem');
+  const [said, setSaid] = useState('');
+  const code = snippet(name, swap);
+  async function copy(): Promise<void> {
+    try {
+      await navigator.clipboard.writeText(code);
+      setSaid('copied');
+    } catch {
+      setSaid('This browser does not let pages copy: select the text instead.');
+    }
+  }
+  return (
+    <details className="copyas">
+      <summary>Copy as viem, ethers, Solidity or curl</summary>
+      <div className="row" role="group" aria-label="Language">
+        {SNIPPETS.map((one) => (
+          <button type="button" key={one} aria-pressed={one === name} onClick={() => setName(one)}>
+            {one}
+          </button>
+        ))}
+        <button type="button" onClick={() => void copy()}>
+          Copy
+        </button>
+        <span role="status">{said}</span>
+      </div>
+      <pre tabIndex={0} aria-label={`The swap as ${name}`}>
+        {code}
+      </pre>
+    </details>
+  );
+}

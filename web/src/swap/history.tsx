@@ -1,0 +1,174 @@
+import { useEffect, useState } from 'react';
+import type { Answer } from '../../../sdk/src/index.js';
+import { CurvebookError } from '../../../sdk/src/index.js';
+import { formatUnits } from '../../../core/amounts.js';
+import { useShown } from '../market-context.js';
+import { shown } from '../numbers.js';
+import { useRead } from '../platform.js';
+import { Age } from '../states.js';
+import { TransactionLink } from './receipt.js';
+import { takenOf } from './terms.js';
+
+type Order = Answer<'/api/v1/orders'>['orders'][number];
+
+const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
+
+/** Gasless orders and swaps of an address: one's own, or anybody's, since both are public. */
+export function History({ address }: { address: string | null }) {
+  const [typed, setTyped] = useState(address ?? '');
+  useEffect(() => setTyped(address ?? ''), [address]);
+  const owner = ADDRESS.test(typed.trim()) ? typed.trim().toLowerCase() : null;
+  return (
+    <section aria-label="History">
+      <h2>History</h2>
+      <label className="field">
+        Address
+        <input
+          value={typed}
+          onChange={({ target }) => setTyped(target.value)}
+          spellCheck={false}
+          autoComplete="off"
+          placeholder="0x…"
+        />
+      </label>
+      {owner === null ? (
+        <p role="status">{typed.trim() === '' ? 'Whose? Enter an address.' : '0x and 40 hex digits.'}</p>
+      ) : (
+        <>
+          <GaslessOrders owner={owner} />
+          <Swaps owner={owner} />
+        </>
+      )}
+    </section>
+  );
+}
+
+function GaslessOrders({ owner }: { owner: string }) {
+  const { deployment } = useShown();
+  const [cursors, setCursors] = useState<readonly string[]>([]);
+  useEffect(() => setCursors([]), [owner]);
+  const cursor = cursors[cursors.length - 1];
+  const { orderSettler } = deployment.contracts;
+  const page = useRead(
+    orderSettler === undefined ? null : `orders/${owner}/${cursor ?? ''}`,
+    (read) =>
+      read.get('/api/v1/orders', { query: { owner, limit: '10', ...(cursor === undefined ? {} : { cursor }) } }),
+    3_000,
+  );
+  if (orderSettler === undefined) return null;
+  if (page.data === null) return <p role="status">{page.error ?? 'Loading orders …'}</p>;
+  const { orders, next } = page.data;
+  if (orders.length === 0) return <p role="status">No gasless order of this address.</p>;
+  return (
+    <>
+      <div className="scroll" tabIndex={0} role="region" aria-label="Gasless orders">
+        <table>
+          <caption>Gasless orders</caption>
+          <thead>
+            <tr>
+              <th scope="col">State</th>
+              <th scope="col" className="number">
+                Sold
+              </th>
+              <th scope="col" className="number">
+                Got
+              </th>
+              <th scope="col">Transaction</th>
+              <th scope="col">What stood in the way</th>
+            </tr>
+          </thead>
+          <tbody>
+            {orders.map((order) => (
+              <OrderRow key={order.orderId} order={order} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <div className="row">
+        {cursors.length > 0 && (
+          <button type="button" onClick={() => setCursors(cursors.slice(0, -1))}>
+            Newer
+          </button>
+        )}
+        {next !== null && (
+          <button type="button" onClick={() => setCursors([...cursors, next])}>
+            Older
+          </button>
+        )}
+      </div>
+    </>
+  );
+}
+
+function OrderRow({ order }: { order: Order }) {
+  const { deployment } = useShown();
+  const amount = (units: string, address: string): string => {
+    const token = deployment.tokens.find((one) => one.address === address.toLowerCase());
+    return token === undefined ? units : `${shown(formatUnits(BigInt(units), token.decimals))} ${token.symbol}`;
+  };
+  const isFilled = order.status === 'filled';
+  const { code, message } = order.reason ?? { code: null, message: null };
+  const remedy = code === null ? null : new CurvebookError(code, '').remedy;
+  return (
+    <tr>
+      <td className={isFilled ? 'good' : order.status === 'pending' ? '' : 'bad'}>{order.status}</td>
+      <td className="number">{amount(isFilled ? order.executedSellAmount : order.sellAmount, order.sellToken)}</td>
+      <td className="number">{isFilled ? amount(order.executedBuyAmount, order.buyToken) : '–'}</td>
+      <td>{order.txHash === null ? '–' : <TransactionLink hash={order.txHash} />}</td>
+      <td className="wide">
+        {code === null ? '–' : `${message ?? ''} (${code})${remedy === null ? '' : `: ${remedy}`}`}
+      </td>
+    </tr>
+  );
+}
+
+function Swaps({ owner }: { owner: string }) {
+  const page = useRead(
+    `takers/${owner}`,
+    (read) => read.get('/v0/takers/{address}/swaps', { path: { address: owner }, query: { limit: 20 } }),
+    3_000,
+  );
+  if (page.data === null) return <p role="status">{page.error ?? 'Loading swaps …'}</p>;
+  if (page.data.swaps.length === 0) return <p role="status">No swap of this address on the chain.</p>;
+  return (
+    <div className="scroll" tabIndex={0} role="region" aria-label="Swaps">
+      <table>
+        <caption>
+          The newest swaps on the chain (<a href={`/v0/takers/${owner}/swaps?format=csv`}>all as CSV</a>)
+        </caption>
+        <thead>
+          <tr>
+            <th scope="col">How</th>
+            <th scope="col" className="number">
+              Gave
+            </th>
+            <th scope="col" className="number">
+              Got
+            </th>
+            <th scope="col">Age</th>
+            <th scope="col">Transaction</th>
+          </tr>
+        </thead>
+        <tbody>
+          {takenOf(page.data.swaps).map(({ whole: swap }, i) => (
+            <tr key={i}>
+              <td>{swap.kind === 'signed' ? 'gasless' : 'direct'}</td>
+              <td className="number">
+                {shown(swap.amount_in)} {swap.token_in}
+              </td>
+              <td className="number">
+                {shown(swap.amount_out)} {swap.token_out}
+              </td>
+              <td>
+                <Age sinceMs={swap.timestamp_ms} />
+              </td>
+              <td>
+                <TransactionLink hash={swap.tx_hash} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

@@ -1,0 +1,80 @@
+import { useCallback, useEffect, useRef, useState } from 'react';
+import { CurvebookError } from '../../../sdk/src/index.js';
+import type { GaslessQuote, Swap, TakerClient } from '../../../sdk/src/taker.js';
+import { explained } from '../explained.js';
+import type { Mode } from './terms.js';
+
+/** Where a swap stands, from the click to the chain. */
+export interface Run {
+  mode: Mode;
+  stage: 'allowing' | 'quoting' | 'signing' | 'waiting' | 'sending' | 'done' | 'failed';
+  quote: GaslessQuote | null;
+  sinceMs: number;
+  orderId: string | null;
+  txHash: string | null;
+  error: string | null;
+}
+
+export const STAGES: Readonly<Record<Mode, readonly (readonly [Run['stage'], string])[]>> = {
+  gasless: [
+    ['allowing', 'Allow the token to Permit2 (once)'],
+    ['quoting', 'Quote'],
+    ['signing', 'Your signature'],
+    ['waiting', 'The service sends it'],
+    ['done', 'On the chain'],
+  ],
+  direct: [
+    ['sending', 'Allowance and transaction in your wallet'],
+    ['done', 'On the chain'],
+  ],
+};
+
+export interface Runner {
+  run: Run | null;
+  start(mode: Mode, swap: Swap): void;
+  forget(): void;
+}
+
+/** Runs one swap at a time. Leaving the page ends the waiting, not the order: the history shows what becomes of it. */
+export function useRun(taker: TakerClient | null): Runner {
+  const [run, setRun] = useState<Run | null>(null);
+  const leaving = useRef<AbortController | null>(null);
+  useEffect(() => () => leaving.current?.abort(), []);
+
+  const start = useCallback(
+    (mode: Mode, swap: Swap) => {
+      if (taker === null) return;
+      leaving.current?.abort();
+      const mine = new AbortController();
+      leaving.current = mine;
+      const change = (what: Partial<Run>): void => {
+        if (!mine.signal.aborted) setRun((old) => (old === null ? null : { ...old, ...what }));
+      };
+      const stage = mode === 'gasless' ? 'allowing' : 'sending';
+      setRun({ mode, stage, quote: null, sinceMs: Date.now(), orderId: null, txHash: null, error: null });
+      void perform(taker, mode, swap, change, mine.signal).catch((error: unknown) =>
+        change({ stage: 'failed', error: explained(error) }),
+      );
+    },
+    [taker],
+  );
+  return { run, start, forget: () => setRun(null) };
+}
+
+async function perform(
+  taker: TakerClient,
+  mode: Mode,
+  swap: Swap,
+  change: (what: Partial<Run>) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  if (mode === 'direct') return change({ stage: 'done', txHash: await taker.swap(swap) });
+  await taker.allowGasless(swap.sell, swap.amount);
+  change({ stage: 'quoting' });
+  const { status, txHash, reason } = await taker.swapGasless(swap, signal, {
+    onQuote: (quote) => change({ stage: 'signing', quote, sinceMs: Date.now() }),
+    onSubmitted: (orderId) => change({ stage: 'waiting', orderId, sinceMs: Date.now() }),
+  });
+  if (status === 'filled') return change({ stage: 'done', txHash });
+  throw new CurvebookError(reason?.code ?? 'EXPIRED', reason?.message ?? `the order is ${status}`);
+}

@@ -1,0 +1,64 @@
+/** A wallet made of a private key: a sandbox's built-in accounts, and agents that this page made. Loaded only when one is used. */
+import { privateKeyToAccount } from 'viem/accounts';
+import { toSafeInt } from '../../../core/amounts.js';
+import type { Hex } from '../../../core/types.js';
+import type { Provider } from './provider.js';
+
+interface Transaction {
+  from: string;
+  to: Hex;
+  data: Hex;
+}
+
+type TypedDataOfWallets = Parameters<ReturnType<typeof privateKeyToAccount>['signTypedData']>[0];
+
+/** Signs with the key; everything else is asked of `rpc`, without which it only signs. */
+export function keyProvider(privateKey: string, rpc: Provider | null): Provider & { address: string } {
+  const account = privateKeyToAccount(privateKey as Hex);
+  const ask = async (method: string, params: readonly unknown[] = []): Promise<string> => {
+    if (rpc === null) throw new Error('this key only signs');
+    return (await rpc.request({ method, params })) as string;
+  };
+
+  async function send({ to, data }: Transaction): Promise<string> {
+    const from = account.address;
+    const [chainId, nonce, gas, block] = await Promise.all([
+      ask('eth_chainId'),
+      ask('eth_getTransactionCount', [from, 'pending']),
+      ask('eth_estimateGas', [{ from, to, data }]),
+      rpc?.request({ method: 'eth_getBlockByNumber', params: ['latest', false] }) as Promise<{
+        baseFeePerGas: string;
+      }>,
+    ]);
+    const tip = 1_000_000_000n;
+    const signed = await account.signTransaction({
+      type: 'eip1559',
+      chainId: toSafeInt(BigInt(chainId)),
+      nonce: toSafeInt(BigInt(nonce)),
+      to,
+      data,
+      // The curve may be another one by then, which costs a little more.
+      gas: (BigInt(gas) * 13n) / 10n,
+      maxPriorityFeePerGas: tip,
+      maxFeePerGas: BigInt(block.baseFeePerGas) * 2n + tip,
+    });
+    return ask('eth_sendRawTransaction', [signed]);
+  }
+
+  return {
+    address: account.address.toLowerCase(),
+    async request({ method, params = [] }) {
+      switch (method) {
+        case 'eth_requestAccounts':
+        case 'eth_accounts':
+          return [account.address.toLowerCase()];
+        case 'eth_signTypedData_v4':
+          return account.signTypedData(JSON.parse(params[1] as string) as TypedDataOfWallets);
+        case 'eth_sendTransaction':
+          return send(params[0] as Transaction);
+        default:
+          return ask(method, params);
+      }
+    },
+  };
+}
