@@ -7,7 +7,7 @@
  * Solidity properties of the arithmetic run 10,000 times each, others 1,000 times; SOLIDITY_RUNS chooses otherwise for all.
  * `--quick` runs only what needs neither a chain nor another process, on SQLite.
  * `--deep` multiplies the runs of each property (RUNS, default 20), takes both databases for all, and lifts Mocha's time limit.
- * At the end come the slowest tests and groups. The last line is `N passed, N failed`; the exit code is 0 only when nothing failed.
+ * At the end come the slowest tests and groups, and what failed with its reasons. The last line is `N passed, N failed`; the exit code is 0 only when nothing failed.
  */
 import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -34,6 +34,9 @@ const MOCHA_OPTIONS = ['--no-config', '--timeout', '60000', '--forbid-only', '--
 
 /** What tests and groups took, for the tables at the end. */
 const took = { tests: [], groups: [] };
+/** What failed, told once more at the very end, where a cut-off log still has it. @type {{ title: string, reason: string }[]} */
+const failures = [];
+const MAX_REASON_CHARS = 2_000;
 
 const bin = (name) => join(projectRoot, 'node_modules', name);
 
@@ -45,6 +48,7 @@ async function checkTypes() {
   const { code, output } = checked.code === 0 ? await check(join(projectRoot, 'web')) : checked;
   say(`types: ${code === 0 ? 'ok' : 'FAILED'}, ${tell(startedMs, 'types')}`);
   if (code !== 0) process.stdout.write(output);
+  if (code !== 0) failures.push({ title: 'types', reason: output });
   return { passed: 0, failed: code === 0 ? 0 : 1 };
 }
 
@@ -79,6 +83,7 @@ async function runSolidityFiles(runs, files) {
   const count = (word) =>
     [...lines.matchAll(new RegExp(`^\\s*(\\d+) ${word}`, 'gm'))].map((match) => parseInt(match[1], 10));
   const skipped = count('skipped').at(-1) ?? 0;
+  if (code !== 0) failures.push({ title: name, reason: output.slice(-MAX_REASON_CHARS) });
   return settle(name, code, count('passing').at(-1) ?? 0, (count('failing').at(-1) ?? 0) + skipped);
 }
 
@@ -116,8 +121,9 @@ async function runTypeScriptTests(name, args, env, echo) {
       echo,
       env,
     });
-    const { passed, failed, tests } = readTotals(totals);
+    const { passed, failed, tests, reasons } = readTotals(totals);
     took.tests.push(...tests);
+    failures.push(...reasons);
     say(`${name}: ${passed} passed, ${failed} failed, ${tell(startedMs, name)}`);
     if (!echo) process.stdout.write(output);
     return settle(name, code, passed, failed);
@@ -131,7 +137,7 @@ function readTotals(path) {
   try {
     return JSON.parse(readFileSync(path, 'utf8'));
   } catch {
-    return { passed: 0, failed: 0, tests: [] };
+    return { passed: 0, failed: 0, tests: [], reasons: [] };
   }
 }
 
@@ -139,10 +145,12 @@ function readTotals(path) {
 function settle(name, code, passed, failed) {
   if (code !== 0 && failed === 0) {
     say(`${name}: ended with code ${code}`);
+    failures.push({ title: name, reason: `ended with code ${code}` });
     return { passed, failed: 1 };
   }
   if (passed + failed === 0) {
     say(`${name}: nothing ran`);
+    failures.push({ title: name, reason: 'nothing ran' });
     return { passed, failed: 1 };
   }
   return { passed, failed };
@@ -159,6 +167,12 @@ function printSlowest(rows, heading) {
   process.stdout.write(`\n${heading}\n`);
   for (const { title, tookMs } of slowest)
     process.stdout.write(`${(tookMs / 1_000).toFixed(1).padStart(8)} s  ${title.replace(/\s+/g, ' ').slice(0, 160)}\n`);
+}
+
+function printFailures() {
+  if (failures.length === 0) return;
+  process.stdout.write('\nWhat failed\n');
+  for (const { title, reason } of failures) process.stdout.write(`  ${title}\n${reason.slice(0, MAX_REASON_CHARS)}\n`);
 }
 
 await ensureNode();
@@ -205,5 +219,6 @@ if (args.length === 0) {
   printSlowest(took.groups, 'The slowest groups of files');
   process.stdout.write(`\nAll in ${Math.round((Date.now() - startedMs) / 1_000)} s\n`);
 }
+printFailures();
 process.stdout.write(`${passed} passed, ${failed} failed\n`);
 process.exitCode = failed === 0 ? 0 : 1;
