@@ -30,6 +30,7 @@ const REASONS = [
   'test/chain/deploy-cli.test.ts runs it',
   'test/chain/upgrade.test.ts runs its steps',
   'test/ledger/db/replication.test.ts runs its settings',
+  'test/server/swap-cancel.test.ts signs what it describes',
 ];
 const SERVE = 'node scripts/curvebook.mjs serve ';
 const BOTS = 'two makers, two takers and one gasless taker are trading; Ctrl-C stops everything';

@@ -57,6 +57,7 @@ forOneDatabaseUrl((database, open) => {
           METRICS_PORT: `${metricsPort}`,
           ARCHIVE_DIR: archive,
           RPC_URL: `${rpcUrl}/v2/${RPC_KEY},http://127.0.0.1:9/v2/${OTHER_RPC_KEY}`,
+          HEADS_URL: `${rpcUrl.replace(/^http/, 'ws')}/v2/${RPC_KEY}`,
         }),
       });
     });
@@ -244,6 +245,11 @@ forOneDatabaseUrl((database, open) => {
       // The chain and the ledger. Sums are read from the database, numbers of the scan from memory, a moment later.
       expect(at('chain_head_block')).to.be.greaterThan(atFirst.get('curvebook_chain_head_block')!);
       expect(at('chain_lag_blocks')).to.be.within(0, 50);
+      const told = [...now].filter(([name]) => name.startsWith('curvebook_heads_told'));
+      expect(
+        told.map(([, heads]) => heads > 0),
+        'told of heads',
+      ).to.deep.equal([true]);
       for (const age of ['scan_age_seconds', 'chain_head_age_seconds']) expect(at(age), age).to.be.within(0, 60);
       expect(at('unattributed_units{token="USDC"}'), 'of which nothing came').to.equal(0);
       for (const token of ['WETH', 'USDC']) {
