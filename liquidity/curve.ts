@@ -5,7 +5,7 @@ import type { CurveState } from '../core/swap/curve-source.js';
 import type { Address, Market } from '../core/types.js';
 import { CurveBook__factory } from '../typechain-types/factories/CurveBook__factory.js';
 import { Custodian__factory } from '../typechain-types/factories/Custodian__factory.js';
-import { callsAt, type EthReader, type Head } from './eth.js';
+import { callsAt, onOne, type EthReader, type Head } from './eth.js';
 
 const BOOK = CurveBook__factory.createInterface();
 const CUSTODIAN = Custodian__factory.createInterface();
@@ -21,6 +21,15 @@ interface LiveCurve {
 
 /** Reads a market's words, counters and the vault's free liquidity, in one round trip. */
 export async function readCurve(
+  eth: EthReader,
+  contracts: { curveBook: Address; custodian: Address },
+  market: Market,
+  head: Head,
+): Promise<LiveCurve> {
+  return onOne(eth, (one) => readCurveOn(one, contracts, market, head));
+}
+
+async function readCurveOn(
   eth: EthReader,
   contracts: { curveBook: Address; custodian: Address },
   market: Market,

@@ -3,7 +3,7 @@ import { Interface, Transaction } from 'ethers';
 import { ceilDiv } from '../core/amounts.js';
 import type { DataFee } from '../core/swap/pricing.js';
 import type { Address, Hex } from '../core/types.js';
-import { callsAt, isFailedCall, type EthReader, type Head } from './eth.js';
+import { callsAt, codeAt, isFailedCall, onOne, type EthReader, type Head } from './eth.js';
 
 const ORACLE = new Interface([
   'function getL1Fee(bytes unsignedTx) view returns (uint256)',
@@ -49,14 +49,13 @@ export function createDataFees(eth: EthReader, oracle: Address | null): DataFees
 
   async function hasOracle(): Promise<boolean> {
     if (oracle === null || isThere) return isThere;
-    isThere = (await eth.call('eth_getCode', [oracle, 'latest'])) !== '0x';
+    isThere = (await codeAt(eth, oracle)) !== '0x';
     return isThere;
   }
 
   async function ask(method: string, args: unknown[], head: Head): Promise<bigint> {
     const call = { to: oracle!, data: ORACLE.encodeFunctionData(method, args) };
-    const [answer] = await callsAt(eth, head, [call]);
-    return BigInt(answer ?? '0x0');
+    return onOne(eth, async (one) => BigInt((await callsAt(one, head, [call]))[0] ?? '0x0'));
   }
 
   /** Older oracles know no fee of the operator, and there is none then. */

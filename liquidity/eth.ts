@@ -43,7 +43,7 @@ export function createHeadReader(eth: EthReader): HeadReader {
   let kept: { hash: Hex; values: Map<string, Promise<unknown>> } = { hash: '0x', values: new Map() };
 
   async function believedHead(): Promise<Head> {
-    const first = await readHead(eth);
+    const first = await onOne(eth, readHead);
     if (eth.survey === undefined || (agreed !== null && isNear(first, agreed))) return first;
     agreed = mostReached(await eth.survey(readHead));
     return agreed;
@@ -112,6 +112,17 @@ function mostReached(votes: readonly { answer: Head; convict(problem: string): v
   return reached;
 }
 
+/** Hex as it is. Throws TypeError for anything else, which no node answers that is asked for code or a call. */
+export function bytesOf(answer: unknown): Hex {
+  if (typeof answer !== 'string' || !/^0x[0-9a-f]*$/i.test(answer)) throw new TypeError('not hex');
+  return answer as Hex;
+}
+
+/** Code of an account at the newest block; `0x` where there is none. */
+export function codeAt(eth: EthReader, address: Address): Promise<Hex> {
+  return onOne(eth, async (one) => bytesOf(await one.call('eth_getCode', [address, 'latest'])));
+}
+
 async function readHead(eth: EthReader): Promise<Head> {
   const block = (await eth.call('eth_getBlockByNumber', ['latest', false])) as {
     number: Hex;
@@ -140,12 +151,16 @@ export async function callsAt(
 ): Promise<Hex[]> {
   const block = `0x${head.number.toString(16)}`;
   const requests = calls.map((call) => ({ method: 'eth_call', params: [call, block] }));
-  const run = async (one: EthReader): Promise<Hex[]> => {
+  return onOne(eth, async (one) => {
     const answers = (await one.batch(requests)) as Hex[];
     if (answers.includes('0x')) throw new EmptyAnswerError(`a contract answers nothing at block ${head.number}`);
     return answers;
-  };
-  return eth.attempt === undefined ? run(eth) : eth.attempt(run);
+  });
+}
+
+/** Work on one endpoint of several; on the next one when what that one answers can't be read, or is an error. */
+export function onOne<T>(eth: EthReader, work: (eth: EthReader) => Promise<T>): Promise<T> {
+  return eth.attempt === undefined ? work(eth) : eth.attempt(work);
 }
 
 /** What ends the outermost call beside a revert, which nodes word as they like, in the words of go-ethereum. */

@@ -5,7 +5,7 @@ import { routerKindOf, type RouterKind } from '../core/swap/router-kind.js';
 import { poolSource, type PoolRange, type PoolState } from '../core/swap/pool-source.js';
 import type { Source } from '../core/swap/source.js';
 import type { Address, Hex } from '../core/types.js';
-import { callsAt, isFailedCall, type EthReader, type Head } from './eth.js';
+import { callsAt, codeAt, isFailedCall, onOne, type EthReader, type Head } from './eth.js';
 import type { Venue } from './venue.js';
 
 export interface UniswapV3Contracts {
@@ -58,7 +58,7 @@ export function createUniswapV3(eth: EthReader, contracts: UniswapV3Contracts): 
 
   async function routerKind(): Promise<RouterKind | null> {
     if (known !== null) return known;
-    const code = (await eth.call('eth_getCode', [contracts.router, 'latest'])) as Hex;
+    const code = await codeAt(eth, contracts.router);
     if (code === '0x') return null;
     known = routerKindOf(code);
     if (known === null) throw new RouterError(contracts.router);
@@ -92,7 +92,9 @@ export function createUniswapV3(eth: EthReader, contracts: UniswapV3Contracts): 
     if ((await routerKind()) === null) return [];
     const zeroForOne = sellToken < buyToken;
     const found = await poolsOf(sellToken, buyToken, head);
-    const states = await Promise.all(found.map(([fee, pool]) => readPool(eth, pool, idOf(fee), fee, zeroForOne, head)));
+    const states = await Promise.all(
+      found.map(([fee, pool]) => onOne(eth, (one) => readPool(one, pool, idOf(fee), fee, zeroForOne, head))),
+    );
     return states.filter((state) => state !== null).map(poolSource);
   }
 
@@ -107,9 +109,11 @@ export function createUniswapV3(eth: EthReader, contracts: UniswapV3Contracts): 
           : (['quoteExactOutputSingle', outUnits] as const);
       const data = QUOTER.encodeFunctionData(method, [[sellToken, buyToken, amount, feeOf(id), 0n]]);
       try {
-        const [answer] = await callsAt(eth, head, [{ to: contracts.quoter, data }]);
-        const [units] = QUOTER.decodeFunctionResult(method, answer ?? '0x') as unknown as [bigint];
-        return units === 0n ? null : units;
+        return await onOne(eth, async (one) => {
+          const [answer] = await callsAt(one, head, [{ to: contracts.quoter, data }]);
+          const [units] = QUOTER.decodeFunctionResult(method, answer ?? '0x') as unknown as [bigint];
+          return units === 0n ? null : units;
+        });
       } catch (error) {
         if (isFailedCall(error)) return null;
         throw error;

@@ -99,7 +99,9 @@ function answers(logger: AppLogger): Koa.Middleware {
       writeJson(ctx);
     } catch (error) {
       const known = asApiError(error);
-      if (known === null) logger.error({ err: error, method: ctx.method, path: ctx.path }, 'request failed');
+      const unexpected = known === null ? error : known.cause;
+      if (unexpected !== undefined)
+        logger.error({ err: unexpected, method: ctx.method, path: ctx.path }, 'request failed');
       answerError(ctx, known ?? new ApiError(500, 'INTERNAL_ERROR', 'Internal error'));
     }
   };

@@ -4,8 +4,10 @@ export class ApiError extends Error {
     readonly status: number,
     readonly code: string,
     message: string,
+    /** What it was, for the log, where the caller is told less. */
+    cause?: unknown,
   ) {
-    super(message);
+    super(message, { cause });
     this.name = 'ApiError';
   }
 }

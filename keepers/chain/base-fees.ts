@@ -1,4 +1,5 @@
 import type { Hex } from '../../core/types.js';
+import { onOne, type EthReader } from '../../liquidity/eth.js';
 import { surveyOf } from './quorum.js';
 import type { Rpc } from './rpc.js';
 
@@ -18,14 +19,15 @@ export function createBaseFees(rpc: Rpc, monotonicMs: () => number): BaseFees {
   /** Never one endpoint's word, which could walk away from it step by step. */
   let agreed: { wei: bigint; atMs: number } | null = null;
 
-  async function ask(one: Rpc): Promise<bigint> {
-    const block = (await one.call('eth_getBlockByNumber', ['latest', false])) as { baseFeePerGas?: Hex };
-    return BigInt(block.baseFeePerGas ?? '0x0');
+  async function ask(one: EthReader): Promise<bigint> {
+    const block = (await one.call('eth_getBlockByNumber', ['latest', false])) as { number?: Hex; baseFeePerGas?: Hex };
+    // A chain may have no base fee; what has no number either is no block.
+    return block.baseFeePerGas === undefined ? 0n * BigInt(block.number!) : BigInt(block.baseFeePerGas);
   }
 
   return {
     async read(mostWei) {
-      const saidWei = await ask(rpc);
+      const saidWei = await onOne(rpc, ask);
       const isLikely =
         agreed !== null &&
         (mostWei === undefined || saidWei <= mostWei) &&

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { toSafeInt } from '../../core/amounts.js';
 import type { Address, Hex } from '../../core/types.js';
+import { onOne, type EthReader } from '../../liquidity/eth.js';
 import { provenNonce, type ProvenBlock } from './account-proof.js';
 import { surveyOf } from './quorum.js';
 import { RpcContradictionError, toQuantity, type Rpc, type Vote } from './rpc.js';
@@ -54,7 +55,7 @@ export function createNonceWatch(deps: {
   let claim: { nonce: number; sinceMs: number } | null = null;
   let splitSinceMs: number | null = null;
 
-  async function countOf(one: Rpc, block: string, account = signer): Promise<number> {
+  async function countOf(one: EthReader, block: string, account = signer): Promise<number> {
     return toSafeInt(BigInt((await one.call('eth_getTransactionCount', [account, block])) as Hex));
   }
 
@@ -124,7 +125,7 @@ export function createNonceWatch(deps: {
   return {
     async used({ last, lastFinished }, isDoubtful = false) {
       const before = known ?? (lastFinished === null ? null : lastFinished + 1);
-      const first = await countOf(rpc, 'latest');
+      const first = await onOne(rpc, (one) => countOf(one, 'latest'));
       if (first === before && !isDoubtful) {
         [known, claim, splitSinceMs] = [first, null, null];
         return { agreed: first, claimed: first };

@@ -2,6 +2,7 @@ import { Transaction, Wallet } from 'ethers';
 import type { Logger } from 'pino';
 import { minBig } from '../../core/amounts.js';
 import type { Address, Hex } from '../../core/types.js';
+import { onOne } from '../../liquidity/eth.js';
 import {
   finishOutbox,
   insertOutbox,
@@ -336,7 +337,9 @@ export function createOutbox(deps: OutboxDeps): Outbox {
 
   async function readBalance(): Promise<void> {
     if (monotonicMs() - balanceReadMs < BALANCE_INTERVAL_MS) return;
-    const balanceWei = BigInt((await rpc.call('eth_getBalance', [signer, 'latest'])) as Hex);
+    const balanceWei = await onOne(rpc, async (one) =>
+      BigInt((await one.call('eth_getBalance', [signer, 'latest'])) as Hex),
+    );
     balanceReadMs = monotonicMs();
     status.balanceWei = balanceWei;
     status.lowBalance = balanceWei < lowBalanceWei;

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { toSafeInt } from '../../core/amounts.js';
 import type { Hex } from '../../core/types.js';
+import { isFailedCall } from '../../liquidity/eth.js';
 import type { Vote } from './rpc.js';
 import {
   RpcContradictionError,
@@ -42,7 +43,8 @@ export interface RpcPool extends Rpc {
   readonly endpoints: readonly Rpc[];
   /**
    * Runs work whose answers must be those of one endpoint. When that one does not answer, or its answers do not fit together, exactly it is
-   * penalised and the work runs again on the next one; the last error is thrown once all were tried. An answer that is an error ends it. Reads
+   * penalised and the work runs again on the next one; the last error is thrown once all were tried. So it does where the work ends with an error that the
+   * endpoint answered, which is penalised if another one answers something else; a call that fails in a contract ends it. Reads
    * only: what the work did before it failed is done again.
    */
   attempt<T>(work: (rpc: Rpc) => Promise<T>): Promise<T>;
@@ -250,30 +252,39 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
 
   const endpointOf = (rpc: Rpc | null): Endpoint | undefined => endpoints.find((one) => one.rpc === rpc);
 
-  /** An answer with an error is an answer: only silence sends a request on to the next endpoint. */
+  /** Who refused what another one answered is passed over; where all refuse, it is the question. */
+  const failRefused = (refused: ReadonlyMap<Endpoint, RpcResponseError>): void =>
+    refused.forEach((error, one) => fail(one, error.message));
+
+  /** An answer with an error is an answer: silence sends a request on to the next endpoint, and so does a node that can't or won't answer. */
   async function ask<T>(request: (rpc: Rpc) => Promise<T>): Promise<T> {
     let last: unknown = new RpcUnavailableError('no RPC endpoint serves the configured chain');
+    const refused = new Map<Endpoint, RpcResponseError>();
     for (const one of candidates()) {
       try {
         const answer = await request(one.rpc);
         succeed(one);
+        failRefused(refused);
         return answer;
       } catch (error) {
-        if (error instanceof RpcResponseError) {
+        if (!(error instanceof RpcResponseError)) fail(one, describe(error));
+        else if (isRefusal(error)) refused.set(one, error);
+        else {
           succeed(one);
+          failRefused(refused);
           throw error;
         }
-        fail(one, describe(error));
         last = error;
       }
     }
-    throw last;
+    throw [...refused.values()].at(0) ?? last;
   }
 
   async function attempt<T>(work: (rpc: Rpc) => Promise<T>): Promise<T> {
     if (endpoints.length > 1) void probe();
     let last: unknown = new RpcUnavailableError('no RPC endpoint serves the configured chain');
     const tried = new Set<Endpoint>();
+    const refused = new Map<Endpoint, RpcResponseError>();
     // One that was not at fault, because another one was, is asked again, but not for ever.
     for (let left = 2 * endpoints.length; left > 0; left--) {
       const one = candidates().find((candidate) => !tried.has(candidate));
@@ -282,11 +293,18 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
         const answer = await work(one.rpc);
         succeed(one);
         if (one.convictedUntilMs <= nowMs()) one.convictions = 0;
+        failRefused(refused);
         return answer;
       } catch (thrown) {
         const error = isNonsense(thrown)
           ? new RpcContradictionError(`${one.raw.name} answered nonsense: ${describe(thrown)}`, null, thrown)
           : thrown;
+        if (error instanceof RpcResponseError && !isFailedCall(error)) {
+          refused.set(one, error);
+          tried.add(one);
+          last = error;
+          continue;
+        }
         if (!(error instanceof RpcUnavailableError)) {
           if (error instanceof RpcResponseError) succeed(one);
           throw error;
@@ -372,6 +390,15 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
       endpoints.every(isOfOtherChain) ? endpoints.flatMap(({ servedChain }) => servedChain ?? []) : [],
   };
 }
+
+/** What nodes and the services in front of them answer to any question: limits, missing rights, methods that are switched off, faults of their own. */
+const REFUSAL_CODES: readonly number[] = [-32_601, -32_603, -32_002, -32_004, -32_005, 401, 403, 429];
+const REFUSAL =
+  /rate.?limit|request limit|limit exceeded|limit reached|too many requests|quota|capacity|unauthori[sz]ed|forbidden|api key|txpool is full/i;
+
+/** An error that says nothing of what was asked, so that another endpoint may answer it. */
+const isRefusal = (error: RpcResponseError): boolean =>
+  !isFailedCall(error) && (REFUSAL_CODES.includes(error.code) || REFUSAL.test(error.message));
 
 /** Throws RpcUnavailableError for an answer that is no chain id. */
 function chainIdOf(rpc: Rpc, answer: unknown): number {

@@ -1,6 +1,7 @@
 import type { RpcPool } from './pool.js';
 import { RpcContradictionError, type Rpc, type Vote } from './rpc.js';
-import type { Address, Hex } from '../../core/types.js';
+import type { Address } from '../../core/types.js';
+import { bytesOf, onOne, type EthReader } from '../../liquidity/eth.js';
 import { Custodian__factory } from '../../typechain-types/factories/Custodian__factory.js';
 
 /** A client of one endpoint or of several. */
@@ -34,11 +35,13 @@ const POSTER_LIST = Custodian__factory.createInterface();
  * answer, for one that lags may not know yet that the key was added. Throws RpcContradictionError when there is no such majority.
  */
 export async function mayPost(rpc: Rpc, contract: Address, key: Address): Promise<boolean> {
-  const ask = async (one: Rpc): Promise<boolean> => {
+  const ask = async (one: EthReader): Promise<boolean> => {
     const call = { to: contract, data: POSTER_LIST.encodeFunctionData('isPoster', [key]) };
-    return BigInt((await one.call('eth_call', [call, 'latest'])) as Hex) === 1n;
+    const answer = BigInt(bytesOf(await one.call('eth_call', [call, 'latest'])));
+    if (answer > 1n) throw new RangeError('neither yes nor no');
+    return answer === 1n;
   };
-  const first = await ask(rpc);
+  const first = await onOne(rpc, ask);
   if (first) return true;
   const said = confirmed(await surveyOf(rpc, ask, first), String);
   if (said === null) throw new RpcContradictionError(`endpoints differ on whether ${contract} takes posts of ${key}`);

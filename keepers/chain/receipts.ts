@@ -1,5 +1,6 @@
 import { toSafeInt } from '../../core/amounts.js';
 import type { Hex } from '../../core/types.js';
+import { onOne, type EthReader } from '../../liquidity/eth.js';
 import { confirmed, surveyOf } from './quorum.js';
 import type { Rpc } from './rpc.js';
 
@@ -19,8 +20,9 @@ export interface TxReceipt {
  */
 export async function readReceipts(rpc: Rpc, hashes: readonly Hex[]): Promise<(TxReceipt | null)[]> {
   const requests = hashes.map((hash) => ({ method: 'eth_getTransactionReceipt', params: [hash] }));
-  const ask = async (one: Rpc): Promise<(TxReceipt | null)[]> => (await one.batch(requests)) as (TxReceipt | null)[];
-  const first = await ask(rpc);
+  const ask = async (one: EthReader): Promise<(TxReceipt | null)[]> =>
+    (await one.batch(requests)) as (TxReceipt | null)[];
+  const first = await onOne(rpc, ask);
   // Nothing to confirm, as in most rounds.
   if (first.every((receipt) => receipt === null)) return first;
   const votes = await surveyOf(rpc, ask, first);

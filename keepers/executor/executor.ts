@@ -21,7 +21,7 @@ import {
 import { holdPending } from '../../ledger/swaps/swap-cancellations.js';
 import { readUnminedSales, type UnminedSale } from '../../ledger/swaps/swap-wallets.js';
 import type { GenerationRow } from '../../ledger/types.js';
-import type { Head } from '../../liquidity/eth.js';
+import { codeAt, type Head } from '../../liquidity/eth.js';
 import { decodeRoute, planRoute } from '../../liquidity/planner.js';
 import { MAX_REORG_BLOCKS } from '../watcher/reconcile.js';
 import { startLoop, type Loop } from '../loop.js';
@@ -200,8 +200,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     await execute(one, wallet, progress, generation, head);
   }
 
-  const isCode = async (owner: Address): Promise<boolean> =>
-    (await rpc.call('eth_getCode', [owner, 'latest'])) !== '0x';
+  const isCode = async (owner: Address): Promise<boolean> => (await codeAt(rpc, owner)) !== '0x';
 
   async function progressOf(orderId: string): Promise<Progress> {
     const mined: Hex[] = [];

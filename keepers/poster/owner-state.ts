@@ -7,6 +7,7 @@ import { CurveBook__factory } from '../../typechain-types/factories/CurveBook__f
 import { parseRpcLog } from '../chain/logs.js';
 import { mayPost } from '../chain/quorum.js';
 import { toQuantity, type Rpc } from '../chain/rpc.js';
+import { onOne } from '../../liquidity/eth.js';
 import { MAX_REORG_BLOCKS } from '../watcher/reconcile.js';
 
 export interface OwnerState {
@@ -35,6 +36,12 @@ const TOPICS: readonly Hex[] = [
 /** Calls in one round trip. */
 const CALLS_PER_BATCH = 100;
 
+/** Throws for what is no answer of the contract. */
+function stateIn(answer: Hex): { maxTtlSec: bigint; seq: bigint } {
+  const [state] = BOOK.decodeFunctionResult('marketState', answer) as unknown as [{ maxTtlSec: bigint; seq: bigint }];
+  return state;
+}
+
 /** Follows the owner of one curve book for one signer. */
 export function createOwnerWatch(deps: { rpc: Rpc; curveBook: Address; signer: Address }): OwnerWatch {
   const { rpc, curveBook, signer } = deps;
@@ -43,9 +50,11 @@ export function createOwnerWatch(deps: { rpc: Rpc; curveBook: Address; signer: A
   /** Names the events of the last blocks; another name after an event came, or went with its block. */
   async function eventsIn(fromBlock: number, toBlock: number): Promise<string> {
     const range = { fromBlock: toQuantity(fromBlock), toBlock: toQuantity(toBlock) };
-    const logs = (await rpc.call('eth_getLogs', [{ address: [curveBook], topics: [TOPICS], ...range }])) as unknown[];
+    const filter = { address: [curveBook], topics: [TOPICS], ...range };
+    const logs = await onOne(rpc, async (one) =>
+      ((await one.call('eth_getLogs', [filter])) as unknown[]).map(parseRpcLog),
+    );
     return logs
-      .map(parseRpcLog)
       .filter(({ topics }) => TOPICS.includes(topics[0]!))
       .map(({ blockHash, logIndex }) => `${blockHash}:${logIndex}`)
       .join();
@@ -57,11 +66,11 @@ export function createOwnerWatch(deps: { rpc: Rpc; curveBook: Address; signer: A
     const maxTtlSec = new Map<number, number>();
     const seqs = new Map<number, number>();
     for (const part of chunks(markets, CALLS_PER_BATCH)) {
-      const answers = await rpc.batch(part.map(({ id }) => call(BOOK.encodeFunctionData('marketState', [id]))));
-      for (const [i, answer] of answers.entries()) {
-        const [state] = BOOK.decodeFunctionResult('marketState', answer as Hex) as unknown as [
-          { maxTtlSec: bigint; seq: bigint },
-        ];
+      const states = await onOne(rpc, async (one) => {
+        const answers = await one.batch(part.map(({ id }) => call(BOOK.encodeFunctionData('marketState', [id]))));
+        return answers.map((answer) => stateIn(answer as Hex));
+      });
+      for (const [i, state] of states.entries()) {
         maxTtlSec.set(part[i]!.index, toSafeInt(state.maxTtlSec));
         seqs.set(part[i]!.index, toSafeInt(state.seq));
       }

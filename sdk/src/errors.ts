@@ -42,6 +42,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
   INSUFFICIENT_ALLOWANCE: 'allow the token to Permit2 first',
   INSUFFICIENT_FUNDS: 'bring back balance and allowance, or start again with what is there',
   TOKEN_QUARANTINED: 'wait until the operator has cleared the token; others go on',
+  CHAIN_UNAVAILABLE: 'wait a few seconds and ask again',
   EXECUTOR_UNFUNDED: 'swap directly meanwhile; the operator is told',
   GAS_TOO_DEAR: 'wait for cheaper gas, swap more at once, or swap directly',
   PRICE_MOVED: 'ask for another quote, or allow more slippage',

@@ -1,9 +1,9 @@
 import type { RouterMiddleware } from '@koa/router';
 import { z } from 'zod';
 import { cancellationTypedData } from '../../core/swap/typed-data.js';
-import type { Hex } from '../../core/types.js';
 import { cancelOrder } from '../../ledger/swaps/swap-cancellations.js';
 import { readOrder } from '../../ledger/swaps/swap-log.js';
+import { codeAt } from '../../liquidity/eth.js';
 import { ApiError, badRequest, notFound } from '../errors.js';
 import { readBody } from './body.js';
 import type { SwapDeps } from './deps.js';
@@ -26,7 +26,7 @@ export function cancelHandler(deps: SwapDeps): RouterMiddleware {
     if (order === null) throw notFound(`Unknown order: ${id}`);
     const { eth, permit2, settler, chainId, maxGas = DEFAULT_CHECK_GAS } = deps;
     const { owner } = order;
-    const code = (await eth.call('eth_getCode', [owner, 'latest'])) as Hex;
+    const code = await codeAt(eth, owner);
     const digest = digestOf(cancellationTypedData(id, { chainId, settler }));
     const signed = await acceptedSignature(eth, { owner, code }, digest, signature, { maxGas, permit2 });
     if (signed === null)

@@ -1,5 +1,6 @@
 /** What the code of owners takes to check a signature, for fees. */
 import type { Address, Hex } from '../../core/types.js';
+import { codeAt } from '../../liquidity/eth.js';
 import { badRequest } from '../errors.js';
 import type { SwapDeps } from './deps.js';
 import { DEFAULT_CHECK_GAS, signatureGas } from './signature.js';
@@ -18,7 +19,7 @@ export function createCheckGas(deps: SwapDeps): (owner: Address) => Promise<bigi
   let kept = new Map<Address, { code: Hex; atMs: number; gas: Promise<bigint | null> }>();
 
   async function gasOf(owner: Address): Promise<bigint | null> {
-    const code = (await eth.call('eth_getCode', [owner, 'latest'])) as Hex;
+    const code = await codeAt(eth, owner);
     if (code === '0x') return 0n;
     const known = kept.get(owner);
     if (known?.code === code && Math.abs(nowMs() - known.atMs) < KEEP_MS) return known.gas;

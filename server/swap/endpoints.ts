@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type Router from '@koa/router';
 import { notKept, routesOf, type ServedEndpoint } from '../openapi/endpoint.js';
 import { rateLimit } from '../rate-limit.js';
+import { chainFaults } from './chain-faults.js';
 import { cancelHandler, cancellationSchema } from './cancel.js';
 import type { SwapDeps } from './deps.js';
 import { orderHandler, ordersHandler } from './order.js';
@@ -140,6 +141,7 @@ const orderSchema = z
   .meta({ id: 'SwapOrder' });
 
 const RATE_LIMITED = 'RATE_LIMITED: come back after retry-after seconds';
+const SILENT = 'CHAIN_UNAVAILABLE: no node of the chain answers';
 
 interface SwapEndpointDeps extends SwapDeps {
   store: QuoteStore;
@@ -172,7 +174,7 @@ export const SWAP_ENDPOINTS: readonly ServedEndpoint<SwapEndpointDeps>[] = [
       400: 'BAD_REQUEST or INSUFFICIENT_LIQUIDITY, with every problem named',
       413: 'BAD_REQUEST: the body is too long',
       429: RATE_LIMITED,
-      503: 'NOT_READY or EXECUTOR_UNFUNDED: no quotes at the moment; TOKEN_QUARANTINED: none in one of these tokens',
+      503: `NOT_READY or EXECUTOR_UNFUNDED: no quotes at the moment; TOKEN_QUARANTINED: none in one of these tokens; ${SILENT}`,
     },
   },
   {
@@ -200,7 +202,7 @@ export const SWAP_ENDPOINTS: readonly ServedEndpoint<SwapEndpointDeps>[] = [
     refusals: {
       400: 'BAD_REQUEST or INSUFFICIENT_LIQUIDITY, with every problem named',
       429: RATE_LIMITED,
-      503: 'NOT_READY or EXECUTOR_UNFUNDED: no prices at the moment; TOKEN_QUARANTINED: none in one of these tokens',
+      503: `NOT_READY or EXECUTOR_UNFUNDED: no prices at the moment; TOKEN_QUARANTINED: none in one of these tokens; ${SILENT}`,
     },
   },
   {
@@ -234,6 +236,7 @@ export const SWAP_ENDPOINTS: readonly ServedEndpoint<SwapEndpointDeps>[] = [
       400: 'BAD_REQUEST: expired or used quote, wrong signature, balance or allowance missing',
       413: 'BAD_REQUEST: the body is too long',
       429: RATE_LIMITED,
+      503: SILENT,
     },
   },
   {
@@ -266,6 +269,7 @@ export const SWAP_ENDPOINTS: readonly ServedEndpoint<SwapEndpointDeps>[] = [
       409: 'ORDER_SENT: it may be filled; ORDER_ENDED: it is filled, failed or expired',
       413: 'BAD_REQUEST: the body is too long',
       429: RATE_LIMITED,
+      503: SILENT,
     },
   },
 ];
@@ -273,5 +277,8 @@ export const SWAP_ENDPOINTS: readonly ServedEndpoint<SwapEndpointDeps>[] = [
 /** The swap API: tokens, quotes, signed orders and how they fare. `deploymentId` tells our Permit2 nonces from others. */
 export function swapRoutes(deps: SwapDeps, deploymentId: string): Router {
   const domain = { chainId: deps.chainId, permit2: deps.permit2, spender: deps.settler };
-  return routesOf(SWAP_ENDPOINTS, { ...deps, store: createQuoteStore(deps.db, domain, deploymentId) }, [notKept]);
+  return routesOf(SWAP_ENDPOINTS, { ...deps, store: createQuoteStore(deps.db, domain, deploymentId) }, [
+    notKept,
+    chainFaults,
+  ]);
 }

@@ -2,6 +2,7 @@ import { Interface } from 'ethers';
 import type { Address, Hex } from '../../core/types.js';
 import type { SwapQuote } from '../../ledger/swaps/swap-log.js';
 import type { PendingSale } from '../../ledger/swaps/swap-wallets.js';
+import { bytesOf, onOne } from '../../liquidity/eth.js';
 import { badRequest } from '../errors.js';
 import type { SwapDeps } from './deps.js';
 
@@ -43,11 +44,15 @@ export async function readOwner(
     { to: sellToken, data: ERC20.encodeFunctionData('allowance', [owner, permit2]) },
     ...words.map((word) => ({ to: permit2, data: PERMIT2.encodeFunctionData('nonceBitmap', [owner, word]) })),
   ];
-  const [code = '0x', ...answers] = (await eth.batch([
+  const requests = [
     { method: 'eth_getCode', params: [owner, 'latest'] },
     ...calls.map((call) => ({ method: 'eth_call', params: [call, 'latest'] })),
-  ])) as Hex[];
-  const [balanceUnits = 0n, allowanceUnits = 0n, ...used] = answers.map((answer) => BigInt(answer));
+  ];
+  const { code, words: said } = await onOne(eth, async (one) => {
+    const [first, ...answers] = await one.batch(requests);
+    return { code: bytesOf(first), words: answers.map((answer) => BigInt(bytesOf(answer))) };
+  });
+  const [balanceUnits = 0n, allowanceUnits = 0n, ...used] = said;
   const usedIn = new Map(words.map((word, i) => [word, used[i] ?? 0n]));
   return {
     owner,

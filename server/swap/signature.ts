@@ -2,7 +2,7 @@ import { Interface, Signature, TypedDataEncoder, getBytes, toQuantity } from 'et
 import type { TypedData } from '../../core/swap/typed-data.js';
 import { recoverAddress } from '../../core/wire/recover.js';
 import type { Address, Hex } from '../../core/types.js';
-import { isFailedCall, type EthReader } from '../../liquidity/eth.js';
+import { bytesOf, isFailedCall, onOne, type EthReader } from '../../liquidity/eth.js';
 
 const ACCOUNT = new Interface(['function isValidSignature(bytes32, bytes) view returns (bytes4)']);
 const VALID = '0x1626ba7e';
@@ -31,7 +31,7 @@ export async function acceptedSignature(
   try {
     // As Permit2 will ask it, and no longer than an order may take: what an owner's code does costs whoever simulates it.
     const call = { ...(permit2 === undefined ? {} : { from: permit2 }), to: owner, data, gas: toQuantity(maxGas) };
-    const answer = (await eth.call('eth_call', [call, 'latest'])) as Hex;
+    const answer = await onOne(eth, async (one) => bytesOf(await one.call('eth_call', [call, 'latest'])));
     return answer.length >= 66 && answer.startsWith(VALID) ? signature : null;
   } catch (error) {
     if (isFailedCall(error)) return null;
@@ -56,7 +56,7 @@ export async function signatureGas(
   const data = ACCOUNT.encodeFunctionData('isValidSignature', [`0x${'5a'.repeat(32)}`, `0x${'5a'.repeat(65)}`]);
   const call = { from: permit2, to: owner, data, gas: toQuantity(maxGas) };
   try {
-    const gas = BigInt((await eth.call('eth_estimateGas', [call])) as Hex);
+    const gas = await onOne(eth, async (one) => BigInt(bytesOf(await one.call('eth_estimateGas', [call]))));
     return gas - INTRINSIC_GAS > UNMEASURED_CHECK_GAS ? gas - INTRINSIC_GAS : UNMEASURED_CHECK_GAS;
   } catch (error) {
     if (/out of gas|gas required exceeds|exceeds allowance/i.test((error as Error).message)) return null;

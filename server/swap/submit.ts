@@ -11,6 +11,7 @@ import {
   type SwapQuote,
 } from '../../ledger/swaps/swap-log.js';
 import { readPendingSales } from '../../ledger/swaps/swap-wallets.js';
+import { codeAt } from '../../liquidity/eth.js';
 import { badRequest, type ApiError } from '../errors.js';
 import { readBody } from './body.js';
 import type { SwapDeps } from './deps.js';
@@ -58,7 +59,7 @@ export function submitHandler(deps: SwapDeps): RouterMiddleware {
 /** Throws 400 unless the owner signed the quote: by the signature that was accepted for it before, or by one that is right now. */
 async function proveOwner(deps: SwapDeps, quote: SwapQuote, signature: Hex, known: SwapOrder): Promise<void> {
   if (known.quoteId === quote.id && known.signature === signature) return;
-  const code = (await deps.eth.call('eth_getCode', [quote.owner, 'latest'])) as Hex;
+  const code = await codeAt(deps.eth, quote.owner);
   if ((await accepted(deps, quote, signature, code)) === null) throw invalidSignature(quote);
 }
 

@@ -3,11 +3,14 @@ import { expect } from 'chai';
 import { pino } from 'pino';
 import type { Address, Hex } from '../../core/types.js';
 import { createBaseFees } from '../../keepers/chain/base-fees.js';
+import { createNonceWatch } from '../../keepers/chain/nonces.js';
 import { createRpcPool } from '../../keepers/chain/pool.js';
+import { mayPost } from '../../keepers/chain/quorum.js';
 import { readReceipts } from '../../keepers/chain/receipts.js';
 import { RpcContradictionError, RpcResponseError, RpcUnavailableError, type Rpc } from '../../keepers/chain/rpc.js';
+import { createOwnerWatch } from '../../keepers/poster/owner-state.js';
 import { simulate } from '../../keepers/executor/simulate.js';
-import { callsAt, createHeadReader } from '../../liquidity/eth.js';
+import { callsAt, codeAt, createHeadReader } from '../../liquidity/eth.js';
 import { Interface } from 'ethers';
 
 const HASH: Hex = `0x${'ab'.repeat(32)}`;
@@ -32,6 +35,16 @@ function poolOf(words: unknown[]) {
     return { name: url, call, batch: (requests) => Promise.all(requests.map(({ method }) => call(method))) };
   };
   const urls = words.map((_, i) => `${i}`);
+  return createRpcPool(urls, { nowMs: () => 0, logger: pino({ level: 'silent' }), connect });
+}
+
+/** Endpoints that answer by method. */
+function poolBy(answer: (method: string, url: string) => unknown, count = 1) {
+  const connect = (url: string): Rpc => {
+    const call = (method: string): Promise<unknown> => Promise.resolve(answer(method, url));
+    return { name: url, call, batch: (requests) => Promise.all(requests.map(({ method }) => call(method))) };
+  };
+  const urls = Array.from({ length: count }, (_, i) => `${i}`);
   return createRpcPool(urls, { nowMs: () => 0, logger: pino({ level: 'silent' }), connect });
 }
 
@@ -131,6 +144,38 @@ describe('the word of one endpoint', () => {
     expect(await callsAt(pool, head, [{ to: SETTLER, data: '0x' }])).to.deep.equal([FILLED]);
     expect(pool.health()[0]).to.include({ healthy: false, failures: 1 });
   });
+
+  for (const nonsense of [null, '0x', 7, {}, 'zero', `0x${'f'.repeat(300)}`]) {
+    it(`is passed over in the same step when it is nonsense, such as ${JSON.stringify(nonsense).slice(0, 12)}, whoever asked`, async () => {
+      const answers: Record<string, unknown> = {
+        eth_getBlockByNumber: headAt(10),
+        eth_call: `0x${'1'.padStart(64, '0')}`,
+        eth_getLogs: [],
+        eth_getTransactionCount: '0x3',
+        eth_getCode: '0x6000',
+        eth_blockNumber: '0xa',
+      };
+      const asked: Record<string, (pool: ReturnType<typeof poolBy>) => Promise<unknown>> = {
+        'a head': (pool) => createHeadReader(pool).head(),
+        'a base fee': (pool) => createBaseFees(pool, () => 0).read(),
+        'a key': (pool) => mayPost(pool, SETTLER, SETTLER),
+        "an owner's events": (pool) => createOwnerWatch({ rpc: pool, curveBook: SETTLER, signer: SETTLER }).read(1, []),
+        nonces: (pool) =>
+          createNonceWatch({
+            ...{ rpc: pool, signer: SETTLER, provenBlock: () => Promise.resolve(null), monotonicMs: () => 0 },
+            logger: pino({ level: 'silent' }),
+          }).used({ last: 2, lastFinished: 2 }),
+        code: (pool) => codeAt(pool, SETTLER),
+      };
+      for (const [what, ask] of Object.entries(asked)) {
+        const honest = await ask(poolBy((method) => answers[method]));
+        const pool = poolBy((method, url) => (url === '0' ? nonsense : answers[method]), 2);
+        // What is hex is code, and no bit of it says that it is not.
+        if (what === 'code' && typeof nonsense === 'string' && nonsense.startsWith('0x')) continue;
+        expect(await ask(pool), what).to.deep.equal(honest);
+      }
+    });
+  }
 
   it('is passed over when a simulation can not be read', async () => {
     const pool = poolOf(['0x', FILLED]);

@@ -22,6 +22,8 @@ interface FakeEndpoint {
   /** Hash of every block; null for an endpoint that lacks it. */
   hash: Hex | null;
   asked: number;
+  /** What it answers to every other question. */
+  refusal?: RpcResponseError;
 }
 
 const HASH_A: Hex = `0x${'aa'.repeat(32)}`;
@@ -43,6 +45,8 @@ describe('RPC pool', () => {
         const rest = { parentHash: HASH_A, timestamp: '0x0', logsBloom: `0x${'00'.repeat(256)}`, transactions: [] };
         return { number: params[0], hash: one.hash, ...rest };
       }
+      if (method === 'revert') throw new RpcResponseError(method, 3, 'execution reverted', '0x');
+      if (one.refusal !== undefined) throw one.refusal;
       if (method === 'fail') throw new RpcResponseError(method, -32_000, 'no', undefined);
       return url;
     }
@@ -120,6 +124,30 @@ describe('RPC pool', () => {
     expect(error).to.be.instanceOf(RpcResponseError);
     expect(endpoints[1]!.asked).to.equal(0);
   });
+
+  for (const [code, message] of [
+    [-32_005, 'daily request count exceeded, request rate limited'],
+    [-32_603, 'internal error'],
+    [-32_601, 'the method does not exist/is not available'],
+    [429, 'compute units per second capacity exceeded'],
+    [-32_000, 'unauthorized: bad API key'],
+  ] as const) {
+    it(`takes "${message}" for no answer: another endpoint is asked, and this one passed over`, async () => {
+      const rpc = pool(3);
+      endpoints[0]!.refusal = new RpcResponseError('which', code, message, undefined);
+      expect(await rpc.call('which')).to.equal('1');
+      expect(rpc.health().map((one) => one.healthy)).to.deep.equal([false, true, true]);
+      expect(await rpc.call('which'), 'not asked again at once').to.equal('1');
+      nowMs = 500;
+      delete endpoints[0]!.refusal;
+      expect(await rpc.call('which'), 'back when its pause is over').to.equal('0');
+      // What all of them refuse is a question that none takes.
+      for (const one of endpoints) one.refusal = new RpcResponseError('which', code, message, undefined);
+      const error = await rpc.call('which').catch((thrown: unknown) => thrown);
+      expect(error).to.be.instanceOf(RpcResponseError).and.have.property('code', code);
+      expect(rpc.health().map((one) => one.healthy)).to.deep.equal([true, true, true]);
+    });
+  }
 
   it('asks all of them before it gives up, paused ones included', async () => {
     const rpc = pool(3);
@@ -200,7 +228,31 @@ describe('RPC pool', () => {
       expect(rpc.health()[0]?.counts.contradiction).to.equal(1);
     });
 
-    it('ends with an answer that is an error, and with one that is none of an endpoint', async () => {
+    it('goes on with the next one after an error that the work ends with, and passes over who refused what that one answers', async () => {
+      const rpc = pool(3);
+      const work = (one: Rpc) => (one.name === '2' ? one.call('which') : one.call('fail'));
+      expect(await rpc.attempt(work)).to.equal('2');
+      expect(rpc.health().map(({ healthy, problem }) => [healthy, problem])).to.deep.equal([
+        [false, 'fail: no'],
+        [false, 'fail: no'],
+        [true, null],
+      ]);
+    });
+
+    it('ends with a call that fails in a contract, at the first endpoint', async () => {
+      const rpc = pool(2);
+      const tried: string[] = [];
+      const error = await caught(
+        rpc.attempt((one) => {
+          tried.push(one.name);
+          return one.call('revert');
+        }),
+      );
+      expect(error).to.have.property('code', 3);
+      expect(tried).to.deep.equal(['0']);
+    });
+
+    it('ends with an error that all of them answer, and with one that is none of an endpoint', async () => {
       const rpc = pool(2);
       const tried: string[] = [];
       const failing = (one: Rpc) => {
@@ -213,7 +265,7 @@ describe('RPC pool', () => {
       };
       expect(await caught(rpc.attempt(failing))).to.be.instanceOf(RpcResponseError);
       expect(await caught(rpc.attempt(ours))).to.have.property('message', 'ours');
-      expect(tried).to.deep.equal(['0', '0']);
+      expect(tried).to.deep.equal(['0', '1', '0']);
       expect(rpc.health().map((one) => one.healthy)).to.deep.equal([true, true]);
     });
 

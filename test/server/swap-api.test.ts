@@ -3,10 +3,11 @@ import { expect } from 'chai';
 import { Wallet, parseUnits } from 'ethers';
 import { PERMIT2_ADDRESS } from '../../deploy/sandbox/canonical.js';
 import { WITNESS_TYPE_STRING } from '../../core/swap/typed-data.js';
-import { createRpc, type Rpc } from '../../keepers/chain/rpc.js';
+import { createRpc, RpcResponseError, RpcUnavailableError, type Rpc } from '../../keepers/chain/rpc.js';
+import type { Head } from '../../liquidity/eth.js';
 import type { ManualChain } from '../support/keeper-stack.js';
 import { forEachSwapStack, type SwapChanges } from '../support/manual-suite.js';
-import type { ErrorAnswer, QuoteAnswer, SwapStack } from '../support/swap-stack.js';
+import { signQuote, type ErrorAnswer, type QuoteAnswer, type SwapStack } from '../support/swap-stack.js';
 
 /** Says that any signature is valid. */
 const TRUSTING = '0x631626ba7e60e01b5f5260205ff3';
@@ -223,6 +224,43 @@ describe('swap API', () => {
         expect((await stack.submit(quote, taker)).status).to.equal(200);
         stack.quarantine();
         expect((await sell()).id).to.be.a('string');
+      });
+
+      it('answers 503 CHAIN_UNAVAILABLE while no node answers, or all of them refuse, and goes on when one does', async () => {
+        await stack.stop();
+        const rpc = createRpc(chain.rpcUrl);
+        let fault: Error | null = null;
+        const failing = <T>(ask: () => Promise<T>): Promise<T> => (fault === null ? ask() : Promise.reject(fault));
+        const call: Rpc['call'] = (...asked) => failing(() => rpc.call(...asked));
+        const batch: Rpc['batch'] = (...asked) => failing(() => rpc.batch(...asked));
+        const head = (): Promise<Head> => failing(() => market.marketData.head());
+        const market = stack;
+        await start({ eth: { call, batch }, marketData: { ...market.marketData, head } });
+        const quote = await sell();
+        const { orderId } = (await stack.submit(quote, taker)).body;
+        const price = `/price?sellToken=${stack.token('WETH')}&buyToken=${stack.token('USDC')}&kind=sell&sellAmountBeforeFee=${wei('1')}`;
+        const another = await sell();
+        const submission = { quoteId: another.id, signature: await signQuote(another, taker) };
+        for (const one of [
+          new RpcUnavailableError('no answer from node.example'),
+          new RpcResponseError('eth_call', -32_005, 'limit exceeded', undefined),
+        ]) {
+          fault = one;
+          for (const [method, path, sent] of [
+            ['POST', '/quote', body()],
+            ['GET', price],
+            ['POST', '/orders', submission],
+            ['DELETE', `/orders/${orderId}`, { signature: `0x${'11'.repeat(65)}` }],
+          ] as const) {
+            const [status, code, message] = await refused(method, path, sent);
+            expect([status, code], `${method} ${path}`).to.deep.equal([503, 'CHAIN_UNAVAILABLE']);
+            expect(message).not.to.contain('node.example');
+          }
+          expect((await stack.order(orderId)).status, 'what is stored is still told').to.equal('pending');
+        }
+        fault = null;
+        expect((await stack.request('GET', price)).status).to.equal(200);
+        expect((await stack.request('POST', '/orders', submission)).status).to.equal(200);
       });
 
       it("runs an owner's code once in a while, however many quotes are asked for it", async () => {

@@ -53,6 +53,8 @@ export function createFakeNode(): FakeNode {
 
   async function call(method: string, params: unknown[] = []): Promise<unknown> {
     switch (method) {
+      case 'eth_blockNumber':
+        return '0x1';
       case 'eth_getTransactionCount':
         return toQuantity(mined.length);
       case 'eth_getBlockByNumber':

@@ -4219,7 +4219,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY or EXECUTOR_UNFUNDED: no quotes at the moment; TOKEN_QUARANTINED: none in one of these tokens */
+            /** @description NOT_READY or EXECUTOR_UNFUNDED: no quotes at the moment; TOKEN_QUARANTINED: none in one of these tokens; CHAIN_UNAVAILABLE: no node of the chain answers */
             503: {
                 headers: {
                     /** @description requests per window */
@@ -4327,7 +4327,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY or EXECUTOR_UNFUNDED: no prices at the moment; TOKEN_QUARANTINED: none in one of these tokens */
+            /** @description NOT_READY or EXECUTOR_UNFUNDED: no prices at the moment; TOKEN_QUARANTINED: none in one of these tokens; CHAIN_UNAVAILABLE: no node of the chain answers */
             503: {
                 headers: {
                     /** @description requests per window */
@@ -4529,11 +4529,15 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            /** @description CHAIN_UNAVAILABLE: no node of the chain answers */
             503: {
                 headers: {
-                    /** @description seconds until the next window */
-                    "retry-after"?: number;
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4754,11 +4758,15 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description NOT_READY: the server starts, or starts again; nothing was stored, and retry-after says when to come back */
+            /** @description CHAIN_UNAVAILABLE: no node of the chain answers */
             503: {
                 headers: {
-                    /** @description seconds until the next window */
-                    "retry-after"?: number;
+                    /** @description requests per window */
+                    "x-ratelimit-limit"?: number;
+                    /** @description requests left in this window */
+                    "x-ratelimit-remaining"?: number;
+                    /** @description end of the window, Unix milliseconds */
+                    "x-ratelimit-reset"?: number;
                     [name: string]: unknown;
                 };
                 content: {
