@@ -7,16 +7,18 @@
  * Solidity properties of the arithmetic run 10,000 times each, others 1,000 times; SOLIDITY_RUNS chooses otherwise for all.
  * `--quick` runs only what needs neither a chain nor another process, on SQLite.
  * `--deep` multiplies the runs of each property (RUNS, default 20), takes both databases for all, and lifts Mocha's time limit.
- * At the end come the slowest tests and groups, and what failed with its reasons. The last line is `N passed, N failed`; the exit code is 0 only when nothing failed.
+ * At the end come the slowest tests, the groups that took most CPU time, and what failed with its reasons. The last line is `N passed, N failed`; the exit code is 0 only when nothing failed.
  */
 import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { stripVTControlCharacters } from 'node:util';
 import { ensureBuilt } from './build.mjs';
 import { ensureCompiled } from './compile.mjs';
 import { projectRoot, say } from './console.mjs';
 import { ensureInstalled } from './install.mjs';
+import { readCpuMs } from './cpu.mjs';
 import { inLanes, laneCount, testGroups } from './lanes.mjs';
 import { ensureNode } from './node-version.mjs';
 import { run } from './process.mjs';
@@ -40,13 +42,37 @@ const MAX_REASON_CHARS = 2_000;
 
 const bin = (name) => join(projectRoot, 'node_modules', name);
 
+/**
+ * Runs a program of node_modules; what it took goes to the table of groups under `name`.
+ * @param {string} name @param {string[]} command @param {{ env?: Record<string, string>, echo?: boolean }} [options]
+ * @returns {Promise<import('./process.mjs').Finished & { told: string }>} told: what it took, for a line of output
+ */
+async function runGroup(name, [program, ...args], { env = {}, echo = false } = {}) {
+  const folder = mkdtempSync(join(tmpdir(), 'curvebook-cpu-'));
+  const startedMs = Date.now();
+  try {
+    const counting = ['--import', pathToFileURL(join(projectRoot, 'scripts', 'cpu.mjs')).href];
+    const finished = await run(process.execPath, [...counting, bin(program), ...args], {
+      env: { ...env, CPU_FILE: join(folder, 'cpu'), CPU_PARENT: String(process.pid) },
+      echo,
+    });
+    const tookMs = Date.now() - startedMs;
+    const cpuMs = readCpuMs(join(folder, 'cpu'));
+    took.groups.push({ title: name, tookMs, cpuMs });
+    return { ...finished, told: `${seconds(tookMs)} s, ${seconds(cpuMs)} s of CPU` };
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+const seconds = (ms) => Math.round(ms / 1_000);
+
 /** Checks types; counts only when it fails. @returns {Promise<Totals>} */
 async function checkTypes() {
-  const startedMs = Date.now();
-  const check = (folder) => run(process.execPath, [bin('typescript/bin/tsc'), '--noEmit', '-p', folder]);
-  const checked = await check(projectRoot);
-  const { code, output } = checked.code === 0 ? await check(join(projectRoot, 'web')) : checked;
-  say(`types: ${code === 0 ? 'ok' : 'FAILED'}, ${tell(startedMs, 'types')}`);
+  const check = (name, folder) => runGroup(name, ['typescript/bin/tsc', '--noEmit', '-p', folder]);
+  const checked = await check('types', projectRoot);
+  const { code, output, told } = checked.code === 0 ? await check('types of web/', join(projectRoot, 'web')) : checked;
+  say(`types: ${code === 0 ? 'ok' : 'FAILED'}, ${told}`);
   if (code !== 0) process.stdout.write(output);
   if (code !== 0) failures.push({ title: 'types', reason: output });
   return { passed: 0, failed: code === 0 ? 0 : 1 };
@@ -74,10 +100,9 @@ async function runSolidityTests(arithmetic, others) {
 /** @param {string} runs a profile of hardhat.config.ts @param {string[]} files @returns {Promise<Totals>} */
 async function runSolidityFiles(runs, files) {
   const name = `Solidity tests (${runs} runs)`;
-  const startedMs = Date.now();
-  const command = [bin('hardhat/dist/src/cli.js'), 'test', 'solidity', ...files];
-  const { code, output } = await run(process.execPath, command, { env: { SOLIDITY_RUNS: runs } });
-  say(`${name}: ${tell(startedMs, name)}`);
+  const command = ['hardhat/dist/src/cli.js', 'test', 'solidity', ...files];
+  const { code, output, told } = await runGroup(name, command, { env: { SOLIDITY_RUNS: runs } });
+  say(`${name}: ${told}`);
   process.stdout.write(output);
   const lines = stripVTControlCharacters(output);
   const count = (word) =>
@@ -95,13 +120,6 @@ function sumOf(all) {
   });
 }
 
-/** Notes what a group took. @param {number} startedMs @param {string} name */
-function tell(startedMs, name) {
-  const tookMs = Date.now() - startedMs;
-  took.groups.push({ title: name, tookMs });
-  return `${Math.round(tookMs / 1_000)} s`;
-}
-
 /**
  * One process of Mocha. Without `echo` its output is shown when it has ended, under the name.
  * @param {string} name @param {string[]} args @param {Record<string, string>} env @param {boolean} echo @returns {Promise<Totals>}
@@ -116,15 +134,11 @@ async function runTypeScriptTests(name, args, env, echo) {
       '--reporter-option',
       `totals=${totals}`,
     ];
-    const startedMs = Date.now();
-    const { code, output } = await run(process.execPath, [bin('mocha/bin/mocha.js'), ...reporter, ...args], {
-      echo,
-      env,
-    });
+    const { code, output, told } = await runGroup(name, ['mocha/bin/mocha.js', ...reporter, ...args], { env, echo });
     const { passed, failed, tests, reasons } = readTotals(totals);
     took.tests.push(...tests);
     failures.push(...reasons);
-    say(`${name}: ${passed} passed, ${failed} failed, ${tell(startedMs, name)}`);
+    say(`${name}: ${passed} passed, ${failed} failed, ${told}`);
     if (!echo) process.stdout.write(output);
     return settle(name, code, passed, failed);
   } finally {
@@ -161,12 +175,16 @@ function nameOf(files) {
   return files.length === 1 ? files[0] : `${files[0]} to ${files.at(-1).split('/').at(-1)}`;
 }
 
-/** @param {{ title: string, tookMs: number }[]} rows @param {string} heading */
+/** Those that took most first. @param {{ title: string, tookMs: number, cpuMs?: number }[]} rows @param {string} heading */
 function printSlowest(rows, heading) {
-  const slowest = [...rows].sort((a, b) => b.tookMs - a.tookMs).slice(0, SLOWEST);
+  const costOf = ({ tookMs, cpuMs }) => cpuMs ?? tookMs;
+  const slowest = [...rows].sort((a, b) => costOf(b) - costOf(a)).slice(0, SLOWEST);
+  const column = (ms) => `${(ms / 1_000).toFixed(1).padStart(8)} s`;
   process.stdout.write(`\n${heading}\n`);
-  for (const { title, tookMs } of slowest)
-    process.stdout.write(`${(tookMs / 1_000).toFixed(1).padStart(8)} s  ${title.replace(/\s+/g, ' ').slice(0, 160)}\n`);
+  for (const { title, tookMs, cpuMs } of slowest)
+    process.stdout.write(
+      `${cpuMs === undefined ? '' : column(cpuMs)}${column(tookMs)}  ${title.replace(/\s+/g, ' ').slice(0, 160)}\n`,
+    );
 }
 
 function printFailures() {
@@ -216,8 +234,12 @@ const startedMs = Date.now();
 const { passed, failed } = sumOf(args.length === 0 ? await runGroups() : [await runNamed()]);
 if (args.length === 0) {
   printSlowest(took.tests, `The slowest ${SLOWEST} tests and hooks`);
-  printSlowest(took.groups, 'The slowest groups of files');
-  process.stdout.write(`\nAll in ${Math.round((Date.now() - startedMs) / 1_000)} s\n`);
+  printSlowest(
+    took.groups,
+    'The groups of files that took most CPU time (first), with what they started, and their time',
+  );
+  const cpuMs = took.groups.reduce((sum, group) => sum + group.cpuMs, 0);
+  process.stdout.write(`\nAll in ${seconds(Date.now() - startedMs)} s, ${seconds(cpuMs)} s of CPU\n`);
 }
 printFailures();
 process.stdout.write(`${passed} passed, ${failed} failed\n`);
