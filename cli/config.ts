@@ -1,68 +1,27 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
-import type { SettlePace } from '../core/claim-state.js';
 import type { Address, Hex } from '../core/types.js';
+import type { Role } from '../ledger/roles.js';
+import { manifestSchema, type BaseConfig, type Manifest } from './base-config.js';
 import { ConfigError } from './errors.js';
-import { address, givenSettings, httpUrl, privateKey } from './fields.js';
-import { jointProblems } from './joint-settings.js';
-import { tokenListSchema } from '../server/swap/tokens.js';
-import { settingsSchema, type Settings } from './settings.js';
-import { readSwapConfig, wrappedNativeOf, swapManifest, type SwapConfig } from './swap-settings.js';
-
-export { ROLES, settingsSchema, type Role } from './settings.js';
+import { ROLES, roleSettings } from './roles/registry.js';
+import { commonSettings, type CommonSettings } from './settings/common.js';
+import { givenSettings } from './settings/fields.js';
+import { jointProblems } from './settings/joint.js';
+import { readSwapConfig, wrappedNativeOf } from './settings/swap.js';
 
 /** Chain ids that published clients of the exchange wire sign agent approvals for, beside the wallet's own. */
 const CLIENT_CHAIN_IDS = [42_161n, 421_614n];
 
-const manifestSchema = z.object({
-  chainId: z.number().int().positive(),
-  deploymentId: z.string().regex(/^[0-9a-f]{16}$/, 'must be 16 hex digits'),
-  rpcUrl: httpUrl.optional(),
-  deploymentBlock: z.number().int().nonnegative(),
-  contracts: z.looseObject({
-    custodian: address,
-    curveBook: address,
-    entrypoint: address,
-    ...swapManifest,
-  }),
-  accounts: z.array(z.object({ role: z.string(), address, privateKey })).default([]),
-  tokens: z.array(z.object({ symbol: z.string(), address, decimals: z.number().int().min(0) })).default([]),
-  tokenList: tokenListSchema.optional(),
-});
+/** Every setting, read from the environment. Absent means the default; present but invalid stops the start. */
+export const settingsSchema = z.object({ ...commonSettings, ...roleSettings });
 
-type Manifest = z.output<typeof manifestSchema>;
+type Settings = z.output<typeof settingsSchema>;
 
-export interface Config extends Omit<
-  Settings,
-  | 'RPC_URL'
-  | 'HEADS_URL'
-  | 'OPERATOR_ADDRESS'
-  | 'POSTER_PRIVATE_KEY'
-  | 'SETTLER_PRIVATE_KEY'
-  | 'EXECUTOR_PRIVATE_KEY'
-  | 'SIGNATURE_CHAIN_IDS'
-  | 'WRAPPED_NATIVE'
-> {
-  /** Null accepts any chain. */
-  signatureChainIds: readonly bigint[] | null;
-  /** The preferred endpoint, and all of them. */
-  rpcUrl: string;
-  rpcUrls: readonly string[];
-  /** WebSocket endpoints that tell of new heads. */
-  headsUrls: readonly string[];
-  manifest: Manifest;
-  operator: Address;
-  /** Null when this process does not post. */
-  posterPrivateKey: Hex | null;
-  /** Null when this process does not settle. */
-  settlerPrivateKey: Hex | null;
-  /** Null when this process does not execute orders. */
-  executorPrivateKey: Hex | null;
-  /** Null for a deployment without a settler. */
-  swap: SwapConfig | null;
-  /** What gas is priced in. */
-  wrappedNative: Address;
-}
+/** What a process is configured by: the common settings as they are used, and those of all roles as they are. */
+export type Config = BaseConfig & Omit<Settings, keyof CommonSettings | KeyName>;
+
+type KeyName = `${Uppercase<Role>}_PRIVATE_KEY`;
 
 export const NO_RPC_URL = 'RPC_URL: required, the manifest names none';
 export const NO_OPERATOR = 'OPERATOR_ADDRESS: required, the manifest names no owner account';
@@ -80,9 +39,8 @@ export interface CommandConfig {
   operator: Address | null;
   /** Null when none is configured. */
   archiveDir: string | null;
-  /** Signs what is exported to the archive; null when neither the settings nor the manifest name it. */
-  posterPrivateKey: Hex | null;
-  settlerPrivateKey: Hex | null;
+  /** Of roles that sign what is exported to the archive, as far as the settings or the manifest name them. */
+  keys: BaseConfig['keys'];
 }
 
 const commandSchema = settingsSchema.pick({
@@ -112,10 +70,7 @@ export function loadCommandConfig(
     MIN_ORDER_VALUES,
     manifest,
     archiveDir: settings.ARCHIVE_DIR ?? null,
-    posterPrivateKey:
-      settings.POSTER_PRIVATE_KEY ?? manifest.accounts.find(({ role }) => role === 'poster')?.privateKey ?? null,
-    settlerPrivateKey:
-      settings.SETTLER_PRIVATE_KEY ?? manifest.accounts.find(({ role }) => role === 'settler')?.privateKey ?? null,
+    keys: keysOf(settings, manifest),
     ...placesOf(settings, manifest),
   };
 }
@@ -157,41 +112,24 @@ export function loadConfig(
 ): Config {
   const { settings, manifest } = readSettings(settingsSchema, overrides, env);
   const problems: string[] = [];
-  const {
-    RPC_URL,
-    HEADS_URL,
-    OPERATOR_ADDRESS,
-    POSTER_PRIVATE_KEY,
-    SETTLER_PRIVATE_KEY,
-    EXECUTOR_PRIVATE_KEY,
-    SIGNATURE_CHAIN_IDS,
-    WRAPPED_NATIVE: _,
-    ...rest
-  } = settings;
-  const account = (role: string) => manifest.accounts.find((one) => one.role === role);
+  const { RPC_URL, HEADS_URL, OPERATOR_ADDRESS, SIGNATURE_CHAIN_IDS, WRAPPED_NATIVE: _, ...rest } = settings;
   const { rpcUrls, operator } = placesOf({ RPC_URL, OPERATOR_ADDRESS }, manifest);
   const rpcUrl = rpcUrls[0];
-  const posterPrivateKey = POSTER_PRIVATE_KEY ?? account('poster')?.privateKey ?? null;
-  const settlerPrivateKey = SETTLER_PRIVATE_KEY ?? account('settler')?.privateKey ?? null;
+  const keys = keysOf(settings, manifest);
   if (rpcUrl === undefined) problems.push(NO_RPC_URL);
   if (operator === null) problems.push(NO_OPERATOR);
-  if (rest.ROLES.includes('poster') && posterPrivateKey === null) {
-    problems.push('POSTER_PRIVATE_KEY: required for the poster role, the manifest names no poster account');
-  }
-  if (rest.ROLES.includes('settler') && settlerPrivateKey === null) {
-    problems.push('SETTLER_PRIVATE_KEY: required for the settler role, the manifest names no settler account');
-  }
   const swap = readSwapConfig(settings, manifest, problems);
-  const executorPrivateKey = EXECUTOR_PRIVATE_KEY ?? account('executor')?.privateKey ?? null;
-  problems.push(...sharedKeys({ poster: posterPrivateKey, settler: settlerPrivateKey, executor: executorPrivateKey }));
-  if (rest.ROLES.includes('executor') && (executorPrivateKey === null || swap === null)) {
-    problems.push(
-      swap === null
-        ? 'ROLES: the executor role needs orderSettler and permit2 in the manifest'
-        : 'EXECUTOR_PRIVATE_KEY: required for the executor role, the manifest names no executor account',
-    );
+  const played = ROLES.filter(({ name }) => rest.ROLES.includes(name));
+  if (swap === null && rest.ROLES.includes('executor')) {
+    problems.push('ROLES: the executor role needs orderSettler and permit2 in the manifest');
   }
-  problems.push(...jointProblems(rest));
+  const senders = played.filter(({ signs }) => signs).map(({ name }) => name);
+  for (const name of senders) {
+    if (keys[name] !== undefined) continue;
+    problems.push(`${keyName(name)}: required for the ${name} role, the manifest names no ${name} account`);
+  }
+  problems.push(...sharedKeys(keys), ...jointProblems(rest, senders));
+  for (const role of ROLES) problems.push(...(role.problems?.(rest, played.includes(role)) ?? []));
   if (rpcUrl === undefined || operator === null || problems.length > 0) throw new ConfigError(problems);
   // Only a sandbox's manifest has accounts; there a wallet may sign for whatever chain it is on.
   const knownChains = manifest.accounts.length > 0 ? null : [BigInt(manifest.chainId), ...CLIENT_CHAIN_IDS];
@@ -204,9 +142,7 @@ export function loadConfig(
     headsUrls: HEADS_URL ?? (RPC_URL === undefined ? ownHeads(manifest) : []),
     manifest,
     operator,
-    posterPrivateKey,
-    settlerPrivateKey,
-    executorPrivateKey,
+    keys,
     swap,
     wrappedNative: wrappedNativeOf(settings, manifest),
   };
@@ -216,24 +152,28 @@ export function loadConfig(
 const ownHeads = ({ rpcUrl, accounts }: Manifest): string[] =>
   rpcUrl === undefined || accounts.length === 0 ? [] : [rpcUrl.replace(/^http/, 'ws')];
 
-/** How soon a claim is settled again. */
-export const settlePace = (
-  config: Pick<Settings, 'CLAIM_INTERVAL_SEC' | 'SMALL_CLAIM_INTERVAL_SEC' | 'SMALL_CLAIM_BPS'>,
-): SettlePace => ({
-  intervalMs: config.CLAIM_INTERVAL_SEC * 1_000,
-  smallIntervalMs: config.SMALL_CLAIM_INTERVAL_SEC * 1_000,
-  smallBps: config.SMALL_CLAIM_BPS,
-});
+const keyName = (role: string): string => `${role.toUpperCase()}_PRIVATE_KEY`;
+
+/** By the settings, else the manifest's account of the role's name. */
+function keysOf(settings: Partial<Record<KeyName, Hex>>, { accounts }: Manifest): BaseConfig['keys'] {
+  const signing = ROLES.filter(({ signs }) => signs).map(({ name }) => name);
+  const given = new Map(Object.entries(settings));
+  return Object.fromEntries(
+    signing.flatMap((name) => {
+      const key = given.get(keyName(name)) ?? accounts.find(({ role }) => role === name)?.privateKey;
+      return key === undefined ? [] : [[name, key]];
+    }),
+  );
+}
 
 /** Each keeper gives its transactions nonces of their own: two that share a key would take each other's. */
-function sharedKeys(keys: Record<'poster' | 'settler' | 'executor', Hex | null>): string[] {
+function sharedKeys(keys: BaseConfig['keys']): string[] {
   const owners = new Map<string, string>();
   return Object.entries(keys).flatMap(([role, key]) => {
-    if (key === null) return [];
     const other = owners.get(key.toLowerCase());
     owners.set(key.toLowerCase(), role);
     if (other === undefined) return [];
-    return [`${role.toUpperCase()}_PRIVATE_KEY: must not be the key of the ${other}, which takes nonces of its own`];
+    return [`${keyName(role)}: must not be the key of the ${other}, which takes nonces of its own`];
   });
 }
 

@@ -18,7 +18,7 @@ import type { Address, Readiness } from '../core/types.js';
 import { readBusiness, type BusinessFacts } from '../ledger/accounts/business.js';
 import { readTx } from '../ledger/db/db.js';
 import { createRemembered } from '../server/rendered.js';
-import type { Shared } from './shared.js';
+import type { Shared } from './roles/shared.js';
 
 /** Pairs of maker and taker per quote token that metrics name: each label costs memory where they are kept. */
 const SHOWN_PAIRS = 5;

@@ -4,10 +4,10 @@ import { loadConfig, type Config } from './config.js';
 import { ConfigError } from './errors.js';
 import { EXIT_FAILED, EXIT_RESTART } from './exit-codes.js';
 import { createLogger } from './logger.js';
-import { RolesOutdatedError, startRoles } from './roles.js';
+import { RolesOutdatedError, startRoles } from './roles/run.js';
 import { createDoor } from '../server/door.js';
 import { ListenError } from '../server/listen.js';
-import type { Doors } from './shared.js';
+import type { Doors } from './roles/shared.js';
 import { DatabaseError } from '../ledger/errors.js';
 
 /** Runs the roles until SIGINT, SIGTERM or a failure. Returns the exit code: 0, 1 (do not restart) or 75 (restart). */

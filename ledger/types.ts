@@ -11,9 +11,9 @@ import type {
   OrderFill,
   Trim,
 } from '../core/types.js';
+import type { LogName } from './roles.js';
 
-/** One writer per log; everything else that is stored is a projection of them. */
-export type LogName = 'order' | 'ledger' | 'publication' | 'settlement' | 'swap' | 'operator';
+export type { LogName } from './roles.js';
 
 export interface Db {
   readonly kind: 'sqlite' | 'pg';

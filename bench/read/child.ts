@@ -3,6 +3,7 @@
  * database and ends; `serve <url>` serves the whole public interface over it, with metrics, limits and everything else in front. Asked for
  * its CPU time, it answers with microseconds.
  */
+import { ROLE_FACTS } from '../../cli/roles/registry.js';
 import Router from '@koa/router';
 import Koa from 'koa';
 import { migrate, openDb } from '../../ledger/db/db.js';
@@ -107,6 +108,7 @@ async function curvebookApp(): Promise<Koa> {
     readiness,
     halt: () => null,
     findings: () => [],
+    roles: ROLE_FACTS,
     ownLogs: () => new Set(['order']),
     nowMs: clock,
     watcher: () => ({ targetBlock: 1, head: 1, nextBlock: 2, lastScanMs: 1 }),

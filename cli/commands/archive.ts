@@ -98,8 +98,9 @@ async function runCheck({ line, io, config, store }: Run): Promise<number> {
 }
 
 async function runExport({ line, io, config, store }: Run): Promise<number> {
-  const { posterPrivateKey: privateKey, settlerPrivateKey, manifest } = config;
-  if (privateKey === null)
+  const { keys, manifest } = config;
+  const { poster: privateKey, settler: settlerKey } = keys;
+  if (privateKey === undefined)
     throw new ConfigError(['POSTER_PRIVATE_KEY: required, the manifest names no poster account']);
   return withDatabase(config, async (db) => {
     const { deploymentId } = manifest;
@@ -107,9 +108,9 @@ async function runExport({ line, io, config, store }: Run): Promise<number> {
     const report = await exportPublications({ db, store, archive: await signedBy(privateKey), deploymentId });
     // Without the settler's key nobody could believe them.
     const settlements =
-      settlerPrivateKey === null
+      settlerKey === undefined
         ? null
-        : await exportSettlements({ db, store, archive: await signedBy(settlerPrivateKey), deploymentId });
+        : await exportSettlements({ db, store, archive: await signedBy(settlerKey), deploymentId });
     print(io, line, { ok: true, ...report, settlements }, [
       `${report.exported} publications written; ${report.lost} have no book any more and were not hit`,
       settlements === null

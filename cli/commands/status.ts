@@ -18,7 +18,7 @@ import { readSuspenseFacts, type SuspenseFacts } from '../../ledger/chain/suspen
 import { readStorage, type StorageReport } from '../../ledger/db/storage.js';
 import type { Queryable } from '../../ledger/types.js';
 import type { CommandConfig } from '../config.js';
-import { unusedNames } from '../unused-names.js';
+import { unusedNames } from '../roles/unused-names.js';
 import { describeFindings, readTokenRows } from './token.js';
 import type { CommandLine } from '../arguments.js';
 import { commandConfig, commandRpc, print, withDatabase, type Io } from './command.js';

@@ -2,7 +2,7 @@
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { ConfigError } from '../errors.js';
-import { givenSettings, integer } from '../fields.js';
+import { givenSettings, integer } from '../settings/fields.js';
 import { SANDBOX_MARKETS } from '../../deploy/sandbox/sandbox.js';
 
 export const SANDBOX_USAGE = `npm start [-- options]

@@ -26,9 +26,17 @@ import type {
   Publication,
   TokenFinding,
 } from '../../ledger/types.js';
+import type { Role } from '../../ledger/roles.js';
 import type { PlatformFacts } from '../../ledger/views/platform.js';
 import type { CheckpointView } from './checkpoint-view.js';
 import type { ReadLimits } from '../rate-limit.js';
+
+/** A role, the log that it writes, and what of the durable facts is its doing: when it last acted, null if never, and how much waits for it. */
+export interface RoleFacts {
+  role: Role;
+  log: LogName;
+  status(facts: PlatformFacts): { lastActMs: number | null; waiting?: number };
+}
 
 /** A fill as the read API needs it; the decomposition is final because its generation is durable. */
 export interface ExplainedFill {
@@ -170,6 +178,8 @@ export interface ReadDeps {
   halt(): { code: string; message: string; byOperator: boolean } | null;
   /** What is wrong with tokens. */
   findings(): readonly TokenFinding[];
+  /** Every role, with what the status page says of it. */
+  roles: readonly RoleFacts[];
   /** Logs that this process holds now. */
   ownLogs(): ReadonlySet<LogName>;
   nowMs(): number;

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { formatUnits } from '../../core/amounts.js';
 import type { Market, Token } from '../../core/types.js';
 import type { CurveFacts, PlatformFacts } from '../../ledger/views/platform.js';
+import { ROLE_NAMES } from '../../ledger/roles.js';
 import type { LogName, TokenFinding } from '../../ledger/types.js';
 import type { ReadDeps } from './deps.js';
 import { lostSchema, lostBody } from './lost.js';
@@ -28,10 +29,8 @@ export const curveRowSchema = z.strictObject({
   fill_seq: integerSchema,
 });
 
-const ROLES = ['gateway', 'watcher', 'poster', 'settler', 'executor'] as const;
-
 const keeperSchema = z.strictObject({
-  role: z.enum(ROLES),
+  role: z.enum(ROLE_NAMES),
   /** Somebody holds the log that this role writes. */
   running: z.boolean(),
   /** When it last made something durable: an order, a scan that found a block, a curve, a checkpoint, an attempt or the end of a signed order. Null if never. */
@@ -130,7 +129,7 @@ export function statusReader(deps: ReadDeps): () => Promise<StatusBody> {
       watcher: watcherBody(deps.watcher()),
       tokens: tokensBody(deps.findings(), deps.markets()),
       curves: facts.curves.map((curve) => curveBody(curve, facts)),
-      keepers: keepersBody(facts, running),
+      keepers: keepersBody(deps.roles, facts, running),
       transactions: facts.unmined.map(({ signer, count, oldestSentMs }) => ({
         signer,
         unmined: count,
@@ -224,22 +223,15 @@ function curveBody({ market, landed, preparedSeq, fillSeq }: CurveFacts, { gener
   };
 }
 
-function keepersBody(facts: PlatformFacts, running: (log: LogName) => boolean): StatusBody['keepers'] {
-  const preparedMs = facts.curves.map((curve) => curve.preparedMs ?? 0).reduce((a, b) => Math.max(a, b), 0);
-  const keeper = (role: (typeof ROLES)[number], log: LogName, lastActMs: number | null, waiting = 0) => ({
-    role,
-    running: running(log),
-    last_act_ms: lastActMs,
-    waiting,
+const keepersBody = (
+  roles: ReadDeps['roles'],
+  facts: PlatformFacts,
+  running: (log: LogName) => boolean,
+): StatusBody['keepers'] =>
+  roles.map(({ role, log, status }) => {
+    const { lastActMs, waiting = 0 } = status(facts);
+    return { role, running: running(log), last_act_ms: lastActMs, waiting };
   });
-  return [
-    keeper('gateway', 'order', facts.lastOrderMs),
-    keeper('watcher', 'ledger', facts.generation?.scannedMs ?? null),
-    keeper('poster', 'publication', preparedMs === 0 ? null : preparedMs),
-    keeper('settler', 'settlement', facts.checkpoint?.timestampMs ?? null, facts.pendingClaims),
-    keeper('executor', 'swap', facts.lastSwapActMs, facts.pendingSwaps),
-  ];
-}
 
 function checkpointBody({ checkpoint }: PlatformFacts): StatusBody['checkpoint'] {
   if (checkpoint === null) return null;

@@ -6,7 +6,7 @@ import { expect } from 'chai';
 import { ContractFactory, ZeroAddress, getAddress, isAddress, type InterfaceAbi } from 'ethers';
 import { loadConfig, type Config } from '../../cli/config.js';
 import { ConfigError } from '../../cli/errors.js';
-import { inspectSwaps } from '../../cli/swap-check.js';
+import { inspectSwaps } from '../../cli/roles/swap-check.js';
 import type { Address, Hex } from '../../core/types.js';
 import { chainPreset } from '../../deploy/chain-preset.js';
 import { configureCommand } from '../../deploy/commands.js';
@@ -182,7 +182,7 @@ describe('what a server with swaps finds on its chain', function () {
     return {
       swap,
       ROLES: ['gateway' as const, 'executor' as const],
-      executorPrivateKey: chain.wallet('executor').privateKey as Hex,
+      keys: { executor: chain.wallet('executor').privateKey as Hex },
     };
   }
   const venue = (origin: 'manifest' | 'preset', change = {}) => ({
@@ -201,7 +201,7 @@ describe('what a server with swaps finds on its chain', function () {
   it('is each thing that is missing, with what to do', async () => {
     const { missing, wrong } = await inspectSwaps(rpc, {
       ...config({ permit2: NOBODY, wrappedNative: NOBODY, tokens: [], uniswapV3: null }),
-      executorPrivateKey: KEY('5') as Hex,
+      keys: { executor: KEY('5') as Hex },
     });
     expect(wrong).to.deep.equal([]);
     expect(missing).to.have.length(5);

@@ -6,7 +6,7 @@ import { expect } from 'chai';
 import { loadConfig, type Config } from '../../cli/config.js';
 import { ConfigError } from '../../cli/errors.js';
 import { readSandboxConfig } from '../../cli/sandbox/config.js';
-import { unusedNames } from '../../cli/unused-names.js';
+import { unusedNames } from '../../cli/roles/unused-names.js';
 import { createBlockClock } from '../../keepers/poster/clock.js';
 import { WETH_USDC } from '../support/markets.js';
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
-import { ROLES, type Role } from '../../cli/config.js';
+import { ROLE_NAMES as ROLES, type Role } from '../../ledger/roles.js';
 import { writeManifest } from '../../deploy/manifest.js';
 import { openDb } from '../../ledger/db/db.js';
 import { startChild, type Child } from '../support/child.js';

@@ -51,9 +51,7 @@ describe('signers of keepers', () => {
       SETTLER_PRIVATE_KEY: key('b'),
       EXECUTOR_PRIVATE_KEY: key('c'),
     });
-    expect([config.posterPrivateKey, config.settlerPrivateKey, config.executorPrivateKey]).to.deep.equal([
-      ...[key('a'), key('b'), key('c')],
-    ]);
+    expect(config.keys).to.deep.equal({ poster: key('a'), settler: key('b'), executor: key('c') });
   });
 
   it('are refused when any two are the same, however they are written', () => {

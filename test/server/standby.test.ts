@@ -5,8 +5,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import Router from '@koa/router';
 import { expect } from 'chai';
 import type { Config } from '../../cli/config.js';
-import type { Shared } from '../../cli/shared.js';
-import { serveStandby } from '../../cli/standby.js';
+import type { Shared } from '../../cli/roles/shared.js';
+import { serveStandby } from '../../cli/roles/gateway/standby.js';
 import { createApp } from '../../server/app.js';
 import { createDoor, type Door } from '../../server/door.js';
 import { createMetrics } from '../../server/ops/metrics.js';
@@ -28,7 +28,7 @@ const silent = { info: () => undefined, error: () => undefined };
 const contract = `0x${'1'.repeat(40)}`;
 
 /** What serving reads asks of a process; its roles are not started here. */
-function processOf(db: Db, door: Door, seen: { url: string | null; warned?: string[] }): Shared {
+function processOf(db: Db, door: Door, seen: { url: string | null; warned?: string[] }): Shared<Config> {
   const manifest = {
     chainId: 8453,
     deploymentId: '00aa',
@@ -67,7 +67,7 @@ function processOf(db: Db, door: Door, seen: { url: string | null; warned?: stri
     monotonicMs: () => performance.now(),
     nowMs: () => Date.now(),
   };
-  return { ...shared, keepers: { signers: [], poster: null } } as unknown as Shared;
+  return { ...shared, keepers: { signers: [], poster: null } } as unknown as Shared<Config>;
 }
 
 const openRow = (orderSeq: number, market = 0): OrderLogRow => {

@@ -4,17 +4,21 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type Koa from 'koa';
 import type { Logger } from 'pino';
-import { loadConfig, type Config, type Role } from '../../cli/config.js';
-import { startCompactor, startPoster, startSettler } from '../../cli/keepers.js';
-import { startLedger } from '../../cli/roles.js';
-import { startExecutor, swapRouter } from '../../cli/swap.js';
-import type { Shared } from '../../cli/shared.js';
+import { loadConfig, type Config } from '../../cli/config.js';
+import { startExecutor } from '../../cli/roles/executor/role.js';
+import { startCompactor } from '../../cli/roles/gateway/role.js';
+import { swapRouter } from '../../cli/roles/gateway/swap-api.js';
+import { startPoster } from '../../cli/roles/poster/start.js';
+import { startSettler } from '../../cli/roles/settler/role.js';
+import type { Shared } from '../../cli/roles/shared.js';
+import { startLedger } from '../../cli/roles/watcher/ledger.js';
 import { createMinOrderUnits } from '../../core/min-order.js';
 import { judgeReadiness, type WatcherStatus } from '../../keepers/watcher/status.js';
 import type { Readiness } from '../../core/types.js';
 import { openDb, prepareDb } from '../../ledger/db/db.js';
 import { NO_HINTS } from '../../ledger/db/hints.js';
-import type { LogName, Writer } from '../../ledger/types.js';
+import { LOG_OF_ROLE, type LogName, type Role } from '../../ledger/roles.js';
+import type { Writer } from '../../ledger/types.js';
 import { acquireWriter } from '../../ledger/db/writers.js';
 import { createApp } from '../../server/app.js';
 import { createGateway, type Gateway } from '../../server/orders/engine.js';
@@ -37,14 +41,6 @@ export interface Place {
   /** It never starts again. */
   isGone: boolean;
 }
-
-const LOG_OF: Partial<Record<Role, LogName>> = {
-  gateway: 'order',
-  watcher: 'ledger',
-  poster: 'publication',
-  settler: 'settlement',
-  executor: 'swap',
-};
 
 const SETTINGS = {
   ROLES: 'watcher,gateway,poster,settler,executor',
@@ -152,7 +148,7 @@ export function createBackend(
     scheduler.after(0, () => void run(place, actor, end).catch(end), actor);
   }
 
-  /** As cli/roles.ts puts them together, less the HTTP server. */
+  /** As cli/roles/run.ts puts them together, less the HTTP server. */
   async function run(place: Place, actor: Actor, end: (error: unknown) => void): Promise<void> {
     const { signal } = new AbortController();
     const logger = countingLogger(world, place.name);
@@ -180,9 +176,9 @@ export function createBackend(
       readiness: () => judgeReadiness(watcherStatus(), Date.now()),
       nowMs: () => Date.now(),
       monotonicMs: () => performance.now(),
-    } as unknown as Shared;
+    } as unknown as Shared<Config>;
     for (const role of place.roles) {
-      const log = LOG_OF[role]!;
+      const log = LOG_OF_ROLE[role];
       await locks.take(log, actor);
       writers.set(log, await acquireWriter(db, log, { signal, onLost: end }));
     }
@@ -193,7 +189,8 @@ export function createBackend(
     readStatus = ledger.status;
     place.readiness = shared.readiness;
     place.status = ledger.status;
-    const executor = place.roles.includes('executor') ? startExecutor(shared, signal) : null;
+    const swapWriter = writers.get('swap');
+    const executor = swapWriter === undefined ? null : startExecutor(shared, swapWriter, signal);
     if (executor !== null) listeners.push(executor.wake);
     const orderWriter = writers.get('order');
     if (orderWriter !== undefined) {
@@ -218,8 +215,10 @@ export function createBackend(
       place.swaps = createApp({ routers: [swapRouter(shared, () => executor?.wake())!], logger });
       startCompactor(shared, orderWriter, signal);
     }
-    if (place.roles.includes('poster')) listeners.push((await startPoster(shared, signal)).wake);
-    if (place.roles.includes('settler')) await startSettler(shared, signal);
+    const postWriter = writers.get('publication');
+    if (postWriter !== undefined) listeners.push((await startPoster(shared, postWriter, signal)).wake);
+    const settleWriter = writers.get('settlement');
+    if (settleWriter !== undefined) await startSettler(shared, settleWriter, signal);
     record.count('process ready to serve');
   }
 

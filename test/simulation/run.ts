@@ -3,7 +3,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { getBytes, keccak256 as ethersKeccak } from 'ethers';
 import { keccak256Bytes } from '../../core/hash.js';
-import type { Role } from '../../cli/config.js';
+import type { Role } from '../../ledger/roles.js';
 import { verifyLedger } from '../../keepers/verify/verify.js';
 import { createAuditor } from './auditor.js';
 import { createSimulatedChain } from './chain.js';

@@ -1,4 +1,5 @@
 /** The read API over a database, with a settable clock and whatever else a gateway and a watcher would say. */
+import { ROLE_FACTS } from '../../cli/roles/registry.js';
 import type Router from '@koa/router';
 import { expect } from 'chai';
 import type { Book } from '../../core/book.js';
@@ -66,6 +67,7 @@ export async function startReadServer(
     readiness: () => ({ ready: false, reason: 'missing_canonical_state' }),
     halt: () => null,
     findings: () => [],
+    roles: ROLE_FACTS,
     ownLogs: () => new Set(),
     nowMs: () => 0,
     watcher: () => ({ targetBlock: null, head: null, nextBlock: DEPLOYMENT_BLOCK, lastScanMs: null }),

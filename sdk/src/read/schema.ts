@@ -712,7 +712,7 @@ export interface components {
             }[];
             keepers: {
                 /** @enum {string} */
-                role: "gateway" | "watcher" | "poster" | "settler" | "executor";
+                role: "watcher" | "gateway" | "poster" | "settler" | "executor";
                 running: boolean;
                 last_act_ms: number | null;
                 waiting: number;

@@ -1,11 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { createRemoteStatus } from '../keepers/watcher/remote-status.js';
-import { LedgerReversedError, LogCompactedError } from '../ledger/errors.js';
-import { ListenError } from '../server/listen.js';
-import type { Writer } from '../ledger/types.js';
+import { createRemoteStatus } from '../../../keepers/watcher/remote-status.js';
+import { LedgerReversedError, LogCompactedError } from '../../../ledger/errors.js';
+import { ListenError } from '../../../server/listen.js';
+import type { Writer } from '../../../ledger/types.js';
 import { startHttp, type HttpHandle, type HttpOptions } from './http.js';
-import type { Shared } from './shared.js';
-import { wakeByHints } from './wakes.js';
+import type { Config } from '../../config.js';
+import type { Shared } from '../shared.js';
+import { wakeByHints } from '../wakes.js';
 
 /** How long a process waits for its logs before it serves reads meanwhile. */
 const PATIENCE_MS = 1_000;
@@ -44,7 +45,7 @@ export interface Standing {
  * at the door for the roles themselves.
  */
 export async function serveStandby(
-  shared: Shared,
+  shared: Shared<Config>,
   acquired: Promise<void>,
   options: StandbyOptions,
 ): Promise<Standing | null> {
@@ -77,7 +78,7 @@ export async function serveStandby(
 
 /** Serves what is stored now and follows it, until `ended` does; null when it is out of date before. */
 async function serveOnce(
-  shared: Shared,
+  shared: Shared<Config>,
   ended: Promise<void>,
   { signal, metrics, failure, onServing, onSwapOrder, onOutdated }: StandbyOptions,
 ): Promise<Standing | null> {
@@ -100,7 +101,7 @@ async function serveOnce(
   });
   const whileWaiting = AbortSignal.any([both, waiting.signal]);
   const loop = remote.start(whileWaiting);
-  const view: Shared = {
+  const view: Shared<Config> = {
     ...shared,
     watcherStatus: () => (isPromoted ? shared.watcherStatus() : remote.status()),
     readiness: () => (isPromoted ? shared.readiness() : { ready: false, reason: 'standby' }),

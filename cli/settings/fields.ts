@@ -1,8 +1,8 @@
 /** Fields that several settings and manifests consist of. */
 import { isAddress } from 'ethers';
 import { z } from 'zod';
-import { parseUnits, toSafeInt } from '../core/amounts.js';
-import type { Address, Hex } from '../core/types.js';
+import { parseUnits, toSafeInt } from '../../core/amounts.js';
+import type { Address, Hex } from '../../core/types.js';
 
 export const address = z
   .string()
@@ -26,6 +26,13 @@ function isKey(hex: string): boolean {
   const key = /^0x[0-9a-fA-F]{64}$/.test(hex) ? BigInt(hex) : 1n;
   return key > 0n && key < KEY_LIMIT;
 }
+
+/** A setting that is `true` or `false`. */
+export const flag = (byDefault: 'true' | 'false') =>
+  z
+    .enum(['true', 'false'])
+    .default(byDefault)
+    .transform((value) => value === 'true');
 
 /** Digits as an integer; anything else as it is, for a schema to refuse. */
 export const digitsToInt = (value: unknown): unknown =>

@@ -1,13 +1,13 @@
 /** What the swap API and the executor need of the chain, looked at once: wrong addresses stop the start, what is missing is said. */
 import { computeAddress, type Interface } from 'ethers';
-import type { Address, Hex } from '../core/types.js';
-import { createRpcPool } from '../keepers/chain/pool.js';
-import { startLoop, type Loop } from '../keepers/loop.js';
-import type { EthReader } from '../liquidity/eth.js';
-import { inspectUniswapV3 } from '../liquidity/uniswap-v3.js';
-import { OrderSettler__factory } from '../typechain-types/factories/OrderSettler__factory.js';
-import type { Config } from './config.js';
-import { ConfigError } from './errors.js';
+import type { Address, Hex } from '../../core/types.js';
+import { createRpcPool } from '../../keepers/chain/pool.js';
+import { startLoop, type Loop } from '../../keepers/loop.js';
+import type { EthReader } from '../../liquidity/eth.js';
+import { inspectUniswapV3 } from '../../liquidity/uniswap-v3.js';
+import { OrderSettler__factory } from '../../typechain-types/factories/OrderSettler__factory.js';
+import type { BaseConfig } from '../base-config.js';
+import { ConfigError } from '../errors.js';
 import type { Shared } from './shared.js';
 
 /** Pause between two looks while no endpoint answers. */
@@ -43,7 +43,7 @@ export function startSwapCheck(shared: Shared, signal: AbortSignal, onWrong: (er
 /** Throws what says nothing about the chain, such as an endpoint that does not answer. */
 export async function inspectSwaps(
   eth: EthReader,
-  { swap, ROLES, executorPrivateKey }: Pick<Config, 'swap' | 'ROLES' | 'executorPrivateKey'>,
+  { swap, ROLES, keys }: Pick<BaseConfig, 'swap' | 'ROLES' | 'keys'>,
 ): Promise<SwapFindings> {
   const findings: SwapFindings = { wrong: [], missing: [] };
   if (swap === null || !(ROLES.includes('gateway') || ROLES.includes('executor'))) return findings;
@@ -57,8 +57,8 @@ export async function inspectSwaps(
     missing.push('no token list, neither TOKEN_LIST nor in the manifest: the tokens of listed markets are served');
   }
   await inspectVenue(eth, swap, findings);
-  if (ROLES.includes('executor') && executorPrivateKey !== null) {
-    const executor = computeAddress(executorPrivateKey).toLowerCase();
+  if (ROLES.includes('executor') && keys.executor !== undefined) {
+    const executor = computeAddress(keys.executor).toLowerCase();
     if (!(await isAllowed(eth, swap.settler, 'isExecutor', executor))) {
       missing.push(`the settler does not take orders from ${executor}: name it among the executors, and run configure`);
     }
@@ -68,7 +68,7 @@ export async function inspectSwaps(
 
 async function inspectVenue(
   eth: EthReader,
-  { uniswapV3, settler }: NonNullable<Config['swap']>,
+  { uniswapV3, settler }: NonNullable<BaseConfig['swap']>,
   { wrong, missing }: SwapFindings,
 ): Promise<void> {
   if (uniswapV3 === null) {

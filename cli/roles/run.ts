@@ -1,34 +1,28 @@
 import type { Logger } from 'pino';
-import { createMinOrderUnits } from '../core/min-order.js';
-import type { Market } from '../core/types.js';
-import type { Loop } from '../keepers/loop.js';
-import { createRemoteStatus } from '../keepers/watcher/remote-status.js';
-import type { PosterMemory } from '../keepers/poster/memory.js';
-import { narrate } from '../keepers/watcher/narrate.js';
-import { judgeReadiness, type WatcherStatus } from '../keepers/watcher/status.js';
-import { createTransferWatch } from '../keepers/watcher/tokens/transfer-watch.js';
-import { createReplicationWatch } from '../keepers/replication.js';
-import { createWatcher } from '../keepers/watcher/watcher.js';
-import { createPace } from '../keepers/watcher/wakes.js';
-import { NO_HINTS, listenForHints } from '../ledger/db/hints.js';
-import { openDb, prepareDb } from '../ledger/db/db.js';
-import { LedgerReversedError } from '../ledger/errors.js';
-import { createSnapshotStore } from '../ledger/orders/snapshots.js';
-import type { GenerationWrite, LogName, Writer } from '../ledger/types.js';
-import { acquireWriter } from '../ledger/db/writers.js';
-import { type Config, type Role } from './config.js';
-import { ConfigError } from './errors.js';
-import { fillLine } from './fill-line.js';
-import { startHttp, type HttpHandle, type HttpOptions } from './http.js';
-import { createLogger } from './logger.js';
-import { startCompactor, startPoster, startSettler, warmPoster, type PosterWarming } from './keepers.js';
-import { startOps, type Ops } from './ops.js';
-import { checkChain, rpcPool, type Doors, type Shared } from './shared.js';
-import { serveStandby, type Standing } from './standby.js';
-import { startExecutor } from './swap.js';
+import { createMinOrderUnits } from '../../core/min-order.js';
+import type { Market } from '../../core/types.js';
+import type { Loop } from '../../keepers/loop.js';
+import { judgeReadiness, type WatcherStatus } from '../../keepers/watcher/status.js';
+import { createReplicationWatch } from '../../keepers/replication.js';
+import { NO_HINTS, listenForHints } from '../../ledger/db/hints.js';
+import { openDb, prepareDb } from '../../ledger/db/db.js';
+import { acquireWriter } from '../../ledger/db/writers.js';
+import { LOG_OF_ROLE, type LogName, type Role } from '../../ledger/roles.js';
+import type { Writer } from '../../ledger/types.js';
+import type { Config } from '../config.js';
+import { ConfigError } from '../errors.js';
+import { fillLine } from '../fill-line.js';
+import { createLogger } from '../logger.js';
+import { startOps, type Ops } from '../ops.js';
+import { startHttp, type HttpHandle, type HttpOptions } from './gateway/http.js';
+import { serveStandby, type Standing } from './gateway/standby.js';
+import { ROLES } from './registry.js';
+import type { Preparation, RoleRun, RoleTopic } from './role.js';
+import { checkChain, type Doors, type Shared } from './shared.js';
 import { startSwapCheck } from './swap-check.js';
 import { unusedNames } from './unused-names.js';
 import { wakeByHeads, wakeByHints } from './wakes.js';
+import { startLedger } from './watcher/ledger.js';
 
 /** The ledger was reconciled with the chain, or rows were compacted before they were read: roles start again from what is stored. */
 export class RolesOutdatedError extends Error {
@@ -48,14 +42,6 @@ interface Running {
   /** Resolves when a log was lost to another process, or a keeper ended for another reason than `stop`. */
   readonly failed: Promise<Error>;
 }
-
-const LOG_OF: Partial<Record<Role, LogName>> = {
-  gateway: 'order',
-  watcher: 'ledger',
-  poster: 'publication',
-  settler: 'settlement',
-  executor: 'swap',
-};
 
 interface StartOptions {
   /** Gives the start up, which may wait for logs that another process holds. A set of roles that runs is stopped by `stop`. */
@@ -106,8 +92,8 @@ export async function startRoles(
 
   async function acquireWriters(roles: readonly Role[]): Promise<void> {
     for (const role of roles) {
-      const log = LOG_OF[role];
-      if (log !== undefined) writers.set(log, await acquireWriter(db, log, { signal, onLost: fail }));
+      const log = LOG_OF_ROLE[role];
+      writers.set(log, await acquireWriter(db, log, { signal, onLost: fail }));
     }
   }
 
@@ -127,7 +113,7 @@ export async function startRoles(
     loops.push(replication.start(signal));
     const hints = config.WAKE ? listenForHints(db, { signal, logger }) : NO_HINTS;
     loops.push(hints);
-    const shared: Shared = {
+    const shared: Shared<Config> = {
       config,
       doors,
       db,
@@ -160,14 +146,26 @@ export async function startRoles(
     acquired.catch(() => undefined);
     const { metrics } = ops;
     const onReversal = () => fail(new RolesOutdatedError());
-    const warming = config.ROLES.includes('poster') ? warmPoster(shared, acquired, signal) : undefined;
-    if (warming !== undefined) loops.push(warming);
-    let executor: Loop | null = null;
+    const played = ROLES.filter(({ name }) => config.ROLES.includes(name));
+    const prepared = new Map<Role, Preparation<Config>>();
+    for (const role of played) {
+      const preparation = role.prepare?.(shared, acquired, signal);
+      if (preparation === undefined) continue;
+      prepared.set(role.name, preparation);
+      loops.push(preparation);
+    }
+    /** Called for what this process follows or commits itself. */
+    const listeners: Record<Exclude<RoleTopic, 'operator'>, (() => void)[]> = {
+      generations: [],
+      claims: [],
+      swaps: [],
+    };
+    const tell = (topic: keyof typeof listeners): void => listeners[topic].forEach((wake) => wake());
     const httpOptions: HttpOptions = {
       signal,
       metrics,
       failure: () => failure?.message ?? null,
-      onSwapOrder: () => executor?.wake(),
+      onSwapOrder: () => tell('swaps'),
       onOutdated: onReversal,
     };
     let standing: Standing | null = null;
@@ -178,14 +176,11 @@ export async function startRoles(
     }
     await acquired;
     signal.throwIfAborted();
-    await warming?.takeOver();
+    for (const preparation of prepared.values()) await preparation.takeOver();
     signal.throwIfAborted();
-    const listeners: (() => void)[] = [];
-    /** Of who waits for deposits and withdrawals. */
-    const claims: (() => void)[] = [];
-    const notify = () => listeners.forEach((listener) => listener());
+    const notify = () => tell('generations');
     let toldUnused = false;
-    listeners.push(() => {
+    listeners.generations.push(() => {
       // Before that, a market that a setting names may just not have been read yet.
       if (toldUnused || !shared.readiness().ready) return;
       toldUnused = true;
@@ -197,7 +192,7 @@ export async function startRoles(
         const market = markets[one.fill.market];
         if (market !== undefined) printLine(fillLine(market, one));
       }
-      if (write.custody.length > 0) claims.forEach((wake) => wake());
+      if (write.custody.length > 0) tell('claims');
     });
     loops.push(ledger.loop);
     signal.throwIfAborted();
@@ -208,36 +203,33 @@ export async function startRoles(
     // What this process commits itself it knows already.
     wakeByHints(shared, ownsLedger ? ['operator'] : ['ledger', 'operator'], ledger.loop.wake, signal);
     wakeByHints(shared, ['operator'], notify, signal);
-    loops.push(...startTransferWatch(shared, signal));
-    const orderWriter = writers.get('order');
-    if (orderWriter !== undefined) {
-      http = await promoted(standing, orderWriter, logger);
+    const run: Omit<RoleRun<Config>, 'writer'> = {
+      shared,
+      signal,
+      async serve(writer) {
+        http = await promoted(standing, writer, logger);
+        signal.throwIfAborted();
+        http ??= await startHttp(shared, writer, httpOptions);
+        return http;
+      },
+      wakeBy(topics, wake) {
+        const owner = { generations: true, claims: ownsLedger, swaps: writers.has('order'), operator: false };
+        for (const topic of topics) if (topic !== 'operator') listeners[topic].push(wake);
+        const hinted = topics.filter((topic) => topic !== 'generations').filter((topic) => !owner[topic]);
+        if (hinted.length > 0) wakeByHints(shared, hinted, wake, signal);
+      },
+      onOutdated: onReversal,
+    };
+    const start = async (role: (typeof ROLES)[number]): Promise<void> => {
       signal.throwIfAborted();
-      http ??= await startHttp(shared, orderWriter, httpOptions);
-      signal.throwIfAborted();
-      // First, since fills are told by it.
-      listeners.push(http.onGeneration);
-      loops.push(startCompactor(shared, orderWriter, signal));
-    }
-    if (config.ROLES.includes('executor')) {
-      executor = startExecutor(shared, signal);
-      listeners.push(executor.wake);
-      if (!writers.has('order')) wakeByHints(shared, ['swaps'], executor.wake, signal);
-      loops.push(executor);
-    }
-    if (config.ROLES.includes('poster')) {
-      // Not before: a round that was under way may replay a long log, and neither the ledger nor the gateway waits for that.
-      const loop = await startPoster(shared, signal, await warmedMemory(warming, onReversal));
-      listeners.push(loop.wake);
-      loops.push(loop);
-      signal.throwIfAborted();
-    }
-    if (config.ROLES.includes('settler')) {
-      const loop = await startSettler(shared, signal);
-      claims.push(loop.wake);
-      wakeByHints(shared, ownsLedger ? ['operator'] : ['claims', 'operator'], loop.wake, signal);
-      loops.push(loop);
-    }
+      const withWriter = { ...run, writer: writerOf(writers, role.name) };
+      loops.push(...(await (prepared.get(role.name) ?? role).start(withWriter)));
+    };
+    // The gateway first, since fills are told by it; then nobody waits for another one, which may have a long log to replay.
+    const isGateway = ({ name }: { name: Role }): boolean => name === 'gateway';
+    for (const role of played.filter(isGateway)) await start(role);
+    await allEnded(played.filter((role) => !isGateway(role)).map(start), (error) => stopping.abort(error));
+    signal.throwIfAborted();
   } catch (error) {
     await stop();
     if (interrupt.aborted) return null;
@@ -262,77 +254,22 @@ async function promoted(standing: Standing | null, writer: Writer, logger: Logge
   }
 }
 
-/** Undefined for a poster that starts cold. A reversal since the markets were read makes every role start again. */
-async function warmedMemory(
-  warming: PosterWarming | undefined,
-  onReversal: () => void,
-): Promise<PosterMemory | undefined> {
-  try {
-    return await warming?.memory();
-  } catch (error) {
-    if (error instanceof LedgerReversedError) onReversal();
-    throw error;
-  }
+function writerOf(writers: ReadonlyMap<LogName, Writer>, role: Role): Writer {
+  const writer = writers.get(LOG_OF_ROLE[role]);
+  if (writer === undefined) throw new Error(`the ${role} needs its log`);
+  return writer;
 }
 
-/** Beside the watcher, by endpoints of its own, so that it holds up no scan. */
-function startTransferWatch(shared: Shared, signal: AbortSignal): Loop[] {
-  const { config, markets, logger, keepers } = shared;
-  if (!config.ROLES.includes('watcher')) return [];
-  const { custodian } = config.manifest.contracts;
-  const watch = createTransferWatch({ rpc: rpcPool(shared, 'transfers'), custodian, markets, logger });
-  keepers.transfers = watch.facts;
-  return [watch.start(signal)];
-}
-
-/** The watcher where this process owns the ledger log, else what follows it. */
-export async function startLedger(
-  shared: Shared,
-  signal: AbortSignal,
-  { notify, onReversal }: { notify: () => void; onReversal: () => void },
-  onFills: (write: GenerationWrite) => void,
-) {
-  const { config, db, logger, markets } = shared;
-  const { custodian, curveBook, entrypoint, orderSettler } = config.manifest.contracts;
-  const snapshots = createSnapshotStore(markets);
-  const writer = shared.writers.get('ledger');
-  if (writer === undefined) {
-    const remote = createRemoteStatus({
-      db,
-      markets,
-      deploymentBlock: config.manifest.deploymentBlock,
-      pollIntervalMs: config.POLL_INTERVAL_MS,
-      logger,
-      onGeneration: notify,
-      onReversal,
-    });
-    return { status: remote.status, loop: remote.start(signal), snapshots };
-  }
-  const watcher = await createWatcher({
-    db,
-    writer,
-    rpc: rpcPool(shared, 'watcher'),
-    contracts: { custodian, curveBook, entrypoint, orderSettler },
-    deploymentId: config.manifest.deploymentId,
-    deploymentBlock: config.manifest.deploymentBlock,
-    operator: config.operator,
-    markets,
-    snapshots,
-    pollIntervalMs: config.POLL_INTERVAL_MS,
-    pace: config.WAKE ? createPace(config.POLL_INTERVAL_MS, shared.monotonicMs) : undefined,
-    haltOnSuspense: config.HALT_ON_SUSPENSE,
-    scanMaxBlocks: config.SCAN_MAX_BLOCKS,
-    proveBlocks: config.PROVE_BLOCKS,
-    nowMs: shared.nowMs,
-    monotonicMs: shared.monotonicMs,
-    logger,
-    onGeneration(write) {
-      narrate(logger, markets, write);
-      onFills(write);
-      notify();
-    },
-    onReversal,
-  });
-  shared.keepers.proofs = watcher.proofCounts;
-  return { status: watcher.status, loop: watcher.start(signal), snapshots };
+/** Resolves when all have; else rejects with the first failure, of which `onFailure` is told at once, when all have ended. */
+async function allEnded(starts: readonly Promise<void>[], onFailure: (error: unknown) => void): Promise<void> {
+  let failed: { error: unknown } | null = null;
+  const noted = starts.map((start) =>
+    start.catch((error: unknown) => {
+      failed ??= { error };
+      onFailure(error);
+    }),
+  );
+  await Promise.all(noted);
+  const first = failed as { error: unknown } | null;
+  if (first !== null) throw first.error;
 }

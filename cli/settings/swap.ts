@@ -1,15 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
-import type { Address } from '../core/types.js';
-import { chainPreset, tokenRows } from '../deploy/chain-preset.js';
-import type { UniswapV3Contracts } from '../liquidity/uniswap-v3.js';
-import { address, integer, privateKey } from './fields.js';
-import { tokenListSchema } from '../server/swap/tokens.js';
-import type { SwapToken } from '../server/swap/deps.js';
+import type { Address } from '../../core/types.js';
+import { chainPreset, tokenRows } from '../../deploy/chain-preset.js';
+import type { UniswapV3Contracts } from '../../liquidity/uniswap-v3.js';
+import { address, integer } from './fields.js';
+import { tokenListSchema } from '../../server/swap/tokens.js';
+import type { SwapToken } from '../../server/swap/deps.js';
 
-/** Settings of the swap API and of the executor. */
+/** Settings that the swap API and the executor share; those of the executor alone stand in its folder. */
 export const swapSettings = {
-  EXECUTOR_PRIVATE_KEY: privateKey.optional().describe("sends signed orders; default: the manifest's executor account"),
   TOKEN_LIST: z
     .string()
     .min(1)
@@ -24,9 +23,6 @@ export const swapSettings = {
   SWAP_GAS_VOLATILITY_BPS: integer(0, 100_000, 2_500).describe(
     'added to the price of gas in the fee, for what it may rise until the order is executed',
   ),
-  SWAP_MAX_LOSS_BPS: integer(0, 10_000, 1_000).describe(
-    'most of its cost that an order may lose by a fee that does not cover it any more; beyond it the order waits',
-  ),
   GAS_PRICE_ORACLE: address
     .default('0x420000000000000000000000000000000000000f')
     .describe('says what a rollup charges for data; nothing is charged where the chain has no contract there'),
@@ -36,18 +32,8 @@ export const swapSettings = {
   SWAP_TOLERANCE_BPS: integer(0, 1_000, 10).describe(
     'how much worse than the best route our own may be and still be taken by preferService',
   ),
-  SWAP_MAX_SENDS: integer(1, 100, 5).describe('most transactions sent for one order'),
   SWAP_MAX_GAS: integer(200_000, 30_000_000, 1_000_000).describe(
     'most gas that an order may take; one that takes more is not sent, and expires',
-  ),
-  SWAP_MAX_REVERTS: integer(1, 1_000, 2).describe(
-    "most reverted transactions of one owner's orders since its last fill; beyond it nothing is sent for the owner until it has swapped by itself",
-  ),
-  SWAP_NEW_ACCOUNT_GAS: integer(0, 10_000_000, 94_000).describe(
-    'gas that orders of an account may burn by reverting before its first fill or swap: what setting it up takes. Fills and swaps add to it; less than 80,000 refuses new accounts',
-  ),
-  SWAP_NEW_CONTRACT_GAS: integer(0, 10_000_000, 94_000).describe(
-    'the same for an account with code, whose check can burn all the gas of a transaction, 150,000 to 240,000: that much lets such accounts begin with an order instead of two swaps',
   ),
   SWAP_QUOTES_PER_MINUTE: integer(1, 1_000_000, 300).describe('quotes per client address and minute'),
   SWAP_ORDERS_PER_MINUTE: integer(1, 1_000_000, 60).describe('submitted orders per client address and minute'),

@@ -1,7 +1,7 @@
-import { readStandingHalt } from '../keepers/watcher/status.js';
-import { appendOperatorRow } from '../ledger/operator/operator-log.js';
-import type { SandboxControls } from '../server/sandbox.js';
-import type { Shared } from './shared.js';
+import { readStandingHalt } from '../../../keepers/watcher/status.js';
+import { appendOperatorRow } from '../../../ledger/operator/operator-log.js';
+import type { SandboxControls } from '../../../server/sandbox.js';
+import type { Shared } from '../shared.js';
 
 /** The owner's acts on a sandbox, by the rows that the commands write. `restart` ends the roles, which start again. */
 export function sandboxControls({ config, db, nowMs }: Shared, restart: () => void): SandboxControls {

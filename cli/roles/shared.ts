@@ -1,22 +1,23 @@
-import type { Settler } from '../keepers/settler/settler.js';
+import type { Settler } from '../../keepers/settler/settler.js';
 import type { Logger } from 'pino';
-import type { MinOrderUnits } from '../core/min-order.js';
-import type { Hex, Market } from '../core/types.js';
-import { createOutbox, type Outbox, type OutboxStatus } from '../keepers/chain/outbox.js';
-import { createRpcPool, type EndpointHealth, type RpcPool } from '../keepers/chain/pool.js';
-import type { ServedContract } from '../keepers/chain/retired-signers.js';
-import type { HeadFeedFacts } from '../keepers/chain/head-feed.js';
-import type { PosterStatus } from '../keepers/poster/poster.js';
-import type { ProofCounts } from '../keepers/watcher/scan/proof.js';
-import type { TransferFacts } from '../keepers/watcher/tokens/transfer-watch.js';
-import type { ReplicationStatus } from '../keepers/replication.js';
-import type { WatcherStatus } from '../keepers/watcher/status.js';
-import type { Readiness } from '../core/types.js';
-import type { Door } from '../server/door.js';
-import type { Hints } from '../ledger/db/hints.js';
-import type { Db, LogName, Writer } from '../ledger/types.js';
-import { type Config, type Role } from './config.js';
-import { ConfigError } from './errors.js';
+import type { MinOrderUnits } from '../../core/min-order.js';
+import type { Hex, Market } from '../../core/types.js';
+import { createOutbox, type Outbox, type OutboxStatus } from '../../keepers/chain/outbox.js';
+import { createRpcPool, type EndpointHealth, type RpcPool } from '../../keepers/chain/pool.js';
+import type { ServedContract } from '../../keepers/chain/retired-signers.js';
+import type { HeadFeedFacts } from '../../keepers/chain/head-feed.js';
+import type { PosterStatus } from '../../keepers/poster/poster.js';
+import type { ProofCounts } from '../../keepers/watcher/scan/proof.js';
+import type { TransferFacts } from '../../keepers/watcher/tokens/transfer-watch.js';
+import type { ReplicationStatus } from '../../keepers/replication.js';
+import type { WatcherStatus } from '../../keepers/watcher/status.js';
+import type { Readiness } from '../../core/types.js';
+import type { Door } from '../../server/door.js';
+import type { Hints } from '../../ledger/db/hints.js';
+import type { Db, LogName, Writer } from '../../ledger/types.js';
+import type { Role } from '../../ledger/roles.js';
+import type { BaseConfig } from '../base-config.js';
+import { ConfigError } from '../errors.js';
 
 /** What the keepers of this process let others see. */
 interface KeeperFacts {
@@ -39,9 +40,9 @@ export interface Doors {
   ops: Door;
 }
 
-/** Everything the roles of one process share. */
-export interface Shared {
-  config: Config;
+/** Everything the roles of one process share. A role sees the common settings and its own. */
+export interface Shared<C extends BaseConfig = BaseConfig> {
+  config: C;
   doors: Doors;
   db: Db;
   /** Tell of commits of other processes. */
@@ -81,6 +82,13 @@ export async function checkChain(shared: Shared, onOther: (error: ConfigError) =
   onOther(
     new ConfigError([`RPC_URL: every endpoint serves chain ${served}, and the deployment is on chain ${chainId}`]),
   );
+}
+
+/** The key that a role signs with. The configuration has checked that it is there. */
+export function keyOf({ config }: Shared, role: Role): Hex {
+  const key = config.keys[role];
+  if (key === undefined) throw new Error(`the ${role} needs its key`);
+  return key;
 }
 
 /** The outbox of one keeper; each has a signer of its own. */

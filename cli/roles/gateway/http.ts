@@ -1,36 +1,38 @@
-import { explorerUrlOf } from './swap-settings.js';
-import { signatureBackend } from '../core/wire/recover.js';
-import { ENDPOINTS } from '../server/endpoints.js';
-import { createApp } from '../server/app.js';
-import type { GatewayFacts, Metrics } from '../server/ops/metrics.js';
-import { probeRoutes } from '../server/ops/probes.js';
-import { consoleRoutes } from '../server/console.js';
-import { openApiRoutes } from '../server/openapi/routes.js';
-import { logActions } from '../server/ops/observed-actions.js';
-import { createGateway, type Gateway } from '../server/orders/engine.js';
-import { explainRoutes } from '../server/orders/explain.js';
-import { createMarketDataView } from '../server/market-data/view.js';
-import { createQueryBudget } from '../server/orders/query-budget.js';
-import { ordersRoutes } from '../server/orders/endpoints.js';
-import { createCheckpointView } from '../server/read/checkpoint-view.js';
-import type { DeploymentFacts, ReadDeps } from '../server/read/deps.js';
-import { fillJson } from '../server/read/fills.js';
-import { statusReader } from '../server/read/status.js';
-import { accountFacts } from '../server/orders/account-facts.js';
-import { createFeed } from '../server/read/feed.js';
-import { readLimits } from '../server/rate-limit.js';
-import { readRoutes } from '../server/read/endpoints.js';
-import { createReadStore } from '../server/read/store.js';
-import { sandboxRoutes } from '../server/sandbox.js';
-import { serveStream } from '../server/stream/server.js';
-import { createSessions, type Sessions } from '../server/stream/sessions.js';
-import { quarantinedTokens } from '../ledger/chain/token-findings.js';
-import type { Writer } from '../ledger/types.js';
-import { settlePace, type Config } from './config.js';
+import { explorerUrlOf } from '../../settings/swap.js';
+import { signatureBackend } from '../../../core/wire/recover.js';
+import { ENDPOINTS } from '../../../server/endpoints.js';
+import { createApp } from '../../../server/app.js';
+import type { GatewayFacts, Metrics } from '../../../server/ops/metrics.js';
+import { probeRoutes } from '../../../server/ops/probes.js';
+import { consoleRoutes } from '../../../server/console.js';
+import { openApiRoutes } from '../../../server/openapi/routes.js';
+import { logActions } from '../../../server/ops/observed-actions.js';
+import { createGateway, type Gateway } from '../../../server/orders/engine.js';
+import { explainRoutes } from '../../../server/orders/explain.js';
+import { createMarketDataView } from '../../../server/market-data/view.js';
+import { createQueryBudget } from '../../../server/orders/query-budget.js';
+import { ordersRoutes } from '../../../server/orders/endpoints.js';
+import { createCheckpointView } from '../../../server/read/checkpoint-view.js';
+import type { DeploymentFacts, ReadDeps } from '../../../server/read/deps.js';
+import { fillJson } from '../../../server/read/fills.js';
+import { statusReader } from '../../../server/read/status.js';
+import { accountFacts } from '../../../server/orders/account-facts.js';
+import { createFeed } from '../../../server/read/feed.js';
+import { readLimits } from '../../../server/rate-limit.js';
+import { readRoutes } from '../../../server/read/endpoints.js';
+import { createReadStore } from '../../../server/read/store.js';
+import { sandboxRoutes } from '../../../server/sandbox.js';
+import { serveStream } from '../../../server/stream/server.js';
+import { createSessions, type Sessions } from '../../../server/stream/sessions.js';
+import { quarantinedTokens } from '../../../ledger/chain/token-findings.js';
+import type { Writer } from '../../../ledger/types.js';
+import type { Config } from '../../config.js';
+import { settlePace } from '../../settings/common.js';
 import { sandboxControls } from './sandbox-controls.js';
-import type { Shared } from './shared.js';
-import { swapRouter } from './swap.js';
-import { API_DESCRIPTION, API_TITLE, VERSION } from './version.js';
+import type { Shared } from '../shared.js';
+import { ROLE_FACTS } from '../registry.js';
+import { swapRouter } from './swap-api.js';
+import { API_DESCRIPTION, API_TITLE, VERSION } from '../../version.js';
 
 export interface HttpHandle {
   url: string;
@@ -63,7 +65,7 @@ export interface HttpOptions {
 
 /** Starts the gateway and the HTTP server in front of it; without a writer as a standby. */
 export async function startHttp(
-  shared: Shared,
+  shared: Shared<Config>,
   writer: Writer | null,
   { signal, metrics, failure, onSwapOrder, onOutdated }: HttpOptions,
 ): Promise<HttpHandle> {
@@ -198,7 +200,7 @@ function deploymentFacts(config: Config): DeploymentFacts {
 }
 
 function readDeps(
-  shared: Shared,
+  shared: Shared<Config>,
   gateway: Gateway,
   sessions: Sessions,
   startedMs: number,
@@ -225,6 +227,7 @@ function readDeps(
     readiness: shared.readiness,
     halt: () => status().halt,
     findings: () => status().findings,
+    roles: ROLE_FACTS,
     ownLogs: () => new Set(shared.writers.keys()),
     nowMs: shared.nowMs,
     watcher: () => {

@@ -1,7 +1,7 @@
-import { unusedMinOrderValues } from '../core/min-order.js';
-import { servedTokens, unusedFloors } from '../core/operator-row.js';
-import type { Market } from '../core/types.js';
-import type { CommandConfig } from './config.js';
+import { unusedMinOrderValues } from '../../core/min-order.js';
+import { servedTokens, unusedFloors } from '../../core/operator-row.js';
+import type { Market } from '../../core/types.js';
+import type { CommandConfig } from '../config.js';
 
 type Named = Pick<CommandConfig, 'OPERATOR_FLOORS' | 'REFERENCE_PRICES' | 'MIN_ORDER_VALUES'>;
 

@@ -1,8 +1,8 @@
 /** Who wakes whom: heads wake the watcher, and commits of other processes wake what follows their logs. */
-import { startHeadFeed } from '../keepers/chain/head-feed.js';
-import { createWakeLimit } from '../keepers/wake-limit.js';
-import { createHeadWakes } from '../keepers/watcher/wakes.js';
-import type { HintTopic } from '../ledger/db/hints.js';
+import { startHeadFeed } from '../../keepers/chain/head-feed.js';
+import { createWakeLimit } from '../../keepers/wake-limit.js';
+import { createHeadWakes } from '../../keepers/watcher/wakes.js';
+import type { HintTopic } from '../../ledger/db/hints.js';
 import type { Shared } from './shared.js';
 
 /** Commits that come faster are followed together. */

@@ -1,0 +1,31 @@
+/** Common settings that are fine each by itself and not together. Each role judges its own. */
+import { formatUnits } from '../../core/amounts.js';
+import { isAffordable } from '../../keepers/chain/fees.js';
+import type { CommonSettings } from './common.js';
+
+const GWEI_DECIMALS = 9;
+
+type Judged = Pick<
+  CommonSettings,
+  'DATABASE_URL' | 'REQUIRE_SYNC_REPLICA' | 'SWAP_ORDER_TTL_SEC' | 'SWAP_QUOTE_TTL_SEC' | 'FEE_CEILING_GWEI'
+>;
+
+/** One line per problem, with the settings that it is about. `senders` are the roles of this process that send transactions. */
+export function jointProblems(settings: Judged, senders: readonly string[]): string[] {
+  const { FEE_CEILING_GWEI: ceilingWei } = settings;
+  const judgements: [isWrong: boolean, problem: string][] = [
+    [
+      settings.SWAP_ORDER_TTL_SEC < settings.SWAP_QUOTE_TTL_SEC,
+      'SWAP_ORDER_TTL_SEC: must not be less than SWAP_QUOTE_TTL_SEC',
+    ],
+    [
+      settings.REQUIRE_SYNC_REPLICA && settings.DATABASE_URL.startsWith('sqlite:'),
+      'REQUIRE_SYNC_REPLICA: DATABASE_URL names SQLite, which has no replicas',
+    ],
+    [
+      senders.length > 0 && !isAffordable(0n, ceilingWei),
+      `FEE_CEILING_GWEI: ${formatUnits(ceilingWei, GWEI_DECIMALS)} pays for no transaction, and the ${senders.join(', ')} must send some`,
+    ],
+  ];
+  return judgements.flatMap(([isWrong, problem]) => (isWrong ? [problem] : []));
+}
