@@ -6,7 +6,7 @@ import { startLoop, type Loop } from './loop.js';
 const INTERVAL_MS = 10_000;
 const MAX_BACKOFF_MS = 300_000;
 
-export interface GasMeterDeps extends CostsDeps {
+interface GasMeterDeps extends CostsDeps {
   logger: Logger;
 }
 

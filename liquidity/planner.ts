@@ -60,7 +60,7 @@ interface StoredRoute {
 }
 
 /** What a stored route says beside its parts. */
-export interface RouteNotes {
+interface RouteNotes {
   /** Gas in the fee that pays for the check of the owner's signature. */
   checkGas?: bigint;
   /** How much less it brings than the mid price, before the fee; null where there is none. */

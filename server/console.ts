@@ -38,7 +38,7 @@ function originOf(url: string | null): string {
   return protocol === 'http:' || protocol === 'https:' ? ` ${origin}` : '';
 }
 
-export interface ConsoleOptions {
+interface ConsoleOptions {
   /** The chain's endpoint for clients; null where they are given none. */
   rpcUrl?: string | null;
   folder?: string;

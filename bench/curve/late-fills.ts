@@ -12,7 +12,7 @@ import type { BenchSide } from './books.js';
 const MARKET = { lotUnits: 1_000_000n } as Market;
 
 /** What a taker pays above the book that the late fill leaves, in bps of its exact cost; below zero, the operator pays. */
-export interface Overpay {
+interface Overpay {
   meanBps: number;
   lowestBps: number;
   worstBps: number;

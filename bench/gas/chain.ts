@@ -19,7 +19,7 @@ export interface Contract {
   abi: Interface;
 }
 
-export interface Head {
+interface Head {
   number: number;
   hash: Hex;
   timestampSec: number;

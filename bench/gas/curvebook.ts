@@ -210,7 +210,7 @@ export async function quoteUnits(venue: Venue, pair: Pair, direction: Direction,
 }
 
 /** Exact input ending in segment `segment` (from 1) of a curve. */
-export async function swapInto(venue: Venue, pair: Pair, direction: Direction, segment: number): Promise<Measured> {
+async function swapInto(venue: Venue, pair: Pair, direction: Direction, segment: number): Promise<Measured> {
   const baseUnits = (BigInt(2 * segment - 1) * ONE_BASE) / 2n;
   const units = direction === 'sell' ? baseUnits : await quoteUnits(venue, pair, direction, baseUnits);
   return swap(venue, pair, direction, 'swap', units);

@@ -1,7 +1,7 @@
 /** What the contracts are meant to cost at most, and what the parts of a swap cost. */
 import type { Row } from './rows.js';
 
-export interface Limit {
+interface Limit {
   id: string;
   name: string;
   limit: number;
@@ -33,7 +33,7 @@ export const LIMITS: readonly Limit[] = [
 ];
 
 /** What a swap does besides computing, as these contracts are cut. */
-export interface Part {
+interface Part {
   name: string;
   gas: number;
 }

@@ -182,7 +182,7 @@ export async function measureV2(world: World): Promise<Row[]> {
 }
 
 /** Contracts of v3. */
-export interface V3 {
+interface V3 {
   factory: Contract;
   router: Contract;
   positions: Contract;

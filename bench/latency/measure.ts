@@ -17,7 +17,7 @@ export interface Mode {
   env: Record<string, string>;
 }
 
-export interface Setup {
+interface Setup {
   databaseUrl: string;
   /** Roles of each process. */
   processes: readonly string[];

@@ -12,7 +12,7 @@ interface Statement {
 }
 
 /** The statements that insert rows, one list per transaction. */
-export type Recording = Statement[][];
+type Recording = Statement[][];
 
 /** Notes every insert that goes through `db` from now on; what was noted is in `take`, which starts anew. */
 export function recordInserts(db: Db): { take(): Recording } {
@@ -33,7 +33,7 @@ export function recordInserts(db: Db): { take(): Recording } {
 }
 
 /** A connection that only inserts. */
-export interface Bare {
+interface Bare {
   run(recording: Recording): Promise<void>;
   close(): Promise<void>;
 }

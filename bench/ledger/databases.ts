@@ -7,7 +7,7 @@ import { migrate, openDb } from '../../ledger/db/db.js';
 import type { Db } from '../../ledger/types.js';
 
 /** One database with all tables; `drop` leaves nothing of it. */
-export interface BenchDb {
+interface BenchDb {
   db: Db;
   drop(): Promise<void>;
 }

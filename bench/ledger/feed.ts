@@ -35,7 +35,7 @@ const hash = (kind: string, number: number): Hex => `0x${kind}${number.toString(
 export const makerOf = (index: number): Address => `0x${(index + 1).toString(16).padStart(40, 'a')}`;
 
 /** The ledger over one database, fed with made-up fills. */
-export interface Feed {
+interface Feed {
   /** Attributes and commits generations, each with `fills` fills; resolves when the last one is durable. */
   run(generations: number, fills: number): Promise<void>;
   close(): Promise<void>;

@@ -23,7 +23,7 @@ export interface Loaded {
 const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
 
 /** Sends one body and returns the answer. */
-export function post(url: string, body: string): Promise<string> {
+function post(url: string, body: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
     const request = httpRequest(url, { method: 'POST', agent, headers });

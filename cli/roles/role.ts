@@ -36,12 +36,12 @@ export interface Preparation<C extends BaseConfig = BaseConfig> {
 }
 
 /** What the status page says of a role: when it last made something durable, null if never, and how much waits for it. */
-export interface RoleStatus {
+interface RoleStatus {
   lastActMs: number | null;
   waiting?: number;
 }
 
-export interface RoleDefinition<N extends Role, S extends z.ZodRawShape> {
+interface RoleDefinition<N extends Role, S extends z.ZodRawShape> {
   name: N;
   /** Whether it sends transactions, by the key in `<NAME>_PRIVATE_KEY` or of the manifest's account of its name. */
   signs: boolean;

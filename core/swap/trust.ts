@@ -33,7 +33,7 @@ export function creditGas(newAccountGas: bigint, dealings: readonly Dealing[]): 
 }
 
 /** Reverts since the newest fill. */
-export function revertsSinceFill(dealings: readonly Dealing[]): number {
+function revertsSinceFill(dealings: readonly Dealing[]): number {
   const fillAt = dealings.findLastIndex(({ kind }) => kind === 'fill');
   return dealings.slice(fillAt + 1).filter(({ kind }) => kind === 'revert').length;
 }

@@ -14,7 +14,7 @@ import {
 import type { ArchiveStore } from './store.js';
 
 /** What is made durable together, in one file. */
-export interface Entry {
+interface Entry {
   publications?: readonly Archived[];
   /** How far the order log was read for the publications. */
   book?: { orderSeq: number; oid: number };
@@ -50,7 +50,7 @@ export interface Archive {
   status(): ArchiveStatus;
 }
 
-export interface ArchiveDeps {
+interface ArchiveDeps {
   store: ArchiveStore;
   deploymentId: string;
   /** Signs each file: the poster's or the settler's, so that only who could send what is in it could have written it. */

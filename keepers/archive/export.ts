@@ -9,7 +9,7 @@ import type { Archive, Archived } from './archive.js';
 import { curveKey } from './chain-record.js';
 import { readArchive, type ArchiveStore } from './store.js';
 
-export interface ExportReport {
+interface ExportReport {
   exported: number;
   /** Publications whose rows were compacted and that no fill hit: nothing needs their books any more. */
   lost: number;

@@ -11,7 +11,7 @@ import type { ArchiveBatch } from './format.js';
 import { RECENT_SEC } from './import.js';
 import { readArchive, type ArchiveStore } from './store.js';
 
-export interface PruneDeps {
+interface PruneDeps {
   db: Db;
   store: ArchiveStore;
   deploymentId: string;
@@ -20,7 +20,7 @@ export interface PruneDeps {
 }
 
 /** A folder of the archive, by the numbers of its first and last file. */
-export interface PrunedFolder {
+interface PrunedFolder {
   first: number;
   last: number;
   fromMs: number;

@@ -8,7 +8,7 @@ import { insertRevert } from '../../ledger/swaps/swap-wallets.js';
 import { readReceipts, type TxReceipt } from '../chain/receipts.js';
 import type { ExecutorDeps } from './deps.js';
 
-export interface Costs {
+interface Costs {
   /** Notes what fills cost that the ledger has and of which that is not known, some of them per call. */
   noteFills(): Promise<void>;
   /** Notes the reverts among an order's mined transactions, each once. */

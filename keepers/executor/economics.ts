@@ -55,7 +55,7 @@ interface Unpaid {
   message: string;
 }
 
-export interface Economics {
+interface Economics {
   /**
    * The first of an order's transactions that the service pays for, with what it may take, or why it does not pay for the first. A better route that is too dear must not
    * hold up one that is not: strangers can move the market a little, and with it what the best route is.

@@ -60,7 +60,7 @@ export function createPosterMemory(
   };
 }
 
-export interface WarmingDeps {
+interface WarmingDeps {
   db: Db;
   /** Listed markets by index, filled from the ledger until the warming is told to end; from then on another reader may fill it. */
   markets: Market[];

@@ -44,7 +44,7 @@ export async function middlesOf(
   });
 }
 
-export interface MiddleRow {
+interface MiddleRow {
   market: number;
   era: number;
   seq: number;

@@ -23,7 +23,7 @@ export interface OperatorDay {
   profitUnits: bigint | null;
 }
 
-export interface OperatorSummary {
+interface OperatorSummary {
   markets: { market: number; days: OperatorDay[] }[];
   /** Of all transactions, those of no market included. */
   gasWei: GasSpent;

@@ -22,7 +22,7 @@ export interface Span {
 }
 
 /** Sums of one period. */
-export interface Period<T extends string> {
+interface Period<T extends string> {
   openMs: number;
   sums: Record<T, bigint>;
 }

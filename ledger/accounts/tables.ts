@@ -66,7 +66,6 @@ export const GAS_DAYS = {
 export type SumOf<T extends SumTable> = T['sums'][number];
 export type MakerSum = SumOf<typeof MAKER_HOURS>;
 export type TakerSum = SumOf<typeof TAKER_DAYS>;
-export type GasSum = SumOf<typeof GAS_DAYS>;
 export type MarketSum = SumOf<typeof MARKET_HOURS>;
 
 /** When the period of a table began that a time lies in. */

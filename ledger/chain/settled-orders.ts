@@ -62,7 +62,7 @@ export function toSettledOrder(row: Stored<'settled_orders'>): SettledOrder {
 }
 
 /** What our curve gave for a signed order, by makers, the part of each summed over its legs; in base units. */
-export interface OrderFill {
+interface OrderFill {
   market: number;
   fillSeq: number;
   makers: { maker: Address; baseUnits: bigint; quoteUnits: bigint }[];

@@ -8,14 +8,14 @@ export interface HttpOptions {
   timeoutMs?: number;
 }
 
-export interface Reply {
+interface Reply {
   status: number;
   etag: string | null;
   /** Null for 304. */
   body: unknown;
 }
 
-export interface Ask {
+interface Ask {
   method?: 'GET' | 'POST';
   body?: unknown;
   etag?: string;
@@ -26,7 +26,7 @@ const TIMEOUT_MS = 10_000;
 /** A server can't make its client hold more than this. */
 const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
 
-export type Http = (path: string, ask?: Ask) => Promise<Reply>;
+type Http = (path: string, ask?: Ask) => Promise<Reply>;
 
 /** Asks a server for JSON. Throws CurvebookError for no answer, for one that is no JSON, and for every status but 200 and 304. */
 export function createHttp(baseUrl: string, { fetch: fetcher = fetch, timeoutMs = TIMEOUT_MS }: HttpOptions): Http {

@@ -8,7 +8,7 @@ import type { TypedData } from './wallet.js';
 const ZERO_ADDRESS = `0x${'0'.repeat(40)}`;
 
 /** keccak256 of the action's MessagePack, its nonce, and a byte that says that no vault acts. */
-export function connectionIdOf(action: WireAction, nonce: number): Uint8Array {
+function connectionIdOf(action: WireAction, nonce: number): Uint8Array {
   const packed = encode(action);
   const bytes = new Uint8Array(packed.length + 9);
   bytes.set(packed);

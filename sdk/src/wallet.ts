@@ -11,7 +11,7 @@ export interface TypedData {
   message: Record<string, unknown>;
 }
 
-export interface Call {
+interface Call {
   to: Address;
   data: Hex;
 }

@@ -7,7 +7,7 @@ import type { Db } from '../../ledger/types.js';
 import { createRemembered, type Remembered } from '../rendered.js';
 
 /** Most candles of one answer. */
-export const MAX_CANDLES = 5_000;
+const MAX_CANDLES = 5_000;
 
 /** What the ledger knows of the trades of markets, read at most once for as long as it stays the same. */
 export interface MarketDataView {

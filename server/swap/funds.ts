@@ -13,7 +13,7 @@ const ERC20 = new Interface([
 const PERMIT2 = new Interface(['function nonceBitmap(address, uint256) view returns (uint256)']);
 
 /** What the chain says of the owner of an order, at the newest block. */
-export interface OwnerState {
+interface OwnerState {
   owner: Address;
   /** `0x` for an account without code. */
   code: Hex;

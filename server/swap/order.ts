@@ -28,7 +28,7 @@ import { routeAnswer } from './impact.js';
 /** Printable characters without a space. */
 export const ORDER_ID = /^[\x21-\x7e]{1,64}$/;
 
-export type OrderStatus = 'pending' | 'filled' | 'failed' | 'expired';
+type OrderStatus = 'pending' | 'filled' | 'failed' | 'expired';
 
 interface SwapOrderState {
   quote: SwapQuote;

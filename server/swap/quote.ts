@@ -24,7 +24,7 @@ import { impactBps, routeAnswer } from './impact.js';
 import type { QuoteStore } from './quote-store.js';
 import { requireToken } from './tokens.js';
 
-export const MAX_SLIPPAGE_BPS = 2_000;
+const MAX_SLIPPAGE_BPS = 2_000;
 const DEFAULT_SLIPPAGE_BPS = 50;
 /** What an executor said of its funds longer ago says nothing of them now. */
 const EXECUTOR_NEWS_MS = 5 * 60_000;

@@ -10,7 +10,7 @@ import type { Promises } from './clients.js';
 import type { Backend } from './processes.js';
 import type { Simulation } from './world.js';
 
-export interface Auditor {
+interface Auditor {
   /** Called for every commit; `afterStep` then looks. */
   committed(): void;
   afterStep(): void;

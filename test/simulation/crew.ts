@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { simulate, type RunOptions, type RunResult } from './run.js';
 
-export interface CrewOptions {
+interface CrewOptions {
   seeds: readonly number[];
   options: Omit<RunOptions, 'seed'>;
   threads: number;

@@ -6,7 +6,7 @@ import { never } from './scheduler.js';
 import { nameOf, strikes, type Simulation } from './world.js';
 
 /** What an endpoint is like at the moment. */
-export interface Endpoint {
+interface Endpoint {
   readonly name: string;
   state: 'honest' | 'down' | 'lagging' | 'stale' | 'lying';
   untilMs: number;

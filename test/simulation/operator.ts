@@ -11,7 +11,7 @@ import type { Backend } from './processes.js';
 import { createActor, type Actor } from './scheduler.js';
 import { OPERATOR, type Simulation } from './world.js';
 
-export interface Operator {
+interface Operator {
   readonly actor: Actor;
   /** Makes the database, lets makers in, and looks after it from now on. */
   start(): Promise<void>;

@@ -27,7 +27,7 @@ import { createActor, type Actor } from './scheduler.js';
 import type { Simulation } from './world.js';
 
 /** A place where a process runs, one after the other. */
-export interface Place {
+interface Place {
   readonly name: string;
   readonly roles: readonly Role[];
   actor: Actor | null;

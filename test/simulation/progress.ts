@@ -6,7 +6,7 @@ import type { OrderAuditor } from './order-auditor.js';
 import type { Weather } from './weather.js';
 import type { Simulation } from './world.js';
 
-export interface ProgressDeps {
+interface ProgressDeps {
   world: Simulation;
   backend: Backend;
   endpoints: Endpoints;

@@ -2,7 +2,7 @@
 import type { RunResult } from './run.js';
 import type { FaultRates } from './world.js';
 
-export interface Report {
+interface Report {
   add(result: RunResult): void;
   /** Faults that never struck though they could, and recoveries that were never seen. */
   missed(faults: FaultRates): string[];

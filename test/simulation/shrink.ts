@@ -2,7 +2,7 @@
 import { simulate, type RunOptions, type RunResult } from './run.js';
 
 /** What a violation is, whatever numbers are in it. */
-export const kindOf = (violation: string): string =>
+const kindOf = (violation: string): string =>
   violation
     .replace(/0x[0-9a-f]+/g, '#')
     .replace(/\d+/g, '#')

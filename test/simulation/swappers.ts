@@ -23,7 +23,7 @@ export interface SignedPromise {
 }
 
 /** How an order fares, as the API says. */
-export interface OrderAnswer {
+interface OrderAnswer {
   status: 'pending' | 'filled' | 'failed' | 'expired';
   txHash: Hex | null;
   executedSellAmount: string;

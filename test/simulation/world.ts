@@ -26,7 +26,6 @@ interface Record_ {
   readonly violations: string[];
   violate(what: string): void;
 }
-export type { Record_ as SimulationRecord };
 
 /** How likely each fault is, where it may happen. Zero takes it out of the simulation. */
 export interface FaultRates {

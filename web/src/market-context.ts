@@ -4,7 +4,7 @@ import type { DataOf } from '../../sdk/src/stream.js';
 import type { Loadable } from './loadable.js';
 
 export type Deployment = Schemas['Deployment'];
-export type Market = Deployment['markets'][number];
+type Market = Deployment['markets'][number];
 export type Fill = Schemas['Fill'];
 export type Decomposition = Schemas['Decomposition'];
 export type PostedCurve = Schemas['PostedCurve'];
@@ -12,10 +12,9 @@ export type Segment = Schemas['CurveSegment'];
 export type Status = Schemas['Status'];
 export type CurveState = Status['curves'][number];
 export type Book = DataOf<{ type: 'l2Book'; coin: string }>;
-export type Pair = Answer<'/v0/pairs'>[number];
 
 /** What every page knows: the deployment, the market that is looked at, and what its tokens are called. */
-export interface Shown {
+interface Shown {
   deployment: Deployment;
   market: Market;
   base: string;

@@ -7,7 +7,7 @@ import { explained } from './explained.js';
 import type { Loadable } from './loadable.js';
 
 /** One server, as the pages see it: what it answers, what it streams, and whether it is there. */
-export interface Platform {
+interface Platform {
   read: ReadClient;
   stream: Stream;
   /** State of the stream, and a function that ends the listening. */

@@ -7,9 +7,9 @@ import type { Status } from './market-context.js';
 const STALE_MS = 12_000;
 
 /** live: served and followed; stale: what is shown may be old; halted: new orders and posts have stopped; offline: no connection. */
-export type PlatformState = 'loading' | 'live' | 'stale' | 'halted' | 'offline';
+type PlatformState = 'loading' | 'live' | 'stale' | 'halted' | 'offline';
 
-export function platformState(status: Loadable<Status>, stream: StreamState, nowMs: number): PlatformState {
+function platformState(status: Loadable<Status>, stream: StreamState, nowMs: number): PlatformState {
   if (stream !== 'open' && status.data !== null) return 'offline';
   if (status.data === null || status.atMs === null) return 'loading';
   if (nowMs - status.atMs > STALE_MS) return 'stale';

@@ -1,5 +1,5 @@
 /** Light, dark, or whatever the system says. */
-export type Theme = 'system' | 'light' | 'dark';
+type Theme = 'system' | 'light' | 'dark';
 
 const KEY = 'curvebook.theme';
 const ORDER: readonly Theme[] = ['system', 'light', 'dark'];

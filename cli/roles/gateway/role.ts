@@ -42,7 +42,7 @@ export const gateway = defineRole({
   },
 });
 
-export type GatewaySettings = z.output<z.ZodObject<typeof gatewaySettings>>;
+type GatewaySettings = z.output<z.ZodObject<typeof gatewaySettings>>;
 
 /** Compacts old rows of the order log, beside the gateway that writes it. */
 export function startCompactor(

@@ -8,7 +8,7 @@ interface Level {
   sz: string;
 }
 
-export interface DepthProps {
+interface DepthProps {
   sides: { bids: readonly Level[]; asks: readonly Level[] };
   curve: { bids: readonly Segment[]; asks: readonly Segment[] } | null;
   base: string;
@@ -93,7 +93,7 @@ const SCALE = 18;
 const pixels = (text: string): number => share(at(exact(text), SCALE), 10n ** BigInt(SCALE));
 
 /** Cumulative sizes at each price of any of the four lines; null where a line has no step. */
-export function depthData(sides: DepthProps['sides'], curve: DepthProps['curve']): uPlot.AlignedData {
+function depthData(sides: DepthProps['sides'], curve: DepthProps['curve']): uPlot.AlignedData {
   const lines = [
     steps(sides.bids.map(({ px, sz }) => ({ price: px, size: sz }))),
     steps(sides.asks.map(({ px, sz }) => ({ price: px, size: sz }))),

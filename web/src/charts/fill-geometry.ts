@@ -9,7 +9,7 @@ export interface Bar {
 }
 
 /** A maker's part of a fill, under the price that it quoted. */
-export interface LegBar extends Bar {
+interface LegBar extends Bar {
   maker: string;
   base: string;
   quote: string;
@@ -36,13 +36,13 @@ export const SCALE = 18;
 const units = (text: string): bigint => at(exact(text), SCALE);
 
 /** What a tick and a lot of a market are worth, as exact decimals. */
-export interface Grid {
+interface Grid {
   tick_size: string;
   lot_size: string;
 }
 
 /** The orders behind a curve, added up by price from the touch on; empty while the book is not shown. */
-export function bookSteps(curve: PostedCurve | null, direction: 'buy' | 'sell', grid: Grid): Bar[] {
+function bookSteps(curve: PostedCurve | null, direction: 'buy' | 'sell', grid: Grid): Bar[] {
   const orders = (direction === 'buy' ? curve?.snapshot?.asks : curve?.snapshot?.bids) ?? [];
   const [tick, lot] = [exact(grid.tick_size), exact(grid.lot_size)];
   const lotsAt = new Map<bigint, bigint>();
@@ -60,7 +60,7 @@ export function bookSteps(curve: PostedCurve | null, direction: 'buy' | 'sell', 
  * Whether each leg lies on the step of its own price. It does not where fills of older curves had taken from this book before: the curve was cut
  * without them, and drawing these steps would show a book that nobody traded against.
  */
-export function isUnder(steps: readonly Bar[], legs: readonly Bar[]): boolean {
+function isUnder(steps: readonly Bar[], legs: readonly Bar[]): boolean {
   return legs.every((leg) =>
     steps.some(({ from, to, price }) => price === leg.price && from <= leg.from && leg.to <= to),
   );

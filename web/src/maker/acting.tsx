@@ -1,7 +1,7 @@
 import { useCallback, useState } from 'react';
 import { explained } from '../explained.js';
 
-export interface Acting {
+interface Acting {
   busy: boolean;
   /** What became of the last act; null before the first. */
   said: { text: string; isGood: boolean } | null;

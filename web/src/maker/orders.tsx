@@ -12,7 +12,7 @@ import type { Account } from './steps.js';
 import type { Edited } from './ticket.js';
 
 /** The account's open orders, as the stream tells of them; null before they are known. */
-export function useOpenOrders(address: string): OrderState | null {
+function useOpenOrders(address: string): OrderState | null {
   const { stream, read } = usePlatform();
   const [held, setHeld] = useState<{ address: string; state: OrderState } | null>(null);
   useEffect(

@@ -14,7 +14,7 @@ export interface MakerFacts {
 }
 
 /** A step of becoming a maker. `isDone` is null while it is not known. */
-export interface Step {
+interface Step {
   name: 'Approved' | 'Allowance' | 'Deposited' | 'Credited' | 'Agent' | 'Scheduled cancel';
   isDone: boolean | null;
   /** What to do, or what it is good for. */

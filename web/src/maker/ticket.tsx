@@ -111,7 +111,7 @@ export function Ticket({ orders, edited, onEnd, off }: TicketProps) {
 }
 
 /** The order id of the only entry. Throws its refusal. */
-export function accepted(results: readonly EntryResult[]): number | null {
+function accepted(results: readonly EntryResult[]): number | null {
   for (const { error } of results) if (error !== null) throw error;
   return results[0]?.oid ?? null;
 }

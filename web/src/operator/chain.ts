@@ -10,7 +10,7 @@ import { readerOf } from '../wallet/signer.js';
 /** Where EIP-1967 proxies keep the address of their code. */
 const IMPLEMENTATION_SLOT = '0x360894a13ba1a3210667c828492db98dca3e2076cc3735a920a3ca505d382bbc';
 
-export interface ContractRow {
+interface ContractRow {
   name: string;
   address: string;
   owner: string | null;
@@ -18,7 +18,7 @@ export interface ContractRow {
   implementation: string | null;
 }
 
-export interface SignerRow {
+interface SignerRow {
   address: string;
   /** ETH, an exact decimal. */
   eth: string;
@@ -77,7 +77,7 @@ export async function signerRows(
   );
 }
 
-export interface SolvencyRow {
+interface SolvencyRow {
   token: string;
   /** What the ledger owes and holds, and what the chain says that the custodian has; exact decimals. */
   held: string;

@@ -29,7 +29,7 @@ export const STAGES: Readonly<Record<Mode, readonly (readonly [Run['stage'], str
   ],
 };
 
-export interface Runner {
+interface Runner {
   run: Run | null;
   start(mode: Mode, swap: Swap): void;
   forget(): void;

@@ -9,7 +9,7 @@ export type Price = Answer<'/api/v1/price'>;
 /** How a swap is paid for: by the service, out of what is sold, or by a transaction of one's own. */
 export type Mode = 'gasless' | 'direct';
 
-export type Entered = { units: bigint; problem: null } | { units: null; problem: string | null };
+type Entered = { units: bigint; problem: null } | { units: null; problem: string | null };
 
 /** An amount as typed. Nothing typed is no problem; a comma, a sign or too many places is one. */
 export function entered(text: string, token: Token): Entered {
@@ -48,7 +48,7 @@ export function rate(sellUnits: bigint, buyUnits: bigint, sell: Token, buy: Toke
   return formatUnits(scaled, RATE_PLACES);
 }
 
-export type TakerSwap = Answer<'/v0/takers/{address}/swaps'>['swaps'][number];
+type TakerSwap = Answer<'/v0/takers/{address}/swaps'>['swaps'][number];
 
 /** What one transaction brought its taker, and the fills of the curve that it took. */
 export interface Taken {

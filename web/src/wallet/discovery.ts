@@ -1,7 +1,7 @@
 /** The wallets of the browser. */
 import type { Provider } from './provider.js';
 
-export interface WalletInfo {
+interface WalletInfo {
   uuid: string;
   name: string;
   /** A data URL. */

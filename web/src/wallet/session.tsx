@@ -23,13 +23,13 @@ export interface Session {
   chainId: number | null;
 }
 
-export interface SandboxAccount {
+interface SandboxAccount {
   role: string;
   address: string;
   private_key: string;
 }
 
-export interface Wallets {
+interface Wallets {
   found: readonly FoundWallet[];
   accounts: readonly SandboxAccount[];
   session: Session | null;
@@ -39,7 +39,7 @@ export interface Wallets {
   leave(): void;
 }
 
-export const WalletsContext = createContext<Wallets | null>(null);
+const WalletsContext = createContext<Wallets | null>(null);
 
 export function useWallets(): Wallets {
   const wallets = use(WalletsContext);
