@@ -1,4 +1,4 @@
-import { parseArgs } from 'node:util';
+import { parseArgs, type ParseArgsOptionsConfig } from 'node:util';
 import type { settingsSchema } from './config.js';
 import { UsageError } from './errors.js';
 
@@ -34,6 +34,10 @@ export interface CommandLine {
   before: string | undefined;
   /** Say what would be done, and do nothing. */
   dryRun: boolean;
+  /** File with settings that the environment lacks. */
+  env: string | undefined;
+  /** Options that this command alone takes, in the order given. */
+  own: ReadonlyMap<string, readonly string[]>;
 }
 
 /**
@@ -46,13 +50,16 @@ export function readVerb<T extends string>(command: string, verb: string | undef
   throw new UsageError(`unknown command: ${named}; ${command} takes ${verbs.join(', ')}`);
 }
 
+/** Options of one command: those with a value, which may be given several times, and switches. */
+export type OwnOptions = Readonly<Record<string, 'value' | 'switch'>>;
+
 /**
  * Reads the command line of a command. Throws ConfigError for an option that does not exist, or that the command's help does not name: nothing that is
  * asked for is passed over in silence.
  */
 export function readCommandLine(
   args: readonly string[],
-  { name, help: ownHelp }: { name: string; help: string },
+  { name, help: ownHelp, options = {} }: { name: string; help: string; options?: OwnOptions },
 ): CommandLine {
   try {
     const { values, positionals, tokens } = parseArgs({
@@ -60,6 +67,8 @@ export function readCommandLine(
       allowPositionals: true,
       tokens: true,
       options: {
+        ...ownOptions(options),
+        env: { type: 'string' },
         manifest: { type: 'string' },
         roles: { type: 'string' },
         port: { type: 'string' },
@@ -100,9 +109,26 @@ export function readCommandLine(
       from,
       before,
       'dry-run': dryRun,
+      env,
     } = values;
-    return { positionals, overrides, help, json, yes, all, capitalOrigin, signer, deep, from, before, dryRun };
+    const own = new Map<string, string[]>();
+    for (const token of tokens) {
+      if (token.kind === 'option' && token.name in options)
+        own.set(token.name, [...(own.get(token.name) ?? []), token.value ?? '']);
+    }
+    return {
+      ...{ positionals, overrides, help, json, yes, all, capitalOrigin },
+      ...{ signer, deep, from, before, dryRun, env, own },
+    };
   } catch (error) {
     throw new UsageError(error instanceof Error ? error.message : String(error));
   }
 }
+
+const ownOptions = (options: OwnOptions): ParseArgsOptionsConfig =>
+  Object.fromEntries(
+    Object.entries(options).map(([name, kind]) => [
+      name,
+      kind === 'switch' ? { type: 'boolean' as const } : { type: 'string' as const, multiple: true },
+    ]),
+  );

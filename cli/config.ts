@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { parseEnv } from 'node:util';
 import { z } from 'zod';
 import type { Address, Hex } from '../core/types.js';
 import type { Role } from '../ledger/roles.js';
@@ -8,6 +9,7 @@ import { ROLES, roleSettings } from './roles/registry.js';
 import { commonSettings, type CommonSettings } from './settings/common.js';
 import { givenSettings } from './settings/fields.js';
 import { jointProblems } from './settings/joint.js';
+import { SIGNING_ROLES, withKeystores, type SigningRole } from './settings/keystore.js';
 import { readSwapConfig, wrappedNativeOf } from './settings/swap.js';
 
 /** Chain ids that published clients of the exchange wire sign agent approvals for, beside the wallet's own. */
@@ -56,12 +58,50 @@ const commandSchema = settingsSchema.pick({
   SETTLER_PRIVATE_KEY: true,
 });
 
-/** Reads what operator commands need, and judges nothing else. Throws `ConfigError` with all problems at once. */
+/** As they are written; what is none is complained of elsewhere. */
+const playedRoles = ({ ROLES: played }: Readonly<Record<string, string>>): readonly string[] =>
+  played?.split(',').map((role) => role.trim()) ?? ROLES.map(({ name }) => name);
+
+/**
+ * The environment, and below it what a file says, one NAME=value a line. Throws ConfigError when there is no such file.
+ */
+export function readEnvironment(
+  file: string | undefined,
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): Record<string, string> {
+  if (file === undefined) return givenSettings(env);
+  try {
+    return { ...givenSettings(parseEnv(readFileSync(file, 'utf8'))), ...givenSettings(env) };
+  } catch {
+    throw new ConfigError([`--env: can't read ${file}`]);
+  }
+}
+
+/**
+ * What is wrong with settings by themselves, before there is a deployment: what `serve` would complain of, but for what it takes from the
+ * manifest. Keystores are opened.
+ */
+export function settingsProblems(env: Readonly<Record<string, string | undefined>>): string[] {
+  const problems: string[] = [];
+  const settings = settingsSchema.safeParse(withKeystores(givenSettings(env), SIGNING_ROLES, problems));
+  if (!settings.success) return [...problems, ...describeIssues(settings.error)];
+  const played = ROLES.filter(({ name }) => settings.data.ROLES.includes(name));
+  const senders = played.filter(({ signs }) => signs).map(({ name }) => name);
+  return [
+    ...problems,
+    ...sharedKeys(keysOf(settings.data, [])),
+    ...jointProblems(settings.data, senders),
+    ...ROLES.flatMap((role) => role.problems?.(settings.data, played.includes(role)) ?? []),
+  ];
+}
+
+/** Reads what operator commands need, and judges nothing else; keystores of `signing` alone are opened. Throws `ConfigError` with all problems at once. */
 export function loadCommandConfig(
   overrides: Partial<Record<keyof Settings, string>> = {},
   env: Readonly<Record<string, string | undefined>> = process.env,
+  signing: readonly SigningRole[] = [],
 ): CommandConfig {
-  const { settings, manifest } = readSettings(commandSchema, overrides, env);
+  const { settings, manifest } = readSettings(commandSchema, overrides, env, () => signing);
   const { DATABASE_URL, OPERATOR_FLOORS, REFERENCE_PRICES, MIN_ORDER_VALUES } = settings;
   return {
     DATABASE_URL,
@@ -70,7 +110,7 @@ export function loadCommandConfig(
     MIN_ORDER_VALUES,
     manifest,
     archiveDir: settings.ARCHIVE_DIR ?? null,
-    keys: keysOf(settings, manifest),
+    keys: keysOf(settings, manifest.accounts),
     ...placesOf(settings, manifest),
   };
 }
@@ -80,14 +120,16 @@ function readSettings<T extends z.ZodType<{ MANIFEST: string }>>(
   schema: T,
   overrides: Partial<Record<keyof Settings, string>>,
   env: Readonly<Record<string, string | undefined>>,
+  signing: (given: Readonly<Record<string, string>>) => readonly string[],
 ): { settings: z.output<T>; manifest: Manifest } {
   const problems: string[] = [];
-  const given = givenSettings({ ...env, ...overrides });
+  const plain = givenSettings({ ...env, ...overrides });
+  const given = withKeystores(plain, signing(plain), problems);
   const settings = schema.safeParse(given);
   if (!settings.success) problems.push(...describeIssues(settings.error));
   const manifestPath = settings.success ? settings.data.MANIFEST : String(given['MANIFEST'] ?? '');
   const manifest = manifestPath === '' ? null : readManifest(manifestPath, problems);
-  if (!settings.success || manifest === null) throw new ConfigError(problems);
+  if (!settings.success || manifest === null || problems.length > 0) throw new ConfigError(problems);
   return { settings: settings.data, manifest };
 }
 
@@ -110,12 +152,12 @@ export function loadConfig(
   overrides: Partial<Record<keyof Settings, string>> = {},
   env: Readonly<Record<string, string | undefined>> = process.env,
 ): Config {
-  const { settings, manifest } = readSettings(settingsSchema, overrides, env);
+  const { settings, manifest } = readSettings(settingsSchema, overrides, env, playedRoles);
   const problems: string[] = [];
   const { RPC_URL, HEADS_URL, OPERATOR_ADDRESS, SIGNATURE_CHAIN_IDS, WRAPPED_NATIVE: _, ...rest } = settings;
   const { rpcUrls, operator } = placesOf({ RPC_URL, OPERATOR_ADDRESS }, manifest);
   const rpcUrl = rpcUrls[0];
-  const keys = keysOf(settings, manifest);
+  const keys = keysOf(settings, manifest.accounts);
   if (rpcUrl === undefined) problems.push(NO_RPC_URL);
   if (operator === null) problems.push(NO_OPERATOR);
   const swap = readSwapConfig(settings, manifest, problems);
@@ -155,7 +197,7 @@ const ownHeads = ({ rpcUrl, accounts }: Manifest): string[] =>
 const keyName = (role: string): string => `${role.toUpperCase()}_PRIVATE_KEY`;
 
 /** By the settings, else the manifest's account of the role's name. */
-function keysOf(settings: Partial<Record<KeyName, Hex>>, { accounts }: Manifest): BaseConfig['keys'] {
+function keysOf(settings: Partial<Record<KeyName, Hex>>, accounts: Manifest['accounts']): BaseConfig['keys'] {
   const signing = ROLES.filter(({ signs }) => signs).map(({ name }) => name);
   const given = new Map(Object.entries(settings));
   return Object.fromEntries(

@@ -17,7 +17,7 @@ export async function runProgram(args: readonly string[], io: Io): Promise<numbe
     if (name === 'help') return tell(io, helpOf(rest));
     if (name === 'serve') return await serve(rest, io);
     const command = commandNamed(name);
-    const line = readCommandLine(rest, { name, help: command.help });
+    const line = readCommandLine(rest, { name, help: command.help, options: command.options ?? {} });
     if (line.help) return tell(io, command.help);
     const unexpected = line.positionals[command.maxArguments];
     if (unexpected !== undefined) throw new UsageError(`unexpected argument: ${unexpected}`);

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import type { CommandLine } from './arguments.js';
-import { loadConfig, type Config } from './config.js';
+import { loadConfig, readEnvironment, type Config } from './config.js';
 import { ConfigError } from './errors.js';
 import { EXIT_FAILED, EXIT_RESTART } from './exit-codes.js';
 import { createLogger } from './logger.js';
@@ -11,9 +11,9 @@ import type { Doors } from './roles/shared.js';
 import { DatabaseError } from '../ledger/errors.js';
 
 /** Runs the roles until SIGINT, SIGTERM or a failure. Returns the exit code: 0, 1 (do not restart) or 75 (restart). */
-export async function runServe({ overrides }: CommandLine): Promise<number> {
+export async function runServe({ overrides, env }: CommandLine): Promise<number> {
   try {
-    const config = loadConfig(overrides);
+    const config = loadConfig(overrides, readEnvironment(env));
     process.once('uncaughtException', endUnexpectedly);
     const interrupt = new AbortController();
     const { signal } = interrupt;

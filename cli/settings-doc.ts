@@ -36,26 +36,42 @@ so. This page is made from the schema that checks them: \`npm run docs:settings\
 |---|---|---|---|
 `;
 
-/** The whole page as Markdown. */
-export function settingsDoc(): string {
+/** One setting as people read it. */
+interface SettingRow {
+  name: string;
+  /** Null for one without a default. */
+  fallback: string | null;
+  values: string;
+  description: string;
+}
+
+/** Every setting, in the order of the schema. */
+export function settingRows(): SettingRow[] {
   const shapes = (io: 'input' | 'output'): Record<string, Shape> =>
     (z.toJSONSchema(settingsSchema, { io, unrepresentable: 'any' }) as { properties: Record<string, Shape> })
       .properties;
   const [inputs, outputs] = [shapes('input'), shapes('output')];
-  const rows = Object.entries(settingsSchema.shape).map(([name, field]) => {
+  return Object.entries(settingsSchema.shape).map(([name, field]) => {
     // Numbers are written as digits, of which a schema says nothing: what they are read as has the bounds.
     const written = inputs[name] ?? {};
     const shape = written.type === undefined && written.enum === undefined ? { ...outputs[name], ...written } : written;
-    const fallback = fallbackOf(shape, field);
-    return `| \`${name}\` | ${fallback} | ${valuesOf(shape)} | ${(field.description ?? '').replaceAll('|', '\\|')} |`;
+    return { name, fallback: fallbackOf(shape, field), values: valuesOf(shape), description: field.description ?? '' };
+  });
+}
+
+/** The whole page as Markdown. */
+export function settingsDoc(): string {
+  const rows = settingRows().map(({ name, fallback, values, description }) => {
+    const shown = fallback === null ? '–' : `\`${fallback}\``;
+    return `| \`${name}\` | ${shown} | ${values} | ${description.replaceAll('|', '\\|')} |`;
   });
   return `${HEADER}${rows.join('\n')}\n`;
 }
 
-function fallbackOf(shape: Shape, field: z.ZodType): string {
+function fallbackOf(shape: Shape, field: z.ZodType): string | null {
   const { data } = field.safeParse(undefined);
   const value = shape.default ?? (typeof data === 'number' ? data : undefined);
-  return value === undefined ? '–' : `\`${String(value)}\``;
+  return value === undefined ? null : String(value);
 }
 
 function valuesOf(shape: Shape): string {

@@ -1,6 +1,7 @@
 /** `npm run deploy -- <command>`: the owner's command line. Results go to standard output, errors with their code to standard error. */
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { ZeroAddress, getAddress, isAddress, type Signer } from 'ethers';
 import { proposalOf, type Action } from './actions.js';
 import { readBuild } from './build.js';
@@ -191,9 +192,12 @@ function addressOf(text: string, option: string): string {
   return getAddress(text);
 }
 
-/** Of the checkout; marked when the contracts were changed since. */
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+
+/** Of the checkout, wherever the command runs; marked when the contracts were changed since. */
 function sourceCommit(): string {
-  const git = (...args: string[]): string => execFileSync('git', args, { encoding: 'utf8', stdio: 'pipe' }).trim();
+  const git = (...args: string[]): string =>
+    execFileSync('git', args, { cwd: ROOT, encoding: 'utf8', stdio: 'pipe' }).trim();
   try {
     const changed = git('status', '--porcelain', '--', 'contracts', 'hardhat.config.ts', 'package-lock.json') !== '';
     return `${git('rev-parse', 'HEAD')}${changed ? '-dirty' : ''}`;

@@ -17,7 +17,7 @@ const VERBS = ['list', 'check', 'export', 'import', 'prune'] as const;
 /** Keeps what explains fills outside the database, and brings it back. */
 export async function runArchive(line: CommandLine, io: Io): Promise<number> {
   const verb = readVerb('archive', line.positionals[0], VERBS);
-  const config = commandConfig(line);
+  const config = commandConfig(line, line.positionals[0] === 'export' ? ['poster', 'settler'] : []);
   if (config.archiveDir === null) throw new ConfigError(['ARCHIVE_DIR: required, or --archive']);
   const store = createFolderStore(config.archiveDir);
   const run = { list: runList, check: runCheck, export: runExport, import: runImport, prune: runPrune }[verb];

@@ -10,8 +10,9 @@ import { boundDeployment, openDb, prepareDb, withoutPassword } from '../../ledge
 import { DatabaseError } from '../../ledger/errors.js';
 import type { Db } from '../../ledger/types.js';
 import type { CommandLine } from '../arguments.js';
-import { NO_RPC_URL, loadCommandConfig, type CommandConfig } from '../config.js';
+import { NO_RPC_URL, loadCommandConfig, readEnvironment, type CommandConfig } from '../config.js';
 import { ConfigError, UsageError } from '../errors.js';
+import type { SigningRole } from '../settings/keystore.js';
 
 /** Where a command reads answers and writes what it found. */
 export interface Io {
@@ -21,9 +22,9 @@ export interface Io {
   errors: Writable & { isTTY?: boolean };
 }
 
-/** Configuration of a command. */
-export function commandConfig(line: CommandLine): CommandConfig {
-  return loadCommandConfig(line.overrides);
+/** Configuration of a command; `signing` are the roles whose keys it needs. */
+export function commandConfig(line: CommandLine, signing: readonly SigningRole[] = []): CommandConfig {
+  return loadCommandConfig(line.overrides, readEnvironment(line.env), signing);
 }
 
 /**

@@ -1,7 +1,7 @@
 /**
  * Every operator command with its help. Nothing that a command needs to run is imported before it runs, so that help is there at once.
  */
-import type { CommandLine } from '../arguments.js';
+import type { CommandLine, OwnOptions } from '../arguments.js';
 import { EXIT_CAUSE_STANDS, EXIT_DIFFERENCE, EXIT_NOT_HALTED, EXIT_PENDING, EXIT_RESTART } from '../exit-codes.js';
 import type { Io } from './command.js';
 import { OUTBOX_ROWS, RECONCILE_WAIT_MS } from './limits.js';
@@ -14,6 +14,8 @@ interface Command {
   help: string;
   /** Most arguments beside options; more are a mistake. */
   maxArguments: number;
+  /** Those that no other command takes. */
+  options?: OwnOptions;
   /** What carries it out; returns the exit code: 0, or what its help says. */
   load(): Promise<(line: CommandLine, io: Io) => Promise<number>>;
 }
@@ -21,11 +23,47 @@ interface Command {
 /** Options that all of them take. */
 const COMMON_OPTIONS = `  --manifest <path>   deployment manifest (MANIFEST)
   --database <url>    sqlite:<path> or postgres://… (DATABASE_URL)
+  --env <file>        settings that the environment lacks, such as .env of \`curvebook init\`
   --json              one JSON value on standard output
 `;
 
 /** Operator commands by name. */
 export const COMMANDS: Readonly<Record<string, Command>> = {
+  init: {
+    summary: 'writes a deployment configuration and the settings of a server',
+    help: `curvebook init [--chain <id>] [--rpc <urls>] [--owner <address>] [--market <pair>]… [--new-keys] [--dir <folder>] [--force] [options]
+
+Writes <folder>/deployments/<chain id>.config.json, which \`npm run deploy\` reads, and <folder>/.env with every setting of a server, both checked by
+what reads them later. What no option says is asked for on a terminal. Files that are there stay, unless --force says otherwise; keys always stay. .env is
+readable by you alone. A key that comes from a keystore is never written; one that is in the environment (POSTER_PRIVATE_KEY, …) is written to .env.
+
+  --chain <id>        chain, 8453 without; what is known of it comes from its preset
+  --rpc <urls>        JSON-RPC endpoints, comma-separated (RPC_URL)
+  --owner <address>   who shall own the contracts in the end
+  --operator <address>  ledger row of the operator; the owner without (OPERATOR_ADDRESS)
+  --market <pair>     <BASE>-<QUOTE>, or <BASE>-<QUOTE>=<tick>/<lot>; several times for several
+  --token <token>     <SYMBOL>=<address>:<decimals>, for what the preset does not know
+  --max-ttl <s>       longest life of a post; 60 without
+  --withdraw-delay <s>  from a settled withdrawal to its payment; 600 without
+  --poster-keystore <file>, --settler-keystore <file>, --executor-keystore <file>
+                      encrypted JSON files with the keys
+  --password-file <file>  their password (KEYSTORE_PASSWORD_FILE)
+  --new-keys          make three keys, encrypted in <folder>/keys/, with a new password in <folder>/keys/password
+  --alerts <url>      where alerts are posted to (ALERT_WEBHOOK_URL)
+  --port <number>     HTTP port (PORT)
+  --dir <folder>      where to write; here without
+  --force             overwrite .env and the configuration
+  --yes               do not ask
+${COMMON_OPTIONS}`,
+    maxArguments: 0,
+    options: {
+      ...{ chain: 'value', owner: 'value', operator: 'value', market: 'value', token: 'value', dir: 'value' },
+      ...{ 'max-ttl': 'value', 'withdraw-delay': 'value', alerts: 'value', 'password-file': 'value' },
+      ...{ 'poster-keystore': 'value', 'settler-keystore': 'value', 'executor-keystore': 'value' },
+      ...{ 'new-keys': 'switch', force: 'switch' },
+    },
+    load: async () => (await import('./init/init.js')).runInit,
+  },
   maker: {
     summary: 'who may quote: approve, suspend, list',
     help: `curvebook maker <approve|suspend> <address> [options]
@@ -219,6 +257,7 @@ codes: 0 it was told to stop, 1 a restart won't help, ${EXIT_RESTART} start it a
   --port <number>     HTTP port (PORT)
   --rpc <urls>        JSON-RPC endpoints, comma-separated (RPC_URL)
   --archive <dir>     where publications are written before they are sent (ARCHIVE_DIR)
+  --env <file>        settings that the environment lacks, such as .env of \`curvebook init\`
 `,
 };
 

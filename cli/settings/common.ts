@@ -4,6 +4,7 @@ import type { SettlePace } from '../../core/claim-state.js';
 import { DEFAULT_MIN_ORDER_VALUES, OTHER_MIN_ORDER_VALUE } from '../../core/min-order.js';
 import { ROLE_NAMES } from '../../ledger/roles.js';
 import { address, coin, flag, httpUrl, integer, wholeNumber, wsUrl } from './fields.js';
+import { keystoreSettings } from './keystore.js';
 import { swapSettings } from './swap.js';
 
 /** A token as settings name it: its symbol, or its address, which is the same in any case. */
@@ -135,6 +136,7 @@ export const commonSettings = {
   FEE_CEILING_GWEI: coin(9, '50').describe('most that a keeper pays per gas, in gwei'),
   LOW_BALANCE_ETHER: coin(18, '0.01').describe('a signer below this balance is reported'),
   ...swapSettings,
+  ...keystoreSettings,
   LOG_LEVEL: z
     .enum(['debug', 'info', 'warn', 'error', 'silent'])
     .default('info')

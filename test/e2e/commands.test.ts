@@ -113,6 +113,7 @@ forOneDatabase((name, open) =>
           'market',
           'archive',
           'token',
+          'init',
         ],
       ]);
     });

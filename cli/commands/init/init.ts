@@ -1,0 +1,195 @@
+/** `curvebook init`: a deployment configuration, and the settings of a server, checked by what `npm run deploy` and `serve` read them with. */
+import { randomBytes } from 'node:crypto';
+import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import { parseEnv } from 'node:util';
+import { Wallet, computeAddress } from 'ethers';
+import type { Hex } from '../../../core/types.js';
+import { parseConfig } from '../../../deploy/config.js';
+import { DeployError } from '../../../deploy/errors.js';
+import type { CommandLine } from '../../arguments.js';
+import { readEnvironment, settingsProblems } from '../../config.js';
+import { ConfigError } from '../../errors.js';
+import { httpUrl, privateKey } from '../../settings/fields.js';
+import {
+  SIGNING_ROLES,
+  keyName,
+  keystoreName,
+  keystoreText,
+  openKeystore,
+  type SigningRole,
+} from '../../settings/keystore.js';
+import { print, type Io } from '../command.js';
+import { readAnswers, type Answers } from './answers.js';
+import { environmentText } from './environment-file.js';
+
+const SECRET_MODE = 0o600;
+
+interface OutputFile {
+  path: string;
+  /** Encrypting takes a second, so that it waits until everything is known to be right. */
+  text: string | (() => string);
+  mode: number;
+}
+
+/** Where the keys of the roles are, or will be. */
+interface Keys {
+  /** Never shown. */
+  keys: Record<SigningRole, Hex>;
+  accounts: Record<SigningRole, string>;
+  /** What `.env` says of them. */
+  settings: Record<string, string>;
+  /** Of new ones. */
+  files: OutputFile[];
+}
+
+/** Writes all files or, when one is there already or anything is wrong, none. */
+export async function runInit(line: CommandLine, io: Io): Promise<number> {
+  const env = readEnvironment(line.env);
+  const answers = await readAnswers(line, env, io);
+  const folder = resolve(line.own.get('dir')?.at(-1) ?? '.');
+  const made = readKeys(answers, folder);
+  const { accounts } = made;
+  const manifest = resolve(line.overrides.MANIFEST ?? join(folder, 'deployments', `${answers.chainId}.json`));
+  const configuration = configurationOf(answers, accounts);
+  const settings = {
+    MANIFEST: manifest,
+    RPC_URL: answers.rpcUrls,
+    DATABASE_URL: line.overrides.DATABASE_URL ?? `sqlite:${join(folder, 'curvebook.sqlite')}`,
+    OPERATOR_ADDRESS: answers.operator,
+    PORT: answers.port,
+    METRICS_PORT: env['METRICS_PORT'] ?? '9464',
+    ...made.settings,
+    ALERT_WEBHOOK_URL: answers.alertUrl,
+    DATABASE_PASSWORD: newPassword(),
+    GRAFANA_PASSWORD: newPassword(),
+    DEPLOY_RPC_URL: answers.rpcUrls.split(',')[0]?.trim() ?? '',
+  };
+  const text = environmentText(settings);
+  const files: OutputFile[] = [
+    ...made.files,
+    {
+      path: manifest.replace(/(\.json)?$/, '.config.json'),
+      text: `${JSON.stringify(configuration, null, 2)}\n`,
+      mode: 0o644,
+    },
+    { path: join(folder, '.env'), text, mode: SECRET_MODE },
+  ];
+  assertValid(configuration, text, settings, made);
+  writeAll(files, line.own.has('force'));
+  const shown = files.map(({ path }) => relative(process.cwd(), path));
+  const next = nextSteps(dirname(manifest), join(folder, '.env'));
+  print(io, line, { files: files.map(({ path }) => path), accounts }, [
+    ...shown.map((path) => `wrote ${path}`),
+    ...SIGNING_ROLES.map((role) => `${role}: ${accounts[role]} needs ether for gas`),
+    'next:',
+    ...next.map((command) => `  ${command}`),
+  ]);
+  return 0;
+}
+
+/** Throws ConfigError for a keystore that can't be opened, and for what is no key. */
+function readKeys({ keys: sources, passwordFile }: Answers, folder: string): Keys {
+  const keys = {} as Keys['keys'];
+  const settings: Record<string, string> = {};
+  const files: OutputFile[] = [];
+  const problems: string[] = [];
+  const isNew = Object.values(sources).some(({ kind }) => kind === 'new');
+  const file = resolve(passwordFile ?? join(folder, 'keys', 'password'));
+  if (isNew && passwordFile !== undefined) problems.push('--password-file: new keys get a new password; leave it out');
+  const password = newPassword();
+  if (isNew) files.push({ path: file, text: `${password}\n`, mode: SECRET_MODE });
+  for (const role of SIGNING_ROLES) {
+    const source = sources[role];
+    if (source.kind === 'environment') {
+      settings[keyName(role)] = source.key;
+      keys[role] = source.key as Hex;
+      if (!privateKey.safeParse(source.key).success) problems.push(`${keyName(role)}: must be a 32-byte hex key`);
+      continue;
+    }
+    const path = resolve(source.kind === 'new' ? join(folder, 'keys', `${role}.json`) : source.path);
+    settings[keystoreName(role)] = path;
+    settings['KEYSTORE_PASSWORD_FILE'] = file;
+    if (source.kind === 'new') {
+      const key = (keys[role] = Wallet.createRandom().privateKey as Hex);
+      files.push({ path, text: () => keystoreText(key, password), mode: SECRET_MODE });
+    } else if (isNew) {
+      problems.push(`--${role}-keystore: all keystores share one password; make all keys new, or none`);
+    } else {
+      try {
+        keys[role] = openKeystore(path, passwordFile, `--${role}-keystore`);
+      } catch (error) {
+        problems.push(error instanceof Error ? error.message : String(error));
+      }
+    }
+  }
+  if (problems.length > 0) throw new ConfigError(problems);
+  const accounts = Object.fromEntries(SIGNING_ROLES.map((role) => [role, computeAddress(keys[role])]));
+  return { keys, accounts: accounts as Keys['accounts'], settings, files };
+}
+
+function configurationOf(answers: Answers, accounts: Record<SigningRole, string>) {
+  const { chainId, owner, withdrawDelaySec, tokens, markets } = answers;
+  return {
+    ...{ chainId, owner, withdrawDelaySec, tokens, markets },
+    curvePosters: [accounts.poster],
+    claimPosters: [accounts.settler],
+    executors: [accounts.executor],
+    takerFees: [],
+  };
+}
+
+/** What is going to be written is read back, by what reads it later. Throws ConfigError with all problems at once. */
+function assertValid(
+  configuration: unknown,
+  environment: string,
+  settings: Readonly<Record<string, string>>,
+  { keys }: Keys,
+): void {
+  const problems: string[] = [];
+  try {
+    parseConfig(configuration);
+  } catch (error) {
+    if (!(error instanceof DeployError)) throw error;
+    problems.push(...error.message.split('\n'));
+  }
+  const read = parseEnv(environment);
+  for (const [name, value] of Object.entries(settings)) {
+    if (read[name] !== value) problems.push(`${name}: .env does not hold ${JSON.stringify(value)} as it is`);
+  }
+  // Keystores were opened, or are made of these very keys.
+  const opened = Object.fromEntries(SIGNING_ROLES.map((role) => [keyName(role), keys[role]]));
+  const closed = Object.fromEntries(SIGNING_ROLES.map((role) => [keystoreName(role), '']));
+  problems.push(...settingsProblems({ ...read, ...closed, ...opened }));
+  if (!httpUrl.safeParse(settings['ALERT_WEBHOOK_URL']).success)
+    problems.push('--alerts: must be an http:// or https:// URL');
+  if (problems.length > 0) throw new ConfigError(problems);
+}
+
+/** Each file whole or not at all. Throws ConfigError, before anything is written, when one is there and may not be replaced. */
+function writeAll(files: readonly OutputFile[], force: boolean): void {
+  const there = files.filter(({ path }) => existsSync(path));
+  const keys = there.filter(({ path }) => dirname(path).endsWith('keys'));
+  // A key that is replaced is lost, with whatever it holds.
+  if (keys.length > 0)
+    throw new ConfigError(keys.map(({ path }) => `${path} is there already, and a key is never overwritten`));
+  if (there.length > 0 && !force)
+    throw new ConfigError(there.map(({ path }) => `${path} is there already; --force overwrites it`));
+  for (const { path, text, mode } of files) {
+    mkdirSync(dirname(path), { recursive: true, mode: dirname(path).endsWith('keys') ? 0o700 : 0o755 });
+    const partial = `${path}.partial`;
+    // A file that is there keeps the rights that it has.
+    rmSync(partial, { force: true });
+    writeFileSync(partial, typeof text === 'string' ? text : text(), { mode, flag: 'wx' });
+    renameSync(partial, path);
+  }
+}
+
+const newPassword = (): string => randomBytes(24).toString('hex');
+
+const nextSteps = (deployments: string, env: string): string[] => [
+  `curvebook doctor --env ${env}`,
+  `npm run deploy -- deploy --deployments ${deployments}`,
+  `npm run deploy -- configure --deployments ${deployments}`,
+  `curvebook serve --env ${env}`,
+];
