@@ -1,5 +1,8 @@
 /** The archive as the poster writes it: what must outlive the database for any fill to be explained. */
+import { encodeSnapshot } from '../../core/json.js';
 import type { Hex, MarketSnapshot } from '../../core/types.js';
+import { publicationRow } from '../../ledger/publications/publication-log.js';
+import { settlementRow } from '../../ledger/settlements/settlement-log.js';
 import type { CheckpointHead, Publication, Settlement } from '../../ledger/types.js';
 import {
   ArchiveError,
@@ -37,6 +40,8 @@ export interface ArchiveStatus {
   failing: boolean;
   /** Since when something waits to be in the archive that is not; null while everything is. */
   waitingSinceMs: number | null;
+  /** Entries since the start that were sent and not kept in memory: they have to be exported. */
+  dropped: number;
 }
 
 export interface Archive {
@@ -56,12 +61,17 @@ interface ArchiveDeps {
   /** Signs each file: the poster's or the settler's, so that only who could send what is in it could have written it. */
   privateKey: Hex;
   nowMs(): number;
+  /** Default: 32 Mi. */
+  maxKeptChars?: number;
 }
 
 /** Another writer may take a number first. */
 const TRIES = 5;
-/** Entries that wait for an archive that can't be written; what more there are has to be exported. */
-const MAX_KEPT = 1_000;
+/**
+ * Entries that wait in memory for an archive that can't be written, by the characters that they take in a file, books above all; what more there are has
+ * to be exported.
+ */
+const MAX_KEPT_CHARS = 32 * 1024 * 1024;
 const NO_BOOK = { orderSeq: 0, oid: 0 };
 
 interface Tail {
@@ -72,13 +82,14 @@ interface Tail {
 
 /** Opens the archive at its newest file. Throws ArchiveError `ARCHIVE_DAMAGED` and `ARCHIVE_FOREIGN`. */
 export async function openArchive(deps: ArchiveDeps): Promise<Archive> {
-  const { store, deploymentId } = deps;
+  const { store, deploymentId, maxKeptChars = MAX_KEPT_CHARS } = deps;
   let tail = await readTail();
   let failures = 0;
   let failing = false;
   let waitingSinceMs: number | null = null;
-  let isWritten = true;
-  const kept: Entry[] = [];
+  let dropped = 0;
+  const kept: { entry: Entry; chars: number }[] = [];
+  let keptChars = 0;
   let queue: Promise<unknown> = Promise.resolve();
   /** Newest book of each market that this folder of files has, by this process. */
   let known = new Map<number, Hex>();
@@ -133,6 +144,18 @@ export async function openArchive(deps: ArchiveDeps): Promise<Archive> {
     }
   }
 
+  /** Keeps what is sent all the same, for as long as there is room. */
+  function keepFor(entry: Entry): void {
+    const chars = sizeOf(entry);
+    // Behind one that is lost nothing is worth less: each entry counts by itself.
+    if (keptChars + chars > maxKeptChars) {
+      dropped += 1;
+      return;
+    }
+    kept.push({ entry, chars });
+    keptChars += chars;
+  }
+
   return {
     highs: () => tail.highs,
     write(entry, { keep = false } = {}) {
@@ -141,23 +164,32 @@ export async function openArchive(deps: ArchiveDeps): Promise<Archive> {
         waitingSinceMs ??= sinceMs;
         try {
           for (let next = kept[0]; next !== undefined; next = kept[0]) {
-            await append(next);
+            await append(next.entry);
             kept.shift();
+            keptChars -= next.chars;
           }
           await append(entry);
           failing = false;
-          if (isWritten) waitingSinceMs = null;
+          if (dropped === 0) waitingSinceMs = null;
         } catch (error) {
           failures += 1;
           failing = true;
-          if (keep && kept.length < MAX_KEPT) kept.push(entry);
-          else if (keep) isWritten = false;
+          if (keep) keepFor(entry);
           throw error;
         }
       });
       queue = written.catch(() => undefined);
       return written;
     },
-    status: () => ({ files: tail.number, failures, failing, waitingSinceMs }),
+    status: () => ({ files: tail.number, failures, failing, waitingSinceMs, dropped }),
   };
 }
+
+/** Characters that an entry takes in a file, with its books. */
+const sizeOf = ({ publications = [], settlements = [] }: Entry): number =>
+  JSON.stringify([publications.map(({ publication }) => publicationRow(publication)), settlements.map(settlementRow)])
+    .length +
+  [...new Set(publications.map(({ snapshot }) => snapshot))].reduce(
+    (sum, snapshot) => sum + encodeSnapshot(snapshot).length,
+    0,
+  );

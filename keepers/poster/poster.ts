@@ -388,7 +388,8 @@ export function createPoster(deps: PosterDeps): Poster {
       await archive.write({ publications: rows, book }, { keep: !required });
       return true;
     } catch (error) {
-      logger.error({ err: error, required }, 'the archive can not be written');
+      const { dropped } = archive.status();
+      logger.error({ err: error, required, dropped }, 'the archive can not be written');
       if (required) block(ARCHIVE_FAILS);
       return !required;
     }

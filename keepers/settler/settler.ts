@@ -163,7 +163,8 @@ export function createSettler(deps: SettlerDeps): Settler {
       if (blockedBy === ARCHIVE_FAILS) block(null);
       return true;
     } catch (error) {
-      logger.error({ err: error, required }, 'the archive can not be written');
+      const { dropped } = archive.status();
+      logger.error({ err: error, required, dropped }, 'the archive can not be written');
       if (required) block(ARCHIVE_FAILS);
       return !required;
     }

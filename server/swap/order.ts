@@ -34,6 +34,8 @@ interface SwapOrderState {
   quote: SwapQuote;
   settled: SettledOrderRow | null;
   outcome: Pick<SwapOutcome, 'status' | 'code' | 'message'> | null;
+  /** It was filled in a block that the chain has taken back, and nobody has reconciled the ledger yet. */
+  isLost: boolean;
   status: OrderStatus;
 }
 
@@ -46,13 +48,19 @@ async function stateOf(q: Queryable, order: SwapOrder): Promise<SwapOrderState> 
   // The chain no longer has the block of the fill: until somebody reconciles, nobody knows whether it will be filled there.
   const settled = booked === null || (lostFrom !== null && booked.blockNumber >= lostFrom) ? null : booked;
   const outcome = settled === null ? await endOf(q, order.id) : null;
-  return { quote, settled, outcome, status: settled === null ? (outcome?.status ?? 'pending') : 'filled' };
+  const status = settled === null ? (outcome?.status ?? 'pending') : 'filled';
+  return { quote, settled, outcome, isLost: booked !== null && settled === null, status };
 }
 
 /** How it ended unfilled: taken back by its owner, or as the executor says. */
 async function endOf(q: Queryable, orderId: string): Promise<Pick<SwapOutcome, 'status' | 'code' | 'message'> | null> {
   return (await isCancelled(q, orderId)) ? CANCELLED : readOutcome(q, orderId);
 }
+
+const FILL_LOST = {
+  code: 'FILL_LOST',
+  message: 'It was filled in a block that the chain has taken back',
+} as const;
 
 const CANCELLED = {
   status: 'failed',
@@ -119,7 +127,7 @@ export function ordersHandler(deps: SwapDeps): RouterMiddleware {
 }
 
 async function answerOf(deps: SwapDeps, q: Queryable, order: SwapOrder) {
-  const { quote, settled, outcome, status } = await stateOf(q, order);
+  const { quote, settled, outcome, isLost, status } = await stateOf(q, order);
   const attempts = await readAttempts(q, order.id);
   return {
     orderId: order.id,
@@ -137,7 +145,7 @@ async function answerOf(deps: SwapDeps, q: Queryable, order: SwapOrder) {
     route: routeAnswer(decodeRoute(quote.route)),
     priceImpactBps: impactIn(quote.route),
     makers: settled === null ? [] : await makersOf(deps, q, settled),
-    reason: status === 'filled' ? null : reasonOf(outcome, attempts),
+    reason: status === 'filled' ? null : isLost && outcome === null ? FILL_LOST : reasonOf(outcome, attempts),
     attempts: await Promise.all(attempts.map((attempt) => attemptOf(q, attempt))),
   };
 }

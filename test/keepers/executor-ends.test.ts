@@ -13,8 +13,9 @@ import { requestReconcile } from '../../ledger/operator/reconcile-requests.js';
 import { OrderSettler__factory } from '../../typechain-types/factories/OrderSettler__factory.js';
 import { SmartAccount__factory } from '../../typechain-types/factories/mocks/SmartAccount__factory.js';
 import type { ManualChain } from '../support/keeper-stack.js';
+import { forEachDatabase } from '../support/db.js';
 import { forEachSwapStack } from '../support/manual-suite.js';
-import type { QuoteAnswer, SwapStack } from '../support/swap-stack.js';
+import type { OrderAnswer, QuoteAnswer, SwapStack } from '../support/swap-stack.js';
 
 const wei = (amount: string): string => parseUnits(amount, 18).toString();
 const MAX_SENDS = 2;
@@ -250,10 +251,15 @@ describe('ends of orders', function () {
         expect(lost, 'before anybody reconciles').to.include({
           ...{ status: 'pending', executedBuyAmount: '0', txHash: null },
         });
+        expect(lost.reason?.code).to.equal('FILL_LOST');
+        const listed = await stack.request<{ orders: OrderAnswer[] }>('GET', `/orders?owner=${taker.address}`);
+        expect(listed.body.orders.map(({ status, reason }) => [status, reason?.code])).to.deep.equal([
+          ['pending', 'FILL_LOST'],
+        ]);
       });
       expect(await fillsOnChain()).to.equal(0);
       const dropped = await stack.order(orderId);
-      expect(dropped).to.include({ status: 'pending', executedBuyAmount: '0', txHash: null });
+      expect(dropped).to.include({ status: 'pending', executedBuyAmount: '0', txHash: null, reason: null });
       await stack.land();
       const again = await stack.order(orderId);
       expect(again).to.include({
@@ -285,5 +291,5 @@ describe('ends of orders', function () {
       expect(await fillsOnChain()).to.equal(0);
       await expectSolvent();
     });
-  });
+  }, forEachDatabase);
 });

@@ -14,6 +14,7 @@ import { createSnapshotStore } from '../../ledger/orders/snapshots.js';
 import { UNATTRIBUTED } from '../../ledger/types.js';
 import { GAS, type Custody } from '../support/custody.js';
 import type { KeeperStack, ManualChain } from '../support/keeper-stack.js';
+import { forEachDatabase } from '../support/db.js';
 import { forEachKeepers } from '../support/manual-suite.js';
 
 const logger = pino({ level: 'silent' });
@@ -238,7 +239,7 @@ describe('halts', function () {
         expect(followed()).to.equal(halts ? scanned : scanned + 2);
       });
     }
-  });
+  }, forEachDatabase);
 });
 
 describe('progress of a catch-up', () => {

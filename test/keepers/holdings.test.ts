@@ -4,13 +4,13 @@ import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
 import { readMarkets } from '../../ledger/chain/markets.js';
 import { RpcResponseError, RpcUnavailableError } from '../../keepers/chain/rpc.js';
 import { verifyLedger } from '../../keepers/verify/verify.js';
-import { forOneDatabase, type OpenTestDb } from '../support/db.js';
+import { forEachDatabase, type OpenTestDb } from '../support/db.js';
 import { lieOn, more } from '../support/lying-tokens.js';
 import { startTokenWorld, type TokenWorld, type TokenWorldOptions } from '../support/token-world.js';
 
 const DEPOSIT = 1_000_000_000n;
 
-forOneDatabase((name, open: OpenTestDb) =>
+forEachDatabase((name, open: OpenTestDb) =>
   describe(`holdings, ${name}`, function () {
     this.timeout(30_000);
     let world: TokenWorld;

@@ -263,7 +263,7 @@ forOneDatabase((name, open) => {
       const archive = {
         highs: () => ({ ...NO_HIGHS, seqs: highs }),
         write: () => Promise.resolve(),
-        status: () => ({ files: 0, failures: 0, failing: false, waitingSinceMs: null }),
+        status: () => ({ files: 0, failures: 0, failing: false, waitingSinceMs: null, dropped: 0 }),
       };
       stack = await start({ poster: { archive: { archive, required: false } } });
       const { id } = stack.markets[0]!;

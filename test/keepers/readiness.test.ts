@@ -7,14 +7,14 @@ import { judgeReadiness } from '../../keepers/watcher/status.js';
 import type { Readiness } from '../../core/types.js';
 import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
 import { custodyOf, GAS } from '../support/custody.js';
-import { forOneDatabase } from '../support/db.js';
+import { forEachDatabase } from '../support/db.js';
 import { forksOf } from '../support/fork.js';
 import { startKeepers, startManualChain, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';
 
 const READY: Readiness = { ready: true, reason: null };
 const logger = pino({ level: 'silent' });
 
-forOneDatabase((name, open) =>
+forEachDatabase((name, open) =>
   describe(`readiness, ${name}`, function () {
     this.timeout(60_000);
     let chain: ManualChain;

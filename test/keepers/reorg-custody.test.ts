@@ -12,6 +12,7 @@ import { CurveBook__factory, Entrypoint__factory } from '../../typechain-types/i
 import { GAS, type Custody, type Send } from '../support/custody.js';
 import { forksOf, type Forks } from '../support/fork.js';
 import type { KeeperStack, ManualChain } from '../support/keeper-stack.js';
+import { forEachDatabase } from '../support/db.js';
 import { forEachKeepers } from '../support/manual-suite.js';
 import { verifyDeps, verifyRpc } from '../support/verify.js';
 
@@ -313,7 +314,7 @@ describe('what a reorganisation takes back', function () {
       ]);
       await expectVerified(2);
     });
-  });
+  }, forEachDatabase);
 });
 
 /** Of an exact output: the fee on the smallest gross amount that leaves so much of it. */

@@ -18,7 +18,7 @@ import { lastCarriedOut, readReconcileRequest, requestReconcile } from '../../le
 import { readReversals } from '../../ledger/chain/reversals.js';
 import { reversedSettlementKeys } from '../../ledger/settlements/settlement-log.js';
 import { UNATTRIBUTED, VAULT, type Account, type Db } from '../../ledger/types.js';
-import { forOneDatabase } from '../support/db.js';
+import { forEachDatabase } from '../support/db.js';
 import { startDouble, type DoubleKeepers } from '../support/double-keepers.js';
 
 const ETHER = 10n ** 18n;
@@ -28,7 +28,7 @@ const TOKEN = new Interface(['function transfer(address,uint256) returns (bool)'
 describe('repair', function () {
   this.timeout(60_000);
 
-  forOneDatabase((_name, open) => {
+  forEachDatabase((_name, open) => {
     let one: DoubleKeepers;
     let maker: Address;
 

@@ -6,7 +6,7 @@ import { readHalt } from '../../ledger/chain/halts.js';
 import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
 import { readSuspense, readSuspenseFacts } from '../../ledger/chain/suspense.js';
 import { SUSPENSE } from '../../ledger/types.js';
-import { forOneDatabase } from '../support/db.js';
+import { forEachDatabase } from '../support/db.js';
 import { startDouble, type DoubleKeepers } from '../support/double-keepers.js';
 
 const ETHER = 10n ** 18n;
@@ -15,7 +15,7 @@ const LOTS = 10_000n;
 describe('suspense', function () {
   this.timeout(60_000);
 
-  forOneDatabase((_name, open) => {
+  forEachDatabase((_name, open) => {
     let one: DoubleKeepers;
     let maker: Address;
 

@@ -3,7 +3,7 @@ import type { Wallet } from 'ethers';
 import type { ExecutorDeps } from '../../keepers/executor/deps.js';
 import type { SwapDeps } from '../../server/swap/deps.js';
 import { custodyOf, type Custody } from './custody.js';
-import { forOneDatabase, type OpenTestDb } from './db.js';
+import { forEachDatabase, forOneDatabase, type OpenTestDb } from './db.js';
 import {
   startKeepers,
   startManualChain,
@@ -21,13 +21,14 @@ export interface KeeperTest {
 }
 
 /**
- * Declares the tests, on one database, within a `describe`. `begin` takes the chain back and starts keepers on an empty database, which the
+ * Declares the tests, on one database unless told `forEachDatabase`, within a `describe`. `begin` takes the chain back and starts keepers on an empty database, which the
  * test stops; `open` opens another one.
  */
 export function forEachKeepers(
   declare: (begin: (options?: KeeperOptions) => Promise<KeeperTest>, open: OpenTestDb) => void,
+  databases: typeof forEachDatabase = forOneDatabase,
 ): void {
-  onManualChain((chain, open) => {
+  onManualChain(databases, (chain, open) => {
     const begin = async (options?: KeeperOptions): Promise<KeeperTest> => {
       await chain().reset();
       const stack = await startKeepers(await open(), chain(), options);
@@ -48,9 +49,12 @@ interface SwapTest {
 /** What a test of swaps changes of the API and of the executor. */
 export type SwapChanges = [api?: Partial<SwapDeps>, executor?: Partial<ExecutorDeps>];
 
-/** The same with swap API and executor. */
-export function forEachSwapStack(declare: (begin: (...changes: SwapChanges) => Promise<SwapTest>) => void): void {
-  onManualChain((chain, open) => {
+/** The same with swap API and executor; on both databases with `forEachDatabase`. */
+export function forEachSwapStack(
+  declare: (begin: (...changes: SwapChanges) => Promise<SwapTest>) => void,
+  databases: typeof forEachDatabase = forOneDatabase,
+): void {
+  onManualChain(databases, (chain, open) => {
     const begin = async (...changes: SwapChanges): Promise<SwapTest> => {
       await chain().reset();
       const stack = await startSwapStack(await open(), chain(), ...changes);
@@ -61,7 +65,10 @@ export function forEachSwapStack(declare: (begin: (...changes: SwapChanges) => P
 }
 
 /** `chain` is there once the tests run. */
-function onManualChain(declare: (chain: () => ManualChain, open: OpenTestDb) => void): void {
+function onManualChain(
+  databases: typeof forEachDatabase,
+  declare: (chain: () => ManualChain, open: OpenTestDb) => void,
+): void {
   let chain: ManualChain;
 
   before(async function () {
@@ -71,5 +78,5 @@ function onManualChain(declare: (chain: () => ManualChain, open: OpenTestDb) => 
 
   after(() => chain?.close());
 
-  forOneDatabase((_name, open) => declare(() => chain, open));
+  databases((_name, open) => declare(() => chain, open));
 }
