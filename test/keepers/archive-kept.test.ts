@@ -1,7 +1,7 @@
 /** What waits in memory while the archive can't be written and sending goes on without it. */
 import { expect } from 'chai';
 import type { Hex } from '../../core/types.js';
-import { openArchive, type Entry } from '../../keepers/archive/archive.js';
+import { openArchive, type Archive } from '../../keepers/archive/archive.js';
 import { decodeBatch, type ArchiveBatch } from '../../keepers/archive/format.js';
 import type { ArchiveStore } from '../../keepers/archive/store.js';
 import type { Settlement } from '../../ledger/types.js';
@@ -9,7 +9,7 @@ import type { Settlement } from '../../ledger/types.js';
 const KEY: Hex = `0x${'11'.repeat(32)}`;
 
 /** One settlement is some 400 characters. */
-const entryOf = (first: number, count: number): Entry => ({
+const entryOf = (first: number, count: number): Parameters<Archive['write']>[0] => ({
   settlements: Array.from({ length: count }, (_, i): Settlement => ({
     settlementNo: first + i,
     maker: `0x${'aa'.repeat(20)}`,
