@@ -1,5 +1,5 @@
 import { createContext, use } from 'react';
-import type { Answer, Schemas } from '../../sdk/src/index.js';
+import type { Schemas } from '../../sdk/src/index.js';
 import type { DataOf } from '../../sdk/src/stream.js';
 import type { Loadable } from './loadable.js';
 
