@@ -38,10 +38,17 @@ export interface Endpoint {
   downloads?: boolean;
 }
 
+/** How often one client may ask. */
+export interface RequestLimit<Deps> {
+  /** The setting that says so. */
+  setting: string;
+  /** What counts requests; null where the handler does, because what it counts is known only once a request is read. */
+  count: ((deps: Deps) => Middleware) | null;
+}
+
 /** An endpoint with what serves it: all that there is to say of it, in one place. */
 export interface ServedEndpoint<Deps> extends Endpoint {
-  /** What counts its requests; absent where a handler counts them itself. */
-  limit?: (deps: Deps) => Middleware;
+  limit: RequestLimit<Deps>;
   handler: (deps: Deps) => RouterMiddleware;
 }
 
@@ -53,7 +60,7 @@ export function routesOf<Deps>(
 ): Router {
   const router = new Router();
   for (const { method, path, limit, handler } of endpoints) {
-    const handlers = [...before, ...(limit === undefined ? [] : [limit(deps)]), handler(deps)];
+    const handlers = [...before, ...(limit.count === null ? [] : [limit.count(deps)]), handler(deps)];
     router[method](path.replace(/\{(\w+)\}/g, ':$1'), ...handlers);
   }
   return router;

@@ -3,7 +3,7 @@ import Router from '@koa/router';
 import type { RouterMiddleware } from '@koa/router';
 import type { Middleware } from 'koa';
 import { z } from 'zod';
-import { notKept, routesOf, type ServedEndpoint } from '../openapi/endpoint.js';
+import { notKept, routesOf, type RequestLimit, type ServedEndpoint } from '../openapi/endpoint.js';
 import type { Registry } from 'prom-client';
 
 /** What a process says of itself to whoever restarts it, sends it requests, or sends it actions. */
@@ -35,7 +35,7 @@ const probe =
     ctx.body = body;
   };
 
-const limit = (deps: ProbeDeps): Middleware => deps.limit;
+const limit: RequestLimit<ProbeDeps> = { setting: 'READ_REQUESTS_PER_MINUTE', count: (deps) => deps.limit };
 const RATE_LIMITED = 'RATE_LIMITED: come back after retry-after seconds';
 
 /** The probes: routes and the OpenAPI document come from this table. */

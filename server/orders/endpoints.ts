@@ -162,6 +162,7 @@ export const ORDER_ENDPOINTS: readonly ServedEndpoint<OrderEndpointDeps>[] = [
   {
     method: 'post',
     path: '/exchange',
+    limit: { setting: 'ORDER_FAILURES_PER_MINUTE', count: null },
     handler: exchangeEndpoint,
     group: 'Orders',
     summary: 'A signed action',
@@ -179,6 +180,7 @@ export const ORDER_ENDPOINTS: readonly ServedEndpoint<OrderEndpointDeps>[] = [
   {
     method: 'post',
     path: '/info',
+    limit: { setting: 'QUERIES_PER_MINUTE', count: null },
     handler: infoEndpoint,
     group: 'Orders',
     summary: 'A query',

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type Router from '@koa/router';
-import { notKept, routesOf, type Parameter, type ServedEndpoint } from '../openapi/endpoint.js';
+import { notKept, routesOf, type Parameter, type RequestLimit, type ServedEndpoint } from '../openapi/endpoint.js';
 import type { ReadDeps } from './deps.js';
 import { accountHandler, accountSchema } from './account.js';
 import { bookSchema, bookHandler } from './book.js';
@@ -66,8 +66,9 @@ const MALFORMED = 'BAD_REQUEST: a parameter is missing or malformed';
 const NO_CHECKPOINT = 'NOT_READY: no checkpoint has been published yet';
 const RATE_LIMITED = 'RATE_LIMITED: come back after retry-after seconds';
 
-const readLimit = ({ limits }: ReadDeps) => limits.read;
-const healthLimit = ({ limits }: ReadDeps) => limits.health;
+const setting = 'READ_REQUESTS_PER_MINUTE';
+const readLimit: RequestLimit<ReadDeps> = { setting, count: ({ limits }) => limits.read };
+const healthLimit: RequestLimit<ReadDeps> = { setting, count: ({ limits }) => limits.health };
 
 /** The read API: routes and the OpenAPI document come from this table. */
 export const READ_ENDPOINTS: readonly ServedEndpoint<ReadDeps>[] = [

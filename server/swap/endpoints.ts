@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type Router from '@koa/router';
-import { notKept, routesOf, type ServedEndpoint } from '../openapi/endpoint.js';
+import { notKept, routesOf, type RequestLimit, type ServedEndpoint } from '../openapi/endpoint.js';
 import { rateLimit } from '../rate-limit.js';
 import { chainFaults } from './chain-faults.js';
 import { cancelHandler, cancellationSchema } from './cancel.js';
@@ -147,12 +147,17 @@ interface SwapEndpointDeps extends SwapDeps {
   store: QuoteStore;
 }
 
+const limitOf = (name: keyof SwapDeps['limits'], setting: string): RequestLimit<SwapEndpointDeps> => ({
+  setting,
+  count: ({ limits, nowMs }) => rateLimit(limits[name], nowMs),
+});
+
 /** The swap API: routes and the OpenAPI document come from this table. */
 export const SWAP_ENDPOINTS: readonly ServedEndpoint<SwapEndpointDeps>[] = [
   {
     method: 'get',
     path: '/api/v1/tokens',
-    limit: ({ limits, nowMs }) => rateLimit(limits.tokens, nowMs),
+    limit: limitOf('tokens', 'SWAP_READS_PER_MINUTE'),
     handler: tokensHandler,
     group: 'Gasless swaps',
     summary: 'Tokens that may be quoted',
@@ -163,7 +168,7 @@ export const SWAP_ENDPOINTS: readonly ServedEndpoint<SwapEndpointDeps>[] = [
   {
     method: 'post',
     path: '/api/v1/quote',
-    limit: ({ limits, nowMs }) => rateLimit(limits.quotes, nowMs),
+    limit: limitOf('quotes', 'SWAP_QUOTES_PER_MINUTE'),
     handler: (deps) => quoteHandler(deps, deps.store),
     group: 'Gasless swaps',
     summary: 'A price, and the typed data to sign for it',
@@ -180,7 +185,7 @@ export const SWAP_ENDPOINTS: readonly ServedEndpoint<SwapEndpointDeps>[] = [
   {
     method: 'get',
     path: '/api/v1/price',
-    limit: ({ limits, nowMs }) => rateLimit(limits.quotes, nowMs),
+    limit: limitOf('quotes', 'SWAP_QUOTES_PER_MINUTE'),
     handler: priceHandler,
     group: 'Gasless swaps',
     summary: 'A price, for whoever has no wallet yet',
@@ -208,7 +213,7 @@ export const SWAP_ENDPOINTS: readonly ServedEndpoint<SwapEndpointDeps>[] = [
   {
     method: 'get',
     path: '/api/v1/orders',
-    limit: ({ limits, nowMs }) => rateLimit(limits.orders, nowMs),
+    limit: limitOf('orders', 'SWAP_READS_PER_MINUTE'),
     handler: ordersHandler,
     group: 'Gasless swaps',
     summary: "An owner's orders, newest first",
@@ -225,7 +230,7 @@ export const SWAP_ENDPOINTS: readonly ServedEndpoint<SwapEndpointDeps>[] = [
   {
     method: 'post',
     path: '/api/v1/orders',
-    limit: ({ limits, nowMs }) => rateLimit(limits.submissions, nowMs),
+    limit: limitOf('submissions', 'SWAP_ORDERS_PER_MINUTE'),
     handler: submitHandler,
     group: 'Gasless swaps',
     summary: 'Submits the signature of a quote',
@@ -242,7 +247,7 @@ export const SWAP_ENDPOINTS: readonly ServedEndpoint<SwapEndpointDeps>[] = [
   {
     method: 'get',
     path: '/api/v1/orders/{orderId}',
-    limit: ({ limits, nowMs }) => rateLimit(limits.orders, nowMs),
+    limit: limitOf('orders', 'SWAP_READS_PER_MINUTE'),
     handler: orderHandler,
     group: 'Gasless swaps',
     summary: 'How an order fares',
@@ -254,7 +259,7 @@ export const SWAP_ENDPOINTS: readonly ServedEndpoint<SwapEndpointDeps>[] = [
   {
     method: 'delete',
     path: '/api/v1/orders/{orderId}',
-    limit: ({ limits, nowMs }) => rateLimit(limits.submissions, nowMs),
+    limit: limitOf('submissions', 'SWAP_ORDERS_PER_MINUTE'),
     handler: cancelHandler,
     group: 'Gasless swaps',
     summary: 'Takes an order back',
