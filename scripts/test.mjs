@@ -18,11 +18,11 @@ import { ensureBuilt } from './build.mjs';
 import { ensureCompiled } from './compile.mjs';
 import { projectRoot, say } from './console.mjs';
 import { ensureInstalled } from './install.mjs';
-import { readCpuMs } from './cpu.mjs';
-import { inLanes, laneCount, testGroups } from './lanes.mjs';
+import { readCpuMs } from './testing/cpu.mjs';
+import { inLanes, laneCount, testGroups } from './testing/lanes.mjs';
 import { ensureNode } from './node-version.mjs';
 import { run } from './process.mjs';
-import { transpile } from './transpile.mjs';
+import { transpile } from './testing/transpile.mjs';
 
 /** @typedef {{ passed: number, failed: number }} Totals */
 
@@ -51,7 +51,7 @@ async function runGroup(name, [program, ...args], { env = {}, echo = false } = {
   const folder = mkdtempSync(join(tmpdir(), 'curvebook-cpu-'));
   const startedMs = Date.now();
   try {
-    const counting = ['--import', pathToFileURL(join(projectRoot, 'scripts', 'cpu.mjs')).href];
+    const counting = ['--import', pathToFileURL(join(projectRoot, 'scripts', 'testing', 'cpu.mjs')).href];
     const finished = await run(process.execPath, [...counting, bin(program), ...args], {
       env: { ...env, CPU_FILE: join(folder, 'cpu'), CPU_PARENT: String(process.pid) },
       echo,
@@ -130,7 +130,7 @@ async function runTypeScriptTests(name, args, env, echo) {
   try {
     const reporter = [
       '--reporter',
-      join(projectRoot, 'scripts', 'mocha-reporter.cjs'),
+      join(projectRoot, 'scripts', 'testing', 'mocha-reporter.cjs'),
       '--reporter-option',
       `totals=${totals}`,
     ];

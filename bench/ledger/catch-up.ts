@@ -6,7 +6,7 @@ import type { Rpc } from '../../keepers/chain/rpc.js';
 import { createWatcher } from '../../keepers/watcher/watcher.js';
 import { createSnapshotStore } from '../../ledger/orders/snapshots.js';
 import { acquireWriter } from '../../ledger/db/writers.js';
-import { doubleChain } from '../../test/support/ledger-world.js';
+import { doubleChain } from '../../test/support/worlds/ledger-world.js';
 import { median, ROUNDS, type Row } from '../gateway/measure.js';
 import type { Database } from './databases.js';
 

@@ -6,7 +6,7 @@ import { receiptsRoot } from '../../keepers/chain/receipts-root.js';
 import { createRpc, toQuantity } from '../../keepers/chain/rpc.js';
 import { scanRange } from '../../keepers/watcher/scan/scan.js';
 import type { Hex } from '../../core/types.js';
-import { sealBlock } from '../../test/support/real-blocks.js';
+import { sealBlock } from '../../test/support/nodes/real-blocks.js';
 import { Entrypoint__factory } from '../../typechain-types/index.js';
 import { cpuUs, interleaved, median, type Row } from '../gateway/measure.js';
 

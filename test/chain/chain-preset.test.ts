@@ -14,7 +14,7 @@ import { parseConfig } from '../../deploy/config.js';
 import { deployCommand } from '../../deploy/install.js';
 import { createRpc, type Rpc } from '../../keepers/chain/rpc.js';
 import { startManualChain, type ManualChain } from '../support/keeper-stack.js';
-import { refusal, startOwnerWorld, type OwnerWorld } from '../support/owner.js';
+import { refusal, startOwnerWorld, type OwnerWorld } from '../support/contracts/owner.js';
 
 const PERIPHERY = '@uniswap/v3-periphery/artifacts/contracts';
 const ROUTER_02 = '@uniswap/swap-router-contracts/artifacts/contracts/SwapRouter02.sol/SwapRouter02.json';

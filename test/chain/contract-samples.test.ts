@@ -18,9 +18,9 @@ import { configureCommand } from '../../deploy/commands.js';
 import { connectContracts, type Contracts } from '../../deploy/contracts.js';
 import { deployCommand } from '../../deploy/install.js';
 import { addressesOf } from '../../deploy/upgrade/upgrade.js';
-import { postFirstCurve } from '../support/live-curve.js';
-import { startOwnerWorld, type OwnerWorld } from '../support/owner.js';
-import { buildSuccessors } from '../support/successors.js';
+import { postFirstCurve } from '../support/contracts/live-curve.js';
+import { startOwnerWorld, type OwnerWorld } from '../support/contracts/owner.js';
+import { buildSuccessors } from '../support/contracts/successors.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const guide = readFileSync(join(root, 'docs', 'contracts.md'), 'utf8');

@@ -5,7 +5,7 @@ import type { CurveMathHarness } from '../../typechain-types/mocks/CurveMathHarn
 import { CurveMathHarness__factory } from '../../typechain-types/factories/mocks/CurveMathHarness__factory.js';
 import { startTestChain, type TestChain } from '../support/chain.js';
 import { seededRandom, type Random } from '../support/random.js';
-import { randomAmount, randomConsumed, randomCurve, type RandomCurve } from '../support/random-curves.js';
+import { randomAmount, randomConsumed, randomCurve, type RandomCurve } from '../support/worlds/random-curves.js';
 
 const MODES: readonly TradeMode[] = ['buyExactIn', 'buyExactOut', 'sellExactIn', 'sellExactOut'];
 const TRADES_PER_MODE = 2;

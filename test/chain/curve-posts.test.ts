@@ -11,7 +11,7 @@ import { deployCurvebook, type Deployment } from '../../deploy/deploy.js';
 import { MintableToken__factory } from '../../typechain-types/factories/mocks/MintableToken__factory.js';
 import { snapshotOfLevels } from '../support/books.js';
 import { startTestChain, type TestChain } from '../support/chain.js';
-import { randomConsumed } from '../support/random-curves.js';
+import { randomConsumed } from '../support/worlds/random-curves.js';
 import { seededRandom } from '../support/random.js';
 
 const MODES: readonly TradeMode[] = ['buyExactIn', 'buyExactOut', 'sellExactIn', 'sellExactOut'];

@@ -18,8 +18,8 @@ import { CONTRACT_NAMES, connectContracts, ownershipOf } from '../../deploy/cont
 import { deployCommand, deployDryRun } from '../../deploy/install.js';
 import { addressesOf } from '../../deploy/upgrade/upgrade.js';
 import { MintableToken__factory } from '../../typechain-types/factories/mocks/MintableToken__factory.js';
-import { refusal, startOwnerWorld, type OwnerWorld } from '../support/owner.js';
-import { buildSuccessors } from '../support/successors.js';
+import { refusal, startOwnerWorld, type OwnerWorld } from '../support/contracts/owner.js';
+import { buildSuccessors } from '../support/contracts/successors.js';
 
 describe('deployment commands', function () {
   this.timeout(240_000);

@@ -8,7 +8,7 @@ import { createHeadReader, type Head } from '../../liquidity/eth.js';
 import { createUniswapV3 } from '../../liquidity/uniswap-v3.js';
 import type { Venue } from '../../liquidity/venue.js';
 import { startManualChain, type ManualChain } from '../support/keeper-stack.js';
-import { sellToPool } from '../support/pool-router.js';
+import { sellToPool } from '../support/contracts/pool-router.js';
 import { seededRandom } from '../support/random.js';
 
 const ERC20 = ['function approve(address, uint256) returns (bool)'];

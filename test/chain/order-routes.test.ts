@@ -5,8 +5,8 @@ import { PERMIT2_ADDRESS } from '../../deploy/sandbox/canonical.js';
 import { mined } from '../../deploy/transactions.js';
 import type { Entrypoint, MockExchange, OrderSettler } from '../../typechain-types/index.js';
 import type { ManualChain } from '../support/keeper-stack.js';
-import type { OrderDomain } from '../support/orders.js';
-import { ETHER, USD, orderSettlerSuite } from '../support/order-settler-suite.js';
+import type { OrderDomain } from '../support/api/orders.js';
+import { ETHER, USD, orderSettlerSuite } from '../support/contracts/order-settler-suite.js';
 
 describe('signed orders', function () {
   this.timeout(120_000);

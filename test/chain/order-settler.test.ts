@@ -6,8 +6,8 @@ import { PERMIT2_ADDRESS } from '../../deploy/sandbox/canonical.js';
 import { mined } from '../../deploy/transactions.js';
 import type { CurveBook, Entrypoint, OrderSettler } from '../../typechain-types/index.js';
 import type { ManualChain } from '../support/keeper-stack.js';
-import { ORDER_TYPES, orderDigest, signOrder, type OrderDomain, type OrderTerms } from '../support/orders.js';
-import { ETHER, USD, orderSettlerSuite } from '../support/order-settler-suite.js';
+import { ORDER_TYPES, orderDigest, signOrder, type OrderDomain, type OrderTerms } from '../support/api/orders.js';
+import { ETHER, USD, orderSettlerSuite } from '../support/contracts/order-settler-suite.js';
 
 const WITNESS_TYPE = 'OrderWitness(address recipient,address tokenOut,uint256 minAmountOut)';
 const WITNESS_TYPE_STRING = `OrderWitness witness)${WITNESS_TYPE}TokenPermissions(address token,uint256 amount)`;

@@ -15,8 +15,8 @@ import {
 import { deployCommand } from '../../deploy/install.js';
 import { rollbackCommand } from '../../deploy/upgrade/rollback.js';
 import { addressesOf, upgradeCommand } from '../../deploy/upgrade/upgrade.js';
-import { refusal, startOwnerWorld, type OwnerWorld } from '../support/owner.js';
-import { buildSuccessors } from '../support/successors.js';
+import { refusal, startOwnerWorld, type OwnerWorld } from '../support/contracts/owner.js';
+import { buildSuccessors } from '../support/contracts/successors.js';
 
 const DELAY_SEC = 2 * 86_400;
 const NOTE = new Interface(['function note() view returns (uint256)', 'function initializeV2(uint256)']);

@@ -9,7 +9,7 @@ import { assertEvenTransfers } from '../../deploy/checks/token-check.js';
 import { createTransferWatch } from '../../keepers/watcher/tokens/transfer-watch.js';
 import { SwitchFeeToken__factory } from '../../typechain-types/factories/mocks/SwitchFeeToken__factory.js';
 import type { SwitchFeeToken } from '../../typechain-types/index.js';
-import { refusal, startOwnerWorld, type OwnerWorld } from '../support/owner.js';
+import { refusal, startOwnerWorld, type OwnerWorld } from '../support/contracts/owner.js';
 
 const PPM_OF_2_PERCENT = 20_000n;
 

@@ -20,9 +20,9 @@ import { addressesOf, upgradeCommand, type UpgradeOptions } from '../../deploy/u
 import { MintableToken__factory } from '../../typechain-types/factories/mocks/MintableToken__factory.js';
 import { CurveLens__factory } from '../../typechain-types/factories/periphery/CurveLens__factory.js';
 import { PropAmmAdapter__factory } from '../../typechain-types/factories/periphery/PropAmmAdapter__factory.js';
-import { postCurve, postFirstCurve } from '../support/live-curve.js';
-import { refusal, startOwnerWorld, type OwnerWorld } from '../support/owner.js';
-import { buildSuccessors } from '../support/successors.js';
+import { postCurve, postFirstCurve } from '../support/contracts/live-curve.js';
+import { refusal, startOwnerWorld, type OwnerWorld } from '../support/contracts/owner.js';
+import { buildSuccessors } from '../support/contracts/successors.js';
 
 const NOTE = new Interface(['function note() view returns (uint256)', 'function initializeV2(uint256)']);
 const SOURCES = { custodian: 'CustodianV2', curveBook: 'CurveBookV2', entrypoint: 'EntrypointV2' };

@@ -9,7 +9,7 @@ import { snapshotSide } from '../../core/snapshot.js';
 import type { Side } from '../../core/types.js';
 import { fcOptions } from '../support/fc.js';
 import { coarseMarkets, MAKERS } from '../support/markets.js';
-import { createWorld, gainsByCurve, type World, type WorldPublication } from '../support/market-world.js';
+import { createWorld, gainsByCurve, type World, type WorldPublication } from '../support/worlds/market-world.js';
 import { drawer, type Draw } from '../support/random.js';
 
 const [market] = coarseMarkets();

@@ -7,7 +7,7 @@ import { expect } from 'chai';
 import type { Side } from '../../core/types.js';
 import { fcOptions } from '../support/fc.js';
 import { coarseMarkets, MAKERS } from '../support/markets.js';
-import { createWorld, type World } from '../support/market-world.js';
+import { createWorld, type World } from '../support/worlds/market-world.js';
 import { drawer, type Draw } from '../support/random.js';
 
 const TRIALS = fcOptions(1).numRuns > 1 ? 200_000 : 1_500;

@@ -10,7 +10,7 @@ import { loadConfig, settingsProblems, settingsSchema } from '../../cli/config.j
 import { SIGNING_ROLES, keystoreText, openKeystore } from '../../cli/settings/keystore.js';
 import type { Hex } from '../../core/types.js';
 import { readConfig } from '../../deploy/config.js';
-import { runCurvebook, type Ran } from '../support/terminal.js';
+import { runCurvebook, type Ran } from '../support/console/terminal.js';
 
 const OWNER = getAddress(`0x${'ab'.repeat(20)}`);
 const USUAL = ['--rpc', 'https://one.example/?key=a#b$c,http://127.0.0.1:1', '--owner', OWNER];

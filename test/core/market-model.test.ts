@@ -16,7 +16,13 @@ import type {
 } from '../../core/types.js';
 import { fcOptions } from '../support/fc.js';
 import { coarseMarkets, MAKERS } from '../support/markets.js';
-import { createWorld, gainsByCurve, type World, type WorldFill, type WorldStep } from '../support/market-world.js';
+import {
+  createWorld,
+  gainsByCurve,
+  type World,
+  type WorldFill,
+  type WorldStep,
+} from '../support/worlds/market-world.js';
 
 const SIDES: readonly Side[] = ['ask', 'bid'];
 

@@ -18,11 +18,11 @@ import { lastPublicationSeq } from '../../ledger/publications/publication-log.js
 import { lastCheckpoint } from '../../ledger/settlements/checkpoint-log.js';
 import { readOperatorRows } from '../../ledger/operator/operator-log.js';
 import { custodyOf, GAS, type Custody } from '../support/custody.js';
-import { copyDb } from '../support/copy-db.js';
+import { copyDb } from '../support/worlds/copy-db.js';
 import { forOneDatabase, locationOf } from '../support/db.js';
-import { forksOf } from '../support/fork.js';
+import { forksOf } from '../support/nodes/fork.js';
 import { startKeepers, startManualChain, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';
-import { runCurvebook, type Ran } from '../support/terminal.js';
+import { runCurvebook, type Ran } from '../support/console/terminal.js';
 
 forOneDatabase((name, open) =>
   describe(`operator commands, ${name}`, function () {

@@ -10,7 +10,7 @@ import { parse } from 'yaml';
 import { freePort } from '../../deploy/sandbox/ports.js';
 import { openDb } from '../../ledger/db/db.js';
 import { startManualChain, type ManualChain } from '../support/keeper-stack.js';
-import { runProgram, startProgram, type Program } from '../support/program.js';
+import { runProgram, startProgram, type Program } from '../support/console/program.js';
 import { until } from '../support/stack.js';
 
 interface Service {

@@ -2,7 +2,7 @@
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
-import { hasBrowser, inAllLooks, openConsole, type ConsoleInBrowser } from '../support/console-browser.js';
+import { hasBrowser, inAllLooks, openConsole, type ConsoleInBrowser } from '../support/console/console-browser.js';
 
 if (hasBrowser()) {
   describe('the console in a browser', function () {

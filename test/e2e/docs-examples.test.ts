@@ -10,8 +10,8 @@ import { Wallet } from 'ethers';
 import { recordedBook } from '../../bench/curve/books.js';
 import { readDeployLine } from '../../deploy/options.js';
 import type { SandboxManifest } from '../../deploy/manifest.js';
-import { blocksOf, commandsOf, lineShape, parseShown, shapeDifferences, type Block } from '../support/docs.js';
-import { openReader, type Reader, type Running } from '../support/reader.js';
+import { blocksOf, commandsOf, lineShape, parseShown, shapeDifferences, type Block } from '../support/console/docs.js';
+import { openReader, type Reader, type Running } from '../support/api/reader.js';
 import { until } from '../support/stack.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -30,7 +30,7 @@ const REASONS = [
   'test/chain/deploy-cli.test.ts runs it',
   'test/chain/upgrade.test.ts runs its steps',
   'test/ledger/db/replication.test.ts runs its settings',
-  'test/server/swap-cancel.test.ts signs what it describes',
+  'test/server/swap/swap-cancel.test.ts signs what it describes',
 ];
 const SERVE = 'node scripts/curvebook.mjs serve ';
 const BOTS = 'two makers, two takers and one gasless taker are trading; Ctrl-C stops everything';

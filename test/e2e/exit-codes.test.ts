@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openDb } from '../../ledger/db/db.js';
 import { startManualChain, type ManualChain } from '../support/keeper-stack.js';
-import { runProgram, startProgram, type Program } from '../support/program.js';
+import { runProgram, startProgram, type Program } from '../support/console/program.js';
 import { forEachDatabaseUrl, until, type TestDatabase } from '../support/stack.js';
 
 const SERVE = ['node', 'scripts/curvebook.mjs', 'serve'];

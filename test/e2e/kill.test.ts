@@ -13,7 +13,7 @@ import {
   withdraw,
   type Pace,
   type Promised,
-} from '../support/crash-acts.js';
+} from '../support/worlds/crash-acts.js';
 import { fcOptions } from '../support/fc.js';
 import { seededRandom, type Random } from '../support/random.js';
 import { accountOf, contractsOf, exchangeClient, forEachDatabaseUrl, startStack, until } from '../support/stack.js';

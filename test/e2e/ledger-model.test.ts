@@ -15,7 +15,7 @@ import {
   startHistory,
   type History,
   type HistoryChain,
-} from '../support/ledger-world.js';
+} from '../support/worlds/ledger-world.js';
 
 /** What happens after a command: nothing, a block that nobody looks at yet, or a block that is scanned. */
 type After = 'nothing' | 'block' | 'scan';

@@ -65,7 +65,7 @@ describe('The npm packages', function () {
       const project = await emptyProject(library);
       symlinkSync(join(root, 'node_modules', library), join(project, 'node_modules', library));
       expect(existsSync(join(project, 'node_modules/@curvebook/contracts/interfaces/IEntrypoint.sol'))).to.equal(true);
-      copyFileSync(join(root, 'test/support/sdk-consumer.mjs'), join(project, 'main.mjs'));
+      copyFileSync(join(root, 'test/support/children/sdk-consumer.mjs'), join(project, 'main.mjs'));
       const args = ['main.mjs', library, stack.manifest.serverUrl, stack.manifestPath];
       const { stdout } = await run(process.execPath, args, { cwd: project, timeout: 240_000 }).catch(
         (error: unknown) => {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { SANDBOX_MARKETS } from '../../deploy/sandbox/sandbox.js';
 import type { SandboxManifest } from '../../deploy/manifest.js';
-import { openReader, type Reader, type Running } from '../support/reader.js';
+import { openReader, type Reader, type Running } from '../support/api/reader.js';
 import { until } from '../support/stack.js';
 
 const BANNER = 'In another terminal:';

@@ -8,7 +8,7 @@ import { forOneDatabase } from '../support/db.js';
 import { fcOptions } from '../support/fc.js';
 import { startManualChain, type ManualChain } from '../support/keeper-stack.js';
 import { seededRandom, type Random } from '../support/random.js';
-import { sellToPool } from '../support/pool-router.js';
+import { sellToPool } from '../support/contracts/pool-router.js';
 import { startSwapStack, type OrderAnswer, type QuoteAnswer, type SwapStack } from '../support/swap-stack.js';
 
 const ERC20 = [

@@ -8,7 +8,7 @@ import { readOrphans } from '../../ledger/chain/orphans.js';
 import { fillSeqs, fillWithLegs } from '../../ledger/views/reads.js';
 import { readReversals } from '../../ledger/chain/reversals.js';
 import { forOneDatabase } from '../support/db.js';
-import { forksOf } from '../support/fork.js';
+import { forksOf } from '../support/nodes/fork.js';
 import { startManualChain, type ManualChain } from '../support/keeper-stack.js';
 import { startSwapStack, type SwapStack } from '../support/swap-stack.js';
 import { verifyDeps, verifyRpc } from '../support/verify.js';

@@ -8,7 +8,7 @@ import type { Readiness } from '../../core/types.js';
 import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
 import { custodyOf, GAS } from '../support/custody.js';
 import { forEachDatabase } from '../support/db.js';
-import { forksOf } from '../support/fork.js';
+import { forksOf } from '../support/nodes/fork.js';
 import { startKeepers, startManualChain, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';
 
 const READY: Readiness = { ready: true, reason: null };

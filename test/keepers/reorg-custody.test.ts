@@ -10,7 +10,7 @@ import { listOutbox } from '../../ledger/transactions/outbox.js';
 import { fillSeqs } from '../../ledger/views/reads.js';
 import { CurveBook__factory, Entrypoint__factory } from '../../typechain-types/index.js';
 import { GAS, type Custody, type Send } from '../support/custody.js';
-import { forksOf, type Forks } from '../support/fork.js';
+import { forksOf, type Forks } from '../support/nodes/fork.js';
 import type { KeeperStack, ManualChain } from '../support/keeper-stack.js';
 import { forEachDatabase } from '../support/db.js';
 import { forEachKeepers } from '../support/manual-suite.js';

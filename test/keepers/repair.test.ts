@@ -19,7 +19,7 @@ import { readReversals } from '../../ledger/chain/reversals.js';
 import { reversedSettlementKeys } from '../../ledger/settlements/settlement-log.js';
 import { UNATTRIBUTED, VAULT, type Account, type Db } from '../../ledger/types.js';
 import { forEachDatabase } from '../support/db.js';
-import { startDouble, type DoubleKeepers } from '../support/double-keepers.js';
+import { startDouble, type DoubleKeepers } from '../support/nodes/double-keepers.js';
 
 const ETHER = 10n ** 18n;
 const LOTS = 10_000n;

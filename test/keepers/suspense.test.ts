@@ -7,7 +7,7 @@ import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
 import { readSuspense, readSuspenseFacts } from '../../ledger/chain/suspense.js';
 import { SUSPENSE } from '../../ledger/types.js';
 import { forEachDatabase } from '../support/db.js';
-import { startDouble, type DoubleKeepers } from '../support/double-keepers.js';
+import { startDouble, type DoubleKeepers } from '../support/nodes/double-keepers.js';
 
 const ETHER = 10n ** 18n;
 const LOTS = 10_000n;

@@ -21,7 +21,7 @@ import {
   readPublication,
   readPublications,
 } from '../../ledger/publications/publication-log.js';
-import { listings } from '../../ledger/migrations/0014-listings.js';
+import { listings } from '../../ledger/migrations/0008-0014-columns.js';
 import { carry } from '../../ledger/migrations/0015-carry.js';
 import { migrations } from '../../ledger/migrations/index.js';
 import type { Db, LogName, OperatorRow, OutboxRow, PostSeen, Publication, Writer } from '../../ledger/types.js';

@@ -22,7 +22,7 @@ import {
   slowPosition,
   slowTrades,
   type SlowFill,
-} from '../support/market-data.js';
+} from '../support/api/market-data.js';
 import { DAI, USDC, WETH } from '../support/markets.js';
 import { drawer } from '../support/random.js';
 

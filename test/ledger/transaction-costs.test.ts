@@ -13,7 +13,7 @@ import { insertCosts, type CostRole, type TransactionCost } from '../../ledger/t
 import type { Db } from '../../ledger/types.js';
 import { forEachDatabase } from '../support/db.js';
 import { MARKETS } from '../support/ledger-log.js';
-import { createTradedLedger } from '../support/traded-ledger.js';
+import { createTradedLedger } from '../support/worlds/traded-ledger.js';
 import { drawer } from '../support/random.js';
 
 const OWNER: Address = `0x${'a1'.repeat(20)}`;

@@ -10,15 +10,15 @@ import { insertCosts, type TransactionCost } from '../../ledger/transactions/cos
 import { dayFigures } from '../../ledger/market-data/reads.js';
 import type { Db } from '../../ledger/types.js';
 import { candlesSchema } from '../../server/read/candles.js';
-import { operatorSummarySchema } from '../../server/read/operator-summary.js';
-import { performanceSchema } from '../../server/read/performance.js';
-import { takerSummarySchema } from '../../server/read/taker-summary.js';
+import { operatorSummarySchema } from '../../server/read/accounts/operator-summary.js';
+import { performanceSchema } from '../../server/read/accounts/performance.js';
+import { takerSummarySchema } from '../../server/read/accounts/taker-summary.js';
 import { forEachDatabase, isOneEnough } from '../support/db.js';
 import { MARKETS } from '../support/ledger-log.js';
 import { WETH } from '../support/markets.js';
-import { slowCandles, slowTrades } from '../support/market-data.js';
+import { slowCandles, slowTrades } from '../support/api/market-data.js';
 import { drawer } from '../support/random.js';
-import { startReadServer, type ReadServer } from '../support/read-server.js';
+import { startReadServer, type ReadServer } from '../support/api/read-server.js';
 import {
   hear,
   slowBooks,
@@ -27,8 +27,8 @@ import {
   unitsOf,
   type Heard,
   type StoredOrderRow,
-} from '../support/slow-accounts.js';
-import { createTradedLedger, type TradedLedger } from '../support/traded-ledger.js';
+} from '../support/nodes/slow-accounts.js';
+import { createTradedLedger, type TradedLedger } from '../support/worlds/traded-ledger.js';
 
 const DAY_MS = 86_400_000;
 

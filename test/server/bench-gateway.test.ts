@@ -4,7 +4,7 @@ import { orderAction, orderBodies, signedBody } from '../../bench/gateway/reques
 import { checkBackend, checkStored, startServer } from '../../bench/gateway/server.js';
 import type { Server } from '../../bench/gateway/server.js';
 
-const NO_NATIVE = fileURLToPath(new URL('../support/no-native.cjs', import.meta.url));
+const NO_NATIVE = fileURLToPath(new URL('../support/children/no-native.cjs', import.meta.url));
 
 /** What a benchmark may not measure in silence: requests that are refused, answers without a row, and another library. */
 describe('the benchmark of the gateway', () => {

@@ -20,11 +20,11 @@ import { readLimits } from '../../server/rate-limit.js';
 import { readRoutes } from '../../server/read/endpoints.js';
 import { errorSchema } from '../../server/read/schemas.js';
 import { createReadStore } from '../../server/read/store.js';
-import { withdrawalsSchema } from '../../server/read/withdrawals.js';
+import { withdrawalsSchema } from '../../server/read/accounts/withdrawals.js';
 import { forEachDatabase } from '../support/db.js';
 import { OPERATOR, TAKER, deposit, fillOf, generationOf, withFills } from '../support/generations.js';
 import { DAI, USDC, WETH, WETH_DAI, WETH_USDC } from '../support/markets.js';
-import { conform } from '../support/openapi.js';
+import { conform } from '../support/api/openapi.js';
 
 const MARKETS = [WETH_USDC, WETH_DAI];
 const [alice, bob] = [`0x${'a'.repeat(40)}`, `0x${'b'.repeat(40)}`] as const satisfies readonly Address[];

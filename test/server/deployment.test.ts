@@ -8,8 +8,8 @@ import { abiHash, deploymentSchema } from '../../server/read/deployment.js';
 import type { DeploymentFacts } from '../../server/read/deps.js';
 import { forOneDatabase } from '../support/db.js';
 import { USDC, WETH, WETH_DAI, WETH_USDC } from '../support/markets.js';
-import { DEPLOYMENT_BLOCK, startReadServer } from '../support/read-server.js';
-import type { ReadServer } from '../support/read-server.js';
+import { DEPLOYMENT_BLOCK, startReadServer } from '../support/api/read-server.js';
+import type { ReadServer } from '../support/api/read-server.js';
 
 const FACTS: DeploymentFacts = {
   contracts: { custodian: `0x${'c1'.repeat(20)}`, entrypoint: `0x${'e1'.repeat(20)}`, permit2: `0x${'22'.repeat(20)}` },

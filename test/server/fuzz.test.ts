@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { WebSocket } from 'ws';
 import { addressOf, post, signRequest } from '../support/gateway.js';
 import { fcOptions } from '../support/fc.js';
-import { liveBytes } from '../support/garbage.js';
+import { liveBytes } from '../support/worlds/garbage.js';
 import { forEachGateway, limit, orderAction, runsOn } from '../support/gateway-suite.js';
 import { connectWs } from '../support/ws.js';
 

@@ -4,7 +4,7 @@ import { listen, type Listening } from '../../server/listen.js';
 import { createMetrics, type MetricSources } from '../../server/ops/metrics.js';
 import { probeRoutes, metricsRoutes, type Probes } from '../../server/ops/probes.js';
 import Router from '@koa/router';
-import { conform } from '../support/openapi.js';
+import { conform } from '../support/api/openapi.js';
 
 const NOW_MS = 1_700_000_010_000;
 

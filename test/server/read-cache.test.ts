@@ -13,7 +13,7 @@ import { createFeed } from '../../server/read/feed.js';
 import { forOneDatabase } from '../support/db.js';
 import { deposit, fillOf, generationOf, withFills } from '../support/generations.js';
 import { MAKERS, WETH, WETH_DAI, WETH_USDC } from '../support/markets.js';
-import { startReadServer, type ReadServer } from '../support/read-server.js';
+import { startReadServer, type ReadServer } from '../support/api/read-server.js';
 
 const MARKETS = [WETH_USDC, WETH_DAI];
 const WEI = 10n ** 18n;

@@ -26,8 +26,8 @@ import { forOneDatabase } from '../support/db.js';
 import { fcOptions } from '../support/fc.js';
 import { deposit, fillOf, generationOf, withFills } from '../support/generations.js';
 import { MAKERS, WETH, WETH_DAI, WETH_USDC } from '../support/markets.js';
-import { conformTo, DOCUMENT } from '../support/openapi.js';
-import { startReadServer, type ReadServer } from '../support/read-server.js';
+import { conformTo, DOCUMENT } from '../support/api/openapi.js';
+import { startReadServer, type ReadServer } from '../support/api/read-server.js';
 
 /** Requests per database in CI; test:deep multiplies them. */
 const REQUESTS = 1_500;

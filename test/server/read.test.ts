@@ -11,7 +11,7 @@ import { limitsSchema } from '../../server/read/limits.js';
 import { errorSchema } from '../../server/read/schemas.js';
 import { forEachDatabase, locationOf } from '../support/db.js';
 import { blockOf, deposit, fillOf, generationOf, OPERATOR, TAKER, withFills } from '../support/generations.js';
-import { DEPLOYMENT_BLOCK, startReadServer, type ReadServer } from '../support/read-server.js';
+import { DEPLOYMENT_BLOCK, startReadServer, type ReadServer } from '../support/api/read-server.js';
 import { DAI, MAKERS, USDC, WETH, WETH_DAI, WETH_USDC } from '../support/markets.js';
 
 const MARKETS = [WETH_USDC, WETH_DAI];

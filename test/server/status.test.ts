@@ -20,7 +20,7 @@ import { statusSchema, STATUS_MAX_AGE_MS } from '../../server/read/status.js';
 import { forOneDatabase } from '../support/db.js';
 import { startKeepers, startManualChain, type KeeperStack, type ManualChain } from '../support/keeper-stack.js';
 import { WETH_DAI, WETH_USDC } from '../support/markets.js';
-import { startReadServer, type ReadServer } from '../support/read-server.js';
+import { startReadServer, type ReadServer } from '../support/api/read-server.js';
 import type { z } from 'zod';
 
 type Status = z.infer<typeof statusSchema>;

@@ -3,7 +3,7 @@ import { Interface, MaxUint256 } from 'ethers';
 import type { Address, Hex, Market } from '../../core/types.js';
 import { toQuantity, type Rpc } from '../../keepers/chain/rpc.js';
 import { Custodian__factory, Entrypoint__factory } from '../../typechain-types/index.js';
-import { doubleChain, type HistoryChain } from '../support/ledger-world.js';
+import { doubleChain, type HistoryChain } from '../support/worlds/ledger-world.js';
 
 const CUSTODIAN = new Interface(Custodian__factory.abi);
 const ENTRYPOINT = new Interface(Entrypoint__factory.abi);

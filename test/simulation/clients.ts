@@ -7,7 +7,7 @@ import { agentDigest } from '../../core/wire/digest.js';
 import { connectionId, encodeAction } from '../../core/wire/encode.js';
 import { SPOT_ASSET_BASE } from '../../server/orders/limits.js';
 import type { ExchangeReply } from '../../server/orders/types.js';
-import { MAKER_ROLES, TAKER_ROLES } from '../support/ledger-world.js';
+import { MAKER_ROLES, TAKER_ROLES } from '../support/worlds/ledger-world.js';
 import type { Backend } from './processes.js';
 import { createSwappers, type Swappers } from './swappers.js';
 import type { Simulation } from './world.js';

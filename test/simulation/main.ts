@@ -17,11 +17,11 @@
  */
 import { parseArgs } from 'node:util';
 import { DEFAULT_FAULTS, NO_FAULTS } from './faults.js';
-import { tryMistakes } from './mistakes.js';
-import { createReport } from './report.js';
+import { tryMistakes } from './search/mistakes.js';
+import { createReport } from './search/report.js';
 import { simulateAll } from './crew.js';
 import type { RunResult } from './run.js';
-import { shrink } from './shrink.js';
+import { shrink } from './search/shrink.js';
 
 const BLOCKS_PER_HOUR = 1_800n;
 

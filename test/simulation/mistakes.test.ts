@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { fcOptions } from '../support/fc.js';
-import { MISTAKES } from './mistake-list.js';
-import { patched, simulateWith, tryOne } from './mistakes.js';
+import { MISTAKES } from './search/mistake-list.js';
+import { patched, simulateWith, tryOne } from './search/mistakes.js';
 
 /** Found within seconds: what an endpoint omits, and orders that take more than was signed. */
 const QUICK = ['omitted second log', 'order sent below its minimum', 'settled above the balance'];

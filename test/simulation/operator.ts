@@ -6,7 +6,7 @@ import { openDb, prepareDb } from '../../ledger/db/db.js';
 import { appendOperatorRow } from '../../ledger/operator/operator-log.js';
 import { requestReconcile } from '../../ledger/operator/reconcile-requests.js';
 import type { Db } from '../../ledger/types.js';
-import { MAKER_ROLES } from '../support/ledger-world.js';
+import { MAKER_ROLES } from '../support/worlds/ledger-world.js';
 import type { Backend } from './processes.js';
 import { createActor, type Actor } from './scheduler.js';
 import { OPERATOR, type Simulation } from './world.js';

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { fcOptions } from '../support/fc.js';
 import { simulateAll } from './crew.js';
 import { DEFAULT_FAULTS } from './faults.js';
-import { createReport } from './report.js';
+import { createReport } from './search/report.js';
 import { simulate } from './run.js';
 
 const BLOCKS = 100;

@@ -14,7 +14,7 @@ import type { Address, Hex } from '../../core/types.js';
 import type { Db } from '../../ledger/types.js';
 import { Custodian__factory, Entrypoint__factory } from '../../typechain-types/index.js';
 import { startKeepers, type KeeperOptions, type KeeperStack } from './keeper-stack.js';
-import { doubleChain, type HistoryChain } from './ledger-world.js';
+import { doubleChain, type HistoryChain } from './worlds/ledger-world.js';
 
 const CUSTODIAN = new Interface(Custodian__factory.abi);
 const ENTRYPOINT = new Interface(Entrypoint__factory.abi);

@@ -2,7 +2,7 @@
  * Loaded before all tests: whatever a test fetches of a path that the OpenAPI document may describe has to be as the document says, with
  * the headers that it names, whether or not the test looks at it.
  */
-import { conformAnswer, conformWire } from './openapi.js';
+import { conformAnswer, conformWire } from './api/openapi.js';
 
 /** The public interface that the document is about; the ports for machines are not. */
 const DESCRIBED = /^\/(health$|v0\/|api\/v1\/)/;

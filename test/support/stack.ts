@@ -12,7 +12,7 @@ import { deploySandbox } from '../../deploy/sandbox/sandbox.js';
 import { connect } from '../../deploy/transactions.js';
 import { Custodian__factory } from '../../typechain-types/factories/Custodian__factory.js';
 import { Entrypoint__factory } from '../../typechain-types/factories/Entrypoint__factory.js';
-import { conform } from './openapi.js';
+import { conform } from './api/openapi.js';
 import { isOneEnough } from './db.js';
 import { startChild, type Child } from './child.js';
 

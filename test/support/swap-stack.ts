@@ -18,7 +18,7 @@ import { createApp } from '../../server/app.js';
 import { listen, type Listening } from '../../server/listen.js';
 import type { SwapDeps } from '../../server/swap/deps.js';
 import { swapRoutes } from '../../server/swap/endpoints.js';
-import { conform } from './openapi.js';
+import { conform } from './api/openapi.js';
 import { startKeepers, type KeeperStack, type ManualChain } from './keeper-stack.js';
 
 const PLENTY = { requests: 1_000_000, windowSec: 60 };

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { WebSocket } from 'ws';
-import { conformFrame } from './asyncapi.js';
+import { conformFrame } from './api/asyncapi.js';
 
 export interface Frame {
   channel: string;

@@ -19,7 +19,7 @@ const GRIDS: Readonly<Record<string, { tickSize: string; lotSize: string }>> = {
 };
 
 /** Where the key of a role comes from. */
-export type KeySource = { kind: 'environment'; key: string } | { kind: 'keystore'; path: string } | { kind: 'new' };
+type KeySource = { kind: 'environment'; key: string } | { kind: 'keystore'; path: string } | { kind: 'new' };
 
 export interface Answers {
   chainId: number;

@@ -3,7 +3,7 @@ import { gainByMaker, isLosing, type PairTotals } from '../../../core/attributio
 import type { Address } from '../../../core/types.js';
 import { migrate } from '../../../ledger/db/db.js';
 import { commitGeneration } from '../../../ledger/chain/ledger-log.js';
-import { pairGains } from '../../../ledger/migrations/0018-pair-gains.js';
+import { pairGains } from '../../../ledger/migrations/0017-0026-columns.js';
 import { derivePairGains } from '../../../ledger/migrations/pair-sums.js';
 import { ALL_TAKERS, readPairGains, readWorstPairs, sumPairGains } from '../../../ledger/chain/pair-gains.js';
 import { reverseGenerations } from '../../../ledger/chain/reversals.js';

@@ -8,7 +8,7 @@ import { appendOrderRows, lastOrderSeq } from '../../../ledger/orders/order-log.
 import { judgeReplication, readReplication, type Replication } from '../../../ledger/db/replication.js';
 import type { Db, Writer } from '../../../ledger/types.js';
 import { acquireWriter } from '../../../ledger/db/writers.js';
-import { postgresBinaries, startCluster, type Cluster } from '../../support/clusters.js';
+import { postgresBinaries, startCluster, type Cluster } from '../../support/nodes/clusters.js';
 import { forEachDatabase } from '../../support/db.js';
 import { MAKERS } from '../../support/markets.js';
 

@@ -13,7 +13,7 @@ import { forEachDatabase, locationOf, type OpenTestDb } from '../../support/db.j
 import { MAKERS } from '../../support/markets.js';
 
 const maker = MAKERS[0]!;
-const CHILD = 'test/support/append-child.ts';
+const CHILD = 'test/support/children/append-child.ts';
 
 async function errorOf(work: Promise<unknown>): Promise<unknown> {
   return work.then(

@@ -408,7 +408,7 @@ describe('compaction of the order log', function () {
       const to = [`${logs.rows.length - 1}`, `${logs.generations.length}`];
       let kills = 0;
       for (let done = false; !done;) {
-        const args = ['--import', 'tsx', 'test/support/compaction-child.ts', url, schema, ...to];
+        const args = ['--import', 'tsx', 'test/support/children/compaction-child.ts', url, schema, ...to];
         const child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] });
         child.stdin.on('error', () => undefined);
         const ended = once(child, 'exit');

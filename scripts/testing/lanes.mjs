@@ -1,0 +1,112 @@
+/** Several commands at once, as many as there are processors: how `npm test` shares the machine among its test files. */
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { join, posix, sep } from 'node:path';
+import { projectRoot } from '../console.mjs';
+
+/** Above it a lane costs more memory than it saves time: each holds a chain and a compiler's types. */
+const MOST_LANES = 4;
+
+/**
+ * How many commands run at once: the number in the variable LANES, else one more than there are processors, since many tests wait for
+ * blocks; at most four.
+ * @returns {number}
+ */
+export function laneCount() {
+  const said = parseInt(process.env.LANES ?? '', 10);
+  return Math.max(1, Math.min(MOST_LANES, Number.isInteger(said) ? said : availableParallelism() + 1));
+}
+
+/**
+ * Runs jobs in the order given, `lanes` of them at a time; each lane takes the next one when it has ended its own.
+ * @template T
+ * @param {(() => Promise<T>)[]} jobs
+ * @param {number} lanes
+ * @returns {Promise<T[]>} the results, in the order of the jobs
+ */
+export async function inLanes(jobs, lanes) {
+  /** @type {T[]} */
+  const results = [];
+  let next = 0;
+  const lane = async () => {
+    while (next < jobs.length) {
+      const at = next++;
+      results[at] = await jobs[at]();
+    }
+  };
+  await Promise.all(Array.from({ length: lanes }, lane));
+  return results;
+}
+
+/** How many of the files that start chains or processes go into one process of Mocha; what is left for the end should be small. */
+const FILES_PER_PROCESS = { e2e: 1, economic: 1, chain: 2, keepers: 3, server: 4 };
+/** Folders whose files take longest come first. */
+const ORDER = ['simulation', ...Object.keys(FILES_PER_PROCESS)];
+/** How many processes share the files that start neither. */
+const QUICK_PROCESSES = 4;
+/** Needs neither, and still takes long. */
+const SEARCHES = 'test/economic/';
+
+/**
+ * Every test file, in the groups that share a process, relative to the project's root.
+ * @param {{ quick?: boolean }} [options] quick: only those that start neither a chain nor a process
+ * @returns {string[][]}
+ */
+export function testGroups({ quick = false } = {}) {
+  const files = testFiles();
+  const isQuick = quickFiles(files);
+  const quickOnes = files.filter((file) => isQuick.has(file));
+  // Dealt out like cards, so that each gets some of every folder.
+  const quickGroups = Array.from({ length: QUICK_PROCESSES }, (_, i) =>
+    quickOnes.filter((_file, index) => index % QUICK_PROCESSES === i),
+  );
+  if (quick) return quickGroups;
+  const folders = Object.groupBy(
+    files.filter((file) => !isQuick.has(file)),
+    (file) => file.split('/')[1],
+  );
+  const rank = (folder) => (ORDER.includes(folder) ? ORDER.indexOf(folder) : ORDER.length);
+  const slowGroups = Object.keys(folders)
+    .sort((a, b) => rank(a) - rank(b))
+    .flatMap((folder) => inGroups(folders[folder], FILES_PER_PROCESS[folder] ?? 1));
+  return [...slowGroups, ...quickGroups];
+}
+
+function testFiles() {
+  return readdirSync(join(projectRoot, 'test'), { recursive: true })
+    .filter((name) => name.endsWith('.test.ts'))
+    .map((name) => `test/${name.split(sep).join('/')}`)
+    .sort();
+}
+
+function inGroups(files, size) {
+  return Array.from({ length: Math.ceil(files.length / size) }, (_, i) => files.slice(i * size, (i + 1) * size));
+}
+
+/** Modules that start a chain or another process. */
+const STARTERS = /^(hardhat\b|node:child_process$)/;
+const IMPORTS = /(?:^|\n)(?:import|export)(?! type)[^;]*?from '([^']+)'|\bimport\('([^']+)'\)|\nimport '([^']+)'/g;
+
+/** Those of the files that import no starter, nor anything that does, and search for nothing. */
+function quickFiles(files) {
+  const known = new Map();
+  const importsOf = (file) => {
+    if (!known.has(file)) {
+      const found = existsSync(join(projectRoot, file)) ? readFileSync(join(projectRoot, file), 'utf8') : '';
+      known.set(
+        file,
+        [...found.matchAll(IMPORTS)].map((match) => match[1] ?? match[2] ?? match[3]),
+      );
+    }
+    return known.get(file);
+  };
+  const startsSomething = (file, seen = new Set()) => {
+    seen.add(file);
+    return importsOf(file).some((name) => {
+      if (!name.startsWith('.')) return STARTERS.test(name);
+      const imported = posix.join(posix.dirname(file), name).replace(/\.js$/, '.ts');
+      return !seen.has(imported) && startsSomething(imported, seen);
+    });
+  };
+  return new Set(files.filter((file) => !file.startsWith(SEARCHES) && !startsSomething(file)));
+}

@@ -1,0 +1,96 @@
+import { expect } from 'chai';
+import { creditGas, mayRisk, riskGas, type Dealing, type Risky, type Sent } from '../../../core/swap/trust.js';
+
+const limits = { underWay: [] as Sent[], maxReverts: 2, newAccountGas: 94_000n };
+const own: Risky = { venues: 1, gasLimit: 200_000n, isCode: false };
+const split: Risky = { venues: 2, gasLimit: 350_000n, isCode: false };
+const code: Risky = { venues: 1, gasLimit: 180_000n, isCode: true };
+const fill: Dealing = { kind: 'fill' };
+const swap: Dealing = { kind: 'swap' };
+const revert = (gasUsed = 79_000n): Dealing => ({ kind: 'revert', gasUsed });
+
+describe('what is risked for an owner of signed orders', () => {
+  const judge = (dealings: Dealing[], one: Risky = own, change: Partial<typeof limits> = {}) =>
+    mayRisk(dealings, one, { ...limits, ...change });
+
+  it('is one transaction over one venue for a new account, and none that could burn more than its owner spent', () => {
+    expect(judge([])).to.equal('send');
+    expect(judge([revert()])).to.equal('refuse');
+    expect(judge([revert(57_000n)])).to.equal('refuse');
+    expect(judge([], split)).to.equal('refuse');
+    expect(judge([], code)).to.equal('refuse');
+    expect(judge([], code, { newAccountGas: 180_000n })).to.equal('send');
+  });
+
+  it('is counted in gas: fills and swaps of its own add to it, reverts take from it', () => {
+    expect(creditGas(94_000n, [fill, revert(), swap, revert(100_000n)])).to.equal(171_000n);
+    expect(judge([fill, revert()])).to.equal('send');
+    expect(judge([fill, revert(), revert()])).to.equal('refuse');
+    expect([judge([fill], split), judge([fill, fill], split)]).to.deep.equal(['refuse', 'send']);
+    expect([judge([swap], code), judge([revert(), swap], code)]).to.deep.equal(['send', 'refuse']);
+    expect(judge([revert(), swap, swap], code)).to.equal('send');
+  });
+
+  it('is bounded, whatever an owner has spent', () => {
+    const many = Array.from({ length: 50 }, () => fill);
+    expect(creditGas(94_000n, many)).to.equal(700_000n);
+    expect(judge([...many, revert()])).to.equal('send');
+    expect(judge([...many, revert(), revert()]), 'by the number of reverts').to.equal('refuse');
+    expect(judge([...many, revert(), revert(), swap]), 'a swap allows one').to.equal('send');
+    expect(judge([...many, revert(), revert(), swap, revert()])).to.equal('refuse');
+  });
+
+  it('counts what is under way', () => {
+    expect(judge([], own, { underWay: [own] })).to.equal('wait');
+    expect(judge([fill], own, { underWay: [own] })).to.equal('send');
+    expect(judge([fill], own, { underWay: [own, own] })).to.equal('wait');
+    expect(judge([fill, fill, fill], code, { underWay: [code] })).to.equal('send');
+    expect(judge([fill], code, { underWay: [code] })).to.equal('wait');
+    expect(judge([fill, swap], own, { underWay: [split] }), '350,000 and 80,000 of 350,000').to.equal('wait');
+    expect(judge([fill, fill, swap], own, { underWay: [split] }), 'of 510,000').to.equal('send');
+    expect(judge([fill], code, { underWay: [own] }), 'an account that has code by now').to.equal('wait');
+  });
+
+  it('never comes to more than what was spent, whatever happens in whatever order', () => {
+    const spends = { fill: 160_000n, swap: 96_000n };
+    let together = 0;
+    for (let seed = 0; seed < 3_000; seed++) {
+      let bits = seed * 2_654_435_761;
+      const next = (n: number): number => {
+        bits = (Math.imul(bits, 1_103_515_245) + 12_345) >>> 0;
+        return (bits >>> 16) % n;
+      };
+      const dealings: Dealing[] = [];
+      // One account keeps its code, or the lack of it.
+      const kinds = next(2) === 0 ? [own, split] : [code, { ...code, gasLimit: 240_000n }];
+      let underWay: Risky[] = [];
+      let [spent, lost] = [94_000n, 0n];
+      for (let step = 0; step < 30; step++) {
+        const one = kinds[next(2)]!;
+        const what = next(4);
+        if (what === 0) {
+          dealings.push({ kind: 'swap' });
+          spent += spends.swap;
+        } else if (what < 3) {
+          if (judge(dealings, one, { underWay, maxReverts: 5 }) === 'send') underWay = [...underWay, one];
+        } else {
+          // All that is under way lands: it fills, or it burns what it can.
+          together = Math.max(together, underWay.length);
+          for (const landed of underWay) {
+            if (next(3) === 0) {
+              dealings.push({ kind: 'fill' });
+              spent += spends.fill;
+            } else {
+              const gasUsed = riskGas(landed);
+              dealings.push({ kind: 'revert', gasUsed });
+              lost += gasUsed;
+            }
+          }
+          underWay = [];
+        }
+        expect(lost <= spent, `seed ${seed}, step ${step}: ${lost} against ${spent}`).to.equal(true);
+      }
+    }
+    expect(together, 'several at once').to.equal(5);
+  });
+});

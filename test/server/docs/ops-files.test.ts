@@ -1,0 +1,261 @@
+/** The files that watch a deployment agree with the program: roles, settings, metrics, alerts and their remedies. */
+import { readFileSync } from 'node:fs';
+import { expect } from 'chai';
+import { parse } from 'yaml';
+import { settingsSchema } from '../../../cli/config.js';
+import { ROLE_NAMES } from '../../../ledger/roles.js';
+import { SETTINGS_DOC, settingsDoc } from '../../../cli/settings-doc.js';
+import { createMetrics, type MetricSources } from '../../../server/ops/metrics.js';
+
+const read = (path: string): string => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8');
+
+interface Service {
+  command?: string[];
+  environment?: Record<string, string>;
+  ports?: string[];
+}
+
+interface Rule {
+  alert: string;
+  expr: string;
+  annotations: Record<string, string>;
+}
+
+interface Panel {
+  title: string;
+  targets: { expr: string; legendFormat: string }[];
+}
+
+const compose = parse(read('deploy/ops/compose.yaml'), { merge: true }) as {
+  services: Record<string, Service>;
+  configs: Record<string, { content: string }>;
+};
+const alerts = (parse(read('deploy/ops/alerts.yml')) as { groups: { rules: Rule[] }[] }).groups.flatMap(
+  (group) => group.rules,
+);
+
+const dashboards = ['dashboard.json', 'business.json'].map((name) => read(`deploy/ops/grafana/${name}`));
+const panels = dashboards.flatMap((text) => (JSON.parse(text) as { panels: Panel[] }).panels);
+
+/** Every metric exists, and none says anything. */
+const SILENT: MetricSources = {
+  readiness: () => ({ ready: true, reason: null }),
+  ledger: () => null,
+  solvency: () => [],
+  proofs: () => null,
+  transfers: () => [],
+  orderReverts: () => Promise.resolve(null),
+  swapProfits: () => Promise.resolve([]),
+  tokens: () => [],
+  unattributed: () => Promise.resolve([]),
+  suspense: () => Promise.resolve({ items: [], units: [] }),
+  operator: () => Promise.resolve([]),
+  pairs: () => Promise.resolve([]),
+  business: () => Promise.resolve(null),
+  signers: () => [],
+  endpoints: () => [],
+  heads: () => null,
+  hints: () => null,
+  settler: () => null,
+  poster: () => null,
+  storage: () => Promise.resolve({ bytes: 0, foldedOrderSeq: 0 }),
+  replication: () => null,
+  gateway: () => null,
+  nowMs: () => 0,
+};
+
+/** Services that run this program. */
+const ours = Object.entries(compose.services).filter(([, { command }]) => command?.[0] === 'serve');
+
+describe('The files for operators', () => {
+  it('run each role exactly once, by the command that people use, with settings that exist', () => {
+    const roles = ours.map(([, { command }]) => command?.[command.indexOf('--roles') + 1]);
+    expect(roles).to.have.members(ROLE_NAMES);
+    for (const [name, { environment = {} }] of ours) {
+      expect(Object.keys(settingsSchema.shape), name).to.include.members(Object.keys(environment));
+    }
+  });
+
+  it('let an operator set whatever can be set, the same for every role', () => {
+    const fixed = ['PORT', 'HOST', 'ROLES', 'MANIFEST', 'DATABASE_URL', 'METRICS_PORT'];
+    const own = [
+      'POSTER_PRIVATE_KEY',
+      'SETTLER_PRIVATE_KEY',
+      'EXECUTOR_PRIVATE_KEY',
+      'POSTER_KEYSTORE',
+      'SETTLER_KEYSTORE',
+      'EXECUTOR_KEYSTORE',
+      'KEYSTORE_PASSWORD_FILE',
+      'TRUST_PROXY',
+      'PUBLIC_URL',
+      'PUBLIC_RPC_URL',
+      'EXPLORER_URL',
+    ];
+    for (const [name, { environment = {} }] of ours) {
+      const missing = Object.keys(settingsSchema.shape).filter((setting) => !(setting in environment));
+      expect([...fixed, ...own], name).to.include.members(missing);
+      for (const [setting, value] of Object.entries(environment)) {
+        if (!fixed.includes(setting)) expect(value, `${name}: ${setting}`).to.match(new RegExp(`^\\$\\{${setting}:`));
+      }
+    }
+    for (const setting of own) {
+      expect(
+        ours.some(([, { environment = {} }]) => setting in environment),
+        setting,
+      ).to.equal(true);
+    }
+  });
+
+  it('send alerts to whom the operator names, and a file of cases tries each of them', () => {
+    const prometheus = parse(read('deploy/ops/prometheus.yml')) as {
+      alerting: { alertmanagers: { static_configs: { targets: string[] }[] }[] };
+    };
+    const [
+      {
+        static_configs: [{ targets }],
+      },
+    ] = prometheus.alerting.alertmanagers as [{ static_configs: [{ targets: string[] }] }];
+    expect(targets).to.deep.equal(['alertmanager:9093']);
+    const manager = parse(compose.configs['alertmanager']!.content) as {
+      route: { receiver: string };
+      receivers: { name: string; webhook_configs: { url: string }[] }[];
+    };
+    expect(manager.receivers.map(({ name }) => name)).to.deep.equal([manager.route.receiver]);
+    expect(manager.receivers[0]!.webhook_configs[0]!.url).to.match(/^\$\{ALERT_WEBHOOK_URL:\?/);
+    const cases = parse(read('deploy/ops/alerts.test.yml')) as {
+      tests: { alert_rule_test: { alertname: string; exp_alerts?: unknown[] }[] }[];
+    };
+    const tried = cases.tests.flatMap(({ alert_rule_test }) => alert_rule_test);
+    for (const { alert } of alerts) {
+      const mine = tried.filter(({ alertname }) => alertname === alert);
+      expect(
+        mine.some(({ exp_alerts = [] }) => exp_alerts.length > 0),
+        `${alert} fires`,
+      ).to.equal(true);
+      expect(
+        mine.some(({ exp_alerts = [] }) => exp_alerts.length === 0),
+        `${alert} is silent`,
+      ).to.equal(true);
+    }
+  });
+
+  it('scrape every one of them', () => {
+    const prometheus = parse(read('deploy/ops/prometheus.yml')) as {
+      scrape_configs: { static_configs: { targets: string[] }[] }[];
+    };
+    const targets = prometheus.scrape_configs.flatMap((job) => job.static_configs.flatMap((one) => one.targets));
+    expect(targets).to.have.members(ours.map(([name, { environment }]) => `${name}:${environment?.['METRICS_PORT']}`));
+  });
+
+  it('ask for metrics that exist, and for labels that they have', async () => {
+    const { registry } = createMetrics(SILENT);
+    const known = new Set((await registry.getMetricsAsJSON()).map((metric) => metric.name));
+    const asked = [read('deploy/ops/alerts.yml'), ...dashboards].join().match(/curvebook_\w+/g);
+    const names = new Set((asked ?? []).map((name) => name.replace(/_bucket$/, '')));
+    expect(names.size).to.be.greaterThan(10);
+    expect([...known]).to.include.members([...names]);
+
+    const labelsOf = (metric: string): readonly string[] =>
+      (registry.getSingleMetric(metric.replace(/_bucket$/, '')) as unknown as { labelNames: string[] }).labelNames;
+    const asks = [
+      ...alerts.map(({ alert, expr, annotations }) => ({
+        where: alert,
+        expr,
+        text: Object.values(annotations).join().replaceAll('$labels.', ''),
+      })),
+      ...panels.flatMap(({ title, targets }) =>
+        targets.map(({ expr, legendFormat }) => ({ where: title, expr, text: legendFormat })),
+      ),
+    ];
+    let found = 0;
+    for (const { where, expr, text } of asks) {
+      const metrics = expr.match(/curvebook_\w+/g) ?? [];
+      // What Prometheus adds by itself, and what the text of an alert may say beside labels.
+      const has = new Set([...metrics.flatMap(labelsOf), 'job', 'instance', 'le', '$value']);
+      const selected = [...expr.matchAll(/\{([^}]*)\}/g)].flatMap(
+        ([, list]) => list!.match(/\w+(?=\s*(?:=|!))/g) ?? [],
+      );
+      const grouped = [...expr.matchAll(/by \(([^)]*)\)/g)].flatMap(([, list]) => list!.split(/,\s*/));
+      const told = [...text.matchAll(/\{\{\s*([$\w]+)\s*\}\}/g)].map(([, label]) => label!);
+      for (const label of [...selected, ...grouped, ...told]) expect([...has], `${where}: ${label}`).to.include(label);
+      // An aggregate keeps nothing but what it groups by.
+      if (/\b(sum|min|max)\b/.test(expr)) expect([...grouped, '$value'], where).to.include.members(told);
+      found += selected.length + grouped.length + told.length;
+    }
+    expect(found).to.be.greaterThan(30);
+  });
+
+  it('show each of our own metrics to somebody: on the dashboard, or in an alert', async () => {
+    const shown = new Set(
+      [read('deploy/ops/alerts.yml'), ...dashboards]
+        .join()
+        .match(/curvebook_\w+/g)
+        ?.map((name) => name.replace(/_bucket$/, '')),
+    );
+    const { registry } = createMetrics(SILENT);
+    const own = (await registry.getMetricsAsJSON())
+      .map(({ name }) => name)
+      .filter((name) => !/^curvebook_(process|nodejs)_/.test(name));
+    expect(own.length).to.be.greaterThan(30);
+    expect(own.filter((name) => !shown.has(name))).to.have.members([
+      // Blocks and generations are shown as lags and ages; the rest is for whoever looks for a cause.
+      'curvebook_chain_head_block',
+      'curvebook_generation',
+      'curvebook_folded_order_row',
+      'curvebook_signature_backend',
+      'curvebook_order_reverts_hour_gas',
+      'curvebook_http_request_seconds',
+    ]);
+  });
+
+  it('show the growth of the database per day', () => {
+    const growth = panels.find(({ title }) => title === 'Growth of the database per day');
+    expect(growth?.targets.map(({ expr }) => expr)).to.deep.equal(['max(delta(curvebook_database_bytes[1d]))']);
+  });
+
+  it('say what to do about each alert, and about no other', () => {
+    const sections = [...read('docs/runbook.md').matchAll(/^## (\w+)$/gm)].map(([, name]) => name);
+    expect(sections).to.deep.equal(alerts.map((rule) => rule.alert));
+  });
+
+  it('say what each metric means', async () => {
+    const { registry } = createMetrics(SILENT);
+    const metrics = registry.getMetricsAsArray() as unknown as { name: string; help: string; labelNames: string[] }[];
+    const rows = metrics
+      .filter(({ name }) => !/^curvebook_(process|nodejs)_/.test(name))
+      .map(({ name, help, labelNames }) => [
+        name.replace('curvebook_', ''),
+        labelNames.map((label) => `\`${label}\``).join(', '),
+        help,
+      ]);
+    const [, section = ''] = read('docs/operators.md').split('\n### Metrics\n');
+    const listed = [...section.split('\n### ')[0]!.matchAll(/^\| `(\w+)` \|(.*?)\| (.*) \|$/gm)];
+    expect(listed.map(([, name, labels, help]) => [name, labels!.trim(), help])).to.deep.equal(rows);
+  });
+
+  it('name the ports that the compose file publishes', () => {
+    const published = Object.entries(compose.services).flatMap(([name, { ports = [] }]) =>
+      ports.map((port) => `${name} ${port}`),
+    );
+    expect(published).to.deep.equal([
+      'gateway 0.0.0.0:${PORT:-8080}:8080',
+      'prometheus 127.0.0.1:9090:9090',
+      'alertmanager 127.0.0.1:9093:9093',
+      'grafana 127.0.0.1:3000:3000',
+    ]);
+    const guide = read('docs/operators.md');
+    for (const row of [
+      '| gateway | 8080 | `PORT`, all interfaces |',
+      '| prometheus | 9090 | 127.0.0.1:9090 |',
+      '| alertmanager | 9093 | 127.0.0.1:9093 |',
+      '| grafana | 3000 | 127.0.0.1:3000 |',
+      '| every role | 9464, metrics and probes | – |',
+    ])
+      expect(guide).to.include(row);
+    for (const [name, { environment }] of ours) expect(environment?.['METRICS_PORT'], name).to.equal('9464');
+  });
+
+  it('list every setting', () => {
+    expect(readFileSync(SETTINGS_DOC, 'utf8'), 'run npm run docs:settings').to.equal(settingsDoc());
+  });
+});

@@ -1,0 +1,110 @@
+/** The console in Chromium, on a sandbox of its own. */
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { chromium, type Browser, type Page } from 'playwright-core';
+import { openReader, type Reader, type Running } from '../api/reader.js';
+
+const BROWSERS = [process.env.CHROMIUM ?? '', '/usr/bin/chromium'];
+const executablePath = BROWSERS.find((path) => path !== '' && existsSync(path));
+const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
+/** Pictures of every page, for people to look at. */
+const PICTURES = fileURLToPath(new URL('../../../cache/console/', import.meta.url));
+/** A bound, not an expectation: machines that run tests are busy. */
+const SOON_MS = 60_000;
+
+/** Whether there is a browser; says what is skipped where there is none. */
+export function hasBrowser(): boolean {
+  if (executablePath === undefined)
+    console.log('skipped: the console in a browser, since there is no Chromium; Debian has it as the package chromium');
+  return executablePath !== undefined;
+}
+
+export interface ConsoleInBrowser {
+  url: string;
+  sandbox: Running;
+  page: Page;
+  /** Errors of the page, and whatever was asked of another machine, since the last call. */
+  problems(): string[];
+  /** Serious faults of accessibility, and whether the page is wider than the window. */
+  faults(): Promise<string[]>;
+  picture(name: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Starts a sandbox and opens a browser on it. Nothing is asked of any machine but this one. */
+export async function openConsole(env: Record<string, string> = {}): Promise<ConsoleInBrowser> {
+  const reader: Reader = openReader({ PORT: '0', RPC_PORT: '0', BLOCK_TIME_MS: '500', ...env });
+  let browser: Browser | null = null;
+  try {
+    const sandbox = reader.start(`SANDBOX_DIR=${reader.folder}/.curvebook npm start`);
+    const said = await sandbox.line((line) => line.includes('server at http'));
+    const url = /server at (http:\S+);/.exec(said)?.[1] ?? '';
+    mkdirSync(PICTURES, { recursive: true });
+    browser = await chromium.launch({
+      ...(executablePath === undefined ? {} : { executablePath }),
+      args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-component-update'],
+    });
+    const page = await browser.newPage();
+    page.setDefaultTimeout(SOON_MS);
+    const problems: string[] = [];
+    page.on('pageerror', (error) => problems.push(`error: ${error.message}`));
+    page.on('console', (message) => {
+      if (message.type() === 'error' && !message.text().includes('ERR_CONNECTION_REFUSED'))
+        problems.push(`${message.text()} ${message.location().url}`);
+    });
+    page.on('request', (request) => {
+      const { protocol, hostname } = new URL(request.url());
+      if (protocol !== 'data:' && hostname !== new URL(url).hostname) problems.push(`asked ${request.url()}`);
+    });
+    const opened = browser;
+    return {
+      ...{ url, sandbox, page },
+      problems: () => problems.splice(0),
+      async faults() {
+        const wide = await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth');
+        // Put in by the browser's own door, which the policy of the page does not bar.
+        await page.evaluate(readFileSync(AXE, 'utf8'));
+        const { violations } = await page.evaluate<{
+          violations: { id: string; impact: string; nodes: { html: string }[] }[];
+        }>('axe.run()');
+        const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
+        return [
+          ...(wide === 0 ? [] : [`wider than the window by ${String(wide)} pixels`]),
+          ...serious.map(({ id, nodes }) => `${id}: ${nodes[0]?.html ?? ''}`),
+        ];
+      },
+      async picture(name) {
+        await page.screenshot({ path: join(PICTURES, `${name}.png`), fullPage: true });
+      },
+      async close() {
+        await opened.close();
+        await reader.close();
+      },
+    };
+  } catch (error) {
+    await browser?.close();
+    await reader.close();
+    throw error;
+  }
+}
+
+/** Draws a page in both themes and at two widths, and judges each. */
+export async function inAllLooks(
+  { page, faults, picture }: ConsoleInBrowser,
+  name: string,
+): Promise<Record<string, string[]>> {
+  const found: Record<string, string[]> = {};
+  for (const theme of ['light', 'dark'] as const) {
+    for (const width of [390, 1_440]) {
+      await page.setViewportSize({ width, height: 900 });
+      await page.emulateMedia({ colorScheme: theme });
+      const look = `${name}-${theme}-${width}`;
+      await picture(look);
+      const faulty = await faults();
+      if (faulty.length > 0) found[look] = faulty;
+    }
+  }
+  return found;
+}

@@ -1,0 +1,54 @@
+/** A process started as an operator or a container starts it: by its own command and environment, none of this process's settings. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { createInterface } from 'node:readline';
+
+const root = fileURLToPath(new URL('../../..', import.meta.url));
+
+export interface Program {
+  /** Everything printed so far, both streams. */
+  output(): string;
+  /** Lines of standard error so far: the log. */
+  errors(): readonly string[];
+  kill(signal: NodeJS.Signals): void;
+  /** The exit code; null after a signal that nothing handled. */
+  readonly ended: Promise<number | null>;
+  /** Null while it runs. */
+  exitCode(): number | null;
+}
+
+/** Starts a command line in the project's folder. A process that outlives this one is killed. */
+export function startProgram(commandLine: readonly string[], env: Readonly<Record<string, string>>): Program {
+  const [program = '', ...args] = commandLine;
+  const child = spawn(program, args, { cwd: root, env: { PATH: process.env.PATH ?? '', ...env }, stdio: 'pipe' });
+  const orphan = (): void => void child.kill('SIGKILL');
+  process.once('exit', orphan);
+  const printed: string[] = [];
+  const errors: string[] = [];
+  createInterface({ input: child.stdout }).on('line', (line) => void printed.push(line));
+  createInterface({ input: child.stderr }).on('line', (line) => {
+    printed.push(line);
+    errors.push(line);
+  });
+  const ended = once(child, 'close').then(([code]) => {
+    process.off('exit', orphan);
+    return code as number | null;
+  });
+  return {
+    ended,
+    output: () => printed.join('\n'),
+    errors: () => errors,
+    kill: (signal) => void child.kill(signal),
+    exitCode: () => child.exitCode,
+  };
+}
+
+/** Runs a command line to its end. */
+export async function runProgram(
+  commandLine: readonly string[],
+  env: Readonly<Record<string, string>>,
+): Promise<{ code: number | null; output: string }> {
+  const program = startProgram(commandLine, env);
+  return { code: await program.ended, output: program.output() };
+}

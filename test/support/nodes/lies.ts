@@ -1,0 +1,73 @@
+/** Endpoints that tell something else than the chain behind them. */
+import { headerHash } from '../../../keepers/chain/header-hash.js';
+import { receiptsRoot } from '../../../keepers/chain/receipts-root.js';
+import type { Hex } from '../../../core/types.js';
+import { toQuantity, type Rpc } from '../../../keepers/chain/rpc.js';
+import { filterOf, type RpcHeaderAnswer, type RpcLogAnswer, type RpcReceiptAnswer } from './real-blocks.js';
+
+/** How far an endpoint goes to hide a log. */
+export const DEPTHS = ['logs', 'receipts', 'header', 'hash'] as const;
+type Depth = (typeof DEPTHS)[number];
+
+/**
+ * The endpoint without the logs that `hides` names: left out of eth_getLogs; of the receipts, too; of the header's root and filter, too;
+ * with the hash that such a header has, in this block and in those that follow.
+ */
+export function hiding(name: string, behind: Rpc, depth: Depth, hides: (log: RpcLogAnswer) => boolean): Rpc {
+  const level = DEPTHS.indexOf(depth);
+  /** Headers by the hash that they really have, and back. */
+  const told = new Map<Hex, RpcHeaderAnswer>();
+  const real = new Map<Hex, Hex>();
+
+  function stripped(receipts: readonly RpcReceiptAnswer[], blockHash: Hex): RpcReceiptAnswer[] {
+    let logIndex = 0;
+    return receipts.map((receipt) => {
+      const logs = receipt.logs
+        .filter((log) => !hides(log))
+        .map((log) => ({ ...log, blockHash, logIndex: toQuantity(logIndex++) }));
+      const logsBloom = filterOf(logs.flatMap(({ address, topics }) => [address, ...topics]));
+      return { ...receipt, blockHash, logs, logsBloom };
+    });
+  }
+
+  async function header(answer: unknown): Promise<unknown> {
+    const block = answer as RpcHeaderAnswer | null;
+    if (block === null || level < 2) return block;
+    const known = told.get(block.hash);
+    if (known !== undefined) return known;
+    const receipts = (await behind.call('eth_getBlockReceipts', [block.hash])) as RpcReceiptAnswer[];
+    const left = stripped(receipts, block.hash);
+    const logsBloom = filterOf(left.flatMap(({ logs }) => logs).flatMap(({ address, topics }) => [address, ...topics]));
+    const changed = {
+      ...block,
+      receiptsRoot: receiptsRoot(left),
+      logsBloom,
+      parentHash: told.get(block.parentHash)?.hash ?? block.parentHash,
+    };
+    if (level === 3) changed.hash = headerHash(changed);
+    told.set(block.hash, changed);
+    real.set(changed.hash, block.hash);
+    return changed;
+  }
+
+  async function call(method: string, params: unknown[] = []): Promise<unknown> {
+    switch (method) {
+      case 'eth_getLogs': {
+        const logs = (await behind.call(method, params)) as RpcLogAnswer[];
+        return logs
+          .filter((log) => !hides(log))
+          .map((log) => ({ ...log, blockHash: told.get(log.blockHash)?.hash ?? log.blockHash }));
+      }
+      case 'eth_getBlockReceipts': {
+        const asked = params[0] as Hex;
+        const receipts = (await behind.call(method, [real.get(asked) ?? asked])) as RpcReceiptAnswer[] | null;
+        return receipts === null || level < 1 ? receipts : stripped(receipts, asked);
+      }
+      case 'eth_getBlockByNumber':
+        return header(await behind.call(method, params));
+      default:
+        return behind.call(method, params);
+    }
+  }
+  return { name, call, batch: (requests) => Promise.all(requests.map(({ method, params }) => call(method, params))) };
+}

@@ -1,0 +1,50 @@
+/** Random places to trade one pair at, around one price, for tests of routing. */
+import { curveSource } from '../../../core/swap/curve-source.js';
+import { squareRoot } from '../../../core/swap/pool-math.js';
+import { poolSource, type PoolRange } from '../../../core/swap/pool-source.js';
+import type { Source } from '../../../core/swap/source.js';
+import type { Market, Segment } from '../../../core/types.js';
+import { SUBTICKS_PER_TICK } from '../../../core/market.js';
+import { WETH_USDC } from '../markets.js';
+import type { Random } from '../random.js';
+
+const Q96 = 2n ** 96n;
+const FEES_PPM = [100n, 500n, 3_000n, 10_000n];
+
+/** A curve of WETH-USDC with a best price near `priceTicks`, some of it taken, and a vault that may hold less than its depth. */
+export function randomCurveSource(random: Random, priceTicks: bigint, isBuy: boolean): Source {
+  const market: Market = WETH_USDC;
+  const step = (): bigint => random.big(1n, 200n) * (isBuy ? 1n : -1n);
+  let subticks = (priceTicks + random.big(-100n, 100n)) * SUBTICKS_PER_TICK;
+  const segments: Segment[] = Array.from({ length: random.int(1, 15) }, () => {
+    subticks += step() * SUBTICKS_PER_TICK;
+    return { lengthUnits: random.big(1n, 30_000n) * market.lotUnits, subticks };
+  });
+  const depth = segments.reduce((sum, { lengthUnits }) => sum + lengthUnits, 0n);
+  const consumed = random.int(0, 2) === 0 ? random.big(0n, depth) : 0n;
+  const sides = isBuy ? { asks: segments, bids: [] } : { asks: [], bids: segments };
+  const ample = 10n ** 30n;
+  const available = random.int(0, 9) === 0 ? random.big(1n, isBuy ? depth : 10n ** 11n) : ample;
+  const buyToken = isBuy ? market.base.address : market.quote.address;
+  return curveSource({ market, sides, consumed: { askUnits: consumed, bidUnits: consumed } }, buyToken, available);
+}
+
+/** A pool of the same pair, WETH as token0 or not, with up to ten ranges of different liquidity. */
+export function randomPoolSource(random: Random, id: string, priceTicks: bigint, isBuy: boolean): Source {
+  const wethIsToken0 = random.int(0, 1) === 0;
+  // Ticks are cents per WETH; USDC has 6 decimals and WETH 18.
+  const cents = (priceTicks * random.big(9_950n, 10_050n)) / 10_000n;
+  const [numerator, denominator] = wethIsToken0 ? [cents * 10_000n, 10n ** 18n] : [10n ** 18n, cents * 10_000n];
+  const sqrtPrice = squareRoot((numerator * Q96 * Q96) / denominator);
+  const zeroForOne = isBuy !== wethIsToken0;
+  // Liquidity of x WETH and its worth in USDC over all prices is x times the square root of the price.
+  const perWeth = squareRoot(10n ** 18n * cents * 10_000n);
+  let end = sqrtPrice;
+  const ranges: PoolRange[] = Array.from({ length: random.int(1, 10) }, () => {
+    const move = random.big(1n, 20_000n);
+    end = zeroForOne ? (end * (1_000_000n - move)) / 1_000_000n : (end * (1_000_000n + move)) / 1_000_000n;
+    const liquidity = random.int(0, 9) === 0 ? 0n : perWeth * random.big(1n, 3_000n);
+    return { liquidity, endSqrtPrice: end };
+  });
+  return poolSource({ id, zeroForOne, feePpm: random.pick(FEES_PPM), sqrtPrice, ranges });
+}
