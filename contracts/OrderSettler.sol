@@ -34,6 +34,13 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
     bytes32 private constant WITNESS_TYPE_5 = " amount)";
     /// @dev increaseAllowance(address,uint256), of older tokens.
     bytes4 private constant INCREASE_ALLOWANCE_SELECTOR = 0x39509351;
+    /// @dev permit(address,address,uint256,uint256,uint8,bytes32,bytes32), permit(address,address,uint256,uint256,bool,uint8,bytes32,bytes32) of
+    /// DAI, and permit(address,address,uint256,uint256,bytes). The spender is the second argument of each.
+    bytes4 private constant PERMIT_SELECTOR = 0xd505accf;
+    bytes4 private constant DAI_PERMIT_SELECTOR = 0x8fcbaf0c;
+    bytes4 private constant BYTES_PERMIT_SELECTOR = 0x9fd5a6cf;
+    /// @dev Of a permit up to its spender.
+    uint256 private constant PERMIT_HEAD_BYTES = 0x44;
     /// @dev Of an order without its signature.
     uint256 private constant HEAD_BYTES = 0x100;
     /// @dev Of a call of `deliver` with the head of an order alone.
@@ -136,6 +143,29 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
         if (amountOut < order.minAmountOut) revert InsufficientOutput(amountOut, order.minAmountOut);
         amountIn = _refund(order, route.amountIn, stray);
         _emitFilled(order, amountIn, amountOut, route.feeAmount, feeInSwap);
+    }
+
+    /// @inheritdoc IOrderSettler
+    function fillWithPermit(
+        address token,
+        bytes calldata permit,
+        bytes calldata fill
+    ) external onlyExecutor returns (uint256, uint256) {
+        if (!_isPermit(permit)) revert ForbiddenPermit(token);
+        // Same as token.call(permit), with nothing of its answer copied; then return address(this).delegatecall(fill): the caller stays who it
+        // is, so that it can do nothing by it that it can't do without.
+        assembly ("memory-safe") {
+            let data := mload(0x40)
+            calldatacopy(data, permit.offset, permit.length)
+            pop(call(gas(), token, 0, data, permit.length, 0x00, 0x00))
+            calldatacopy(data, fill.offset, fill.length)
+            let done := delegatecall(gas(), address(), data, fill.length, 0x00, 0x00)
+            returndatacopy(data, 0x00, returndatasize())
+            if iszero(done) {
+                revert(data, returndatasize())
+            }
+            return(data, returndatasize())
+        }
     }
 
     /// @inheritdoc IOrderSettler
@@ -344,6 +374,15 @@ contract OrderSettler is IOrderSettler, Ownable2Step, TransientLock {
             let selector := shl(224, shr(224, calldataload(data.offset)))
             approval := or(eq(selector, approve), eq(selector, increase))
         }
+    }
+
+    /// @dev A token's call that gives Permit2, and nobody else, leave by a signature.
+    function _isPermit(bytes calldata data) private view returns (bool) {
+        if (data.length < PERMIT_HEAD_BYTES) return false;
+        bytes4 selector = bytes4(data);
+        bool isKnown =
+            selector == PERMIT_SELECTOR || selector == DAI_PERMIT_SELECTOR || selector == BYTES_PERMIT_SELECTOR;
+        return isKnown && bytes32(data[0x24:PERMIT_HEAD_BYTES]) == bytes32(uint256(uint160(PERMIT2)));
     }
 
     /// @dev Zero, or one of the platform's contracts, as the custodian's implementation of now knows them.

@@ -1,6 +1,7 @@
 import { bestRoute, isNoRoute, type NoRoute, type RoutePlan, type RouteQuestion } from '../core/swap/pricing.js';
 import { OWN, type Source } from '../core/swap/source.js';
 import type { Part } from '../core/swap/split.js';
+import type { PermitStyle } from '../core/swap/typed-data.js';
 import type { Address } from '../core/types.js';
 import type { Head } from './eth.js';
 import type { MarketData } from './market-data.js';
@@ -51,27 +52,42 @@ function withParts(plan: RoutePlan, parts: Part[]): RoutePlan {
   };
 }
 
+/** The approval by signature that a quote asks for, as far as its call can't be made without. */
+interface AskedPermit {
+  style: PermitStyle;
+  /** The token's, of the owner. */
+  nonce: bigint;
+}
+
 interface StoredRoute {
   /** Gas in the fee for the check of the owner's signature; absent for none. */
   checkGas?: string;
   /** Absent where the pair trades one way only. */
   impactBps?: number;
+  /** Absent where none is asked for. */
+  permit?: { style: PermitStyle; nonce: string };
   parts: { id: string; in: string; out: string }[];
 }
 
 /** What a stored route says beside its parts. */
-interface RouteNotes {
+export interface RouteNotes {
   /** Gas in the fee that pays for the check of the owner's signature. */
   checkGas?: bigint;
   /** How much less it brings than the mid price, before the fee; null where there is none. */
   impactBps?: number | null;
+  /** The approval that the order is to bring, for which its fee pays, too; null for none. */
+  permit?: AskedPermit | null;
 }
 
 /** A route's parts and notes as JSON text. */
-export function encodeRoute(parts: readonly Part[], { checkGas = 0n, impactBps = null }: RouteNotes = {}): string {
+export function encodeRoute(
+  parts: readonly Part[],
+  { checkGas = 0n, impactBps = null, permit = null }: RouteNotes = {},
+): string {
   const stored: StoredRoute = {
     ...(checkGas === 0n ? {} : { checkGas: checkGas.toString() }),
     ...(impactBps === null ? {} : { impactBps }),
+    ...(permit === null ? {} : { permit: { style: permit.style, nonce: permit.nonce.toString() } }),
     parts: parts.map(({ id, inUnits, outUnits }) => ({ id, in: inUnits.toString(), out: outUnits.toString() })),
   };
   return JSON.stringify(stored);
@@ -82,6 +98,12 @@ export const checkGasIn = (text: string): bigint => BigInt((JSON.parse(text) as 
 
 /** The impact that `encodeRoute` was told of; null without one. */
 export const impactIn = (text: string): number | null => (JSON.parse(text) as StoredRoute).impactBps ?? null;
+
+/** The approval that `encodeRoute` was told of; null without one. */
+export function permitIn(text: string): AskedPermit | null {
+  const { permit } = JSON.parse(text) as StoredRoute;
+  return permit === undefined ? null : { style: permit.style, nonce: BigInt(permit.nonce) };
+}
 
 /** Inverse of encodeRoute. */
 export function decodeRoute(text: string): Part[] {

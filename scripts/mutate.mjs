@@ -33,6 +33,7 @@ const CLAIMS = suite('unit/CustodianClaims.t.sol:CustodianClaimsTest');
 const ENTRYPOINT = suite('unit/Entrypoint.t.sol:EntrypointTest');
 const SETTLER = suite('unit/OrderSettler.t.sol:OrderSettlerTest');
 const ROUTES = suite('unit/OrderSettlerRoutes.t.sol:OrderSettlerRoutesTest');
+const SETTLER_PERMITS = suite('unit/OrderSettlerPermits.t.sol:OrderSettlerPermitsTest');
 const PROXIES = suite('unit/Proxies.t.sol:ProxiesTest');
 const REENTRANCY = suite('property/Reentrancy.t.sol:ReentrancyTest');
 const TRADING = suite('property/Trading.t.sol:TradingTest');
@@ -78,7 +79,7 @@ const TARGETS = [
   {
     file: 'contracts/OrderSettler.sol',
     share: 25,
-    steps: [{ contracts: ['contracts/OrderSettler.sol'], suites: [SETTLER, ROUTES] }],
+    steps: [{ contracts: ['contracts/OrderSettler.sol'], suites: [SETTLER, ROUTES, SETTLER_PERMITS] }],
   },
   {
     file: 'contracts/Entrypoint.sol',

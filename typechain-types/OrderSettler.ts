@@ -33,7 +33,7 @@ export declare namespace IOrderSettler {
     }
 
   export interface OrderSettlerInterface extends Interface {
-    getFunction(nameOrSignature: "acceptOwnership" | "deliver" | "fillOnCurve" | "fillOnCurveExactOut" | "fillRoute" | "isExecutor" | "isTarget" | "orderWitnessTypehash" | "owner" | "pendingOwner" | "permit2" | "renounceOwnership" | "setExecutor" | "setTarget" | "transferOwnership" | "witnessTypeString"): FunctionFragment;
+    getFunction(nameOrSignature: "acceptOwnership" | "deliver" | "fillOnCurve" | "fillOnCurveExactOut" | "fillRoute" | "fillWithPermit" | "isExecutor" | "isTarget" | "orderWitnessTypehash" | "owner" | "pendingOwner" | "permit2" | "renounceOwnership" | "setExecutor" | "setTarget" | "transferOwnership" | "witnessTypeString"): FunctionFragment;
 
     getEvent(nameOrSignatureOrTopic: "ExecutorSet" | "OrderFilled" | "OwnershipTransferStarted" | "OwnershipTransferred" | "TargetSet"): EventFragment;
 
@@ -42,6 +42,7 @@ encodeFunctionData(functionFragment: 'deliver', values: [IOrderSettler.DeliveryS
 encodeFunctionData(functionFragment: 'fillOnCurve', values: [BigNumberish, IOrderSettler.OrderStruct]): string;
 encodeFunctionData(functionFragment: 'fillOnCurveExactOut', values: [BigNumberish, IOrderSettler.OrderStruct]): string;
 encodeFunctionData(functionFragment: 'fillRoute', values: [IOrderSettler.OrderStruct, IOrderSettler.RouteStruct]): string;
+encodeFunctionData(functionFragment: 'fillWithPermit', values: [AddressLike, BytesLike, BytesLike]): string;
 encodeFunctionData(functionFragment: 'isExecutor', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'isTarget', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'orderWitnessTypehash', values?: undefined): string;
@@ -59,6 +60,7 @@ decodeFunctionResult(functionFragment: 'deliver', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'fillOnCurve', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'fillOnCurveExactOut', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'fillRoute', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'fillWithPermit', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'isExecutor', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'isTarget', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'orderWitnessTypehash', data: BytesLike): Result;
@@ -207,6 +209,14 @@ decodeFunctionResult(functionFragment: 'witnessTypeString', data: BytesLike): Re
     
 
     
+    fillWithPermit: TypedContractMethod<
+      [token: AddressLike, permit: BytesLike, fill: BytesLike, ],
+      [[bigint, bigint]],
+      'nonpayable'
+    >
+    
+
+    
     isExecutor: TypedContractMethod<
       [account: AddressLike, ],
       [boolean],
@@ -320,6 +330,11 @@ getFunction(nameOrSignature: 'fillOnCurveExactOut'): TypedContractMethod<
 getFunction(nameOrSignature: 'fillRoute'): TypedContractMethod<
       [order: IOrderSettler.OrderStruct, route: IOrderSettler.RouteStruct, ],
       [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
+      'nonpayable'
+    >;
+getFunction(nameOrSignature: 'fillWithPermit'): TypedContractMethod<
+      [token: AddressLike, permit: BytesLike, fill: BytesLike, ],
+      [[bigint, bigint]],
       'nonpayable'
     >;
 getFunction(nameOrSignature: 'isExecutor'): TypedContractMethod<

@@ -27,6 +27,7 @@ getContractFactory(name: 'IPropAmmAdapter', signerOrOptions?: ethers.Signer | Fa
 getContractFactory(name: 'Tokens', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.Tokens__factory>
 getContractFactory(name: 'TransientLock', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.TransientLock__factory>
 getContractFactory(name: 'CurveMathHarness', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.CurveMathHarness__factory>
+getContractFactory(name: 'DaiPermitToken', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.DaiPermitToken__factory>
 getContractFactory(name: 'MintableToken', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.MintableToken__factory>
 getContractFactory(name: 'MockExchange', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.MockExchange__factory>
 getContractFactory(name: 'SandboxGasPriceOracle', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.SandboxGasPriceOracle__factory>
@@ -35,6 +36,7 @@ getContractFactory(name: 'SandboxUsdcProxy', signerOrOptions?: ethers.Signer | F
 getContractFactory(name: 'SmartAccount', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.SmartAccount__factory>
 getContractFactory(name: 'SwitchFeeToken', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.SwitchFeeToken__factory>
 getContractFactory(name: 'CurveLens', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.CurveLens__factory>
+getContractFactory(name: 'PermitProbe', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.PermitProbe__factory>
 getContractFactory(name: 'PropAmmAdapter', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.PropAmmAdapter__factory>
 getContractFactory(name: 'TransferProbe', signerOrOptions?: ethers.Signer | FactoryOptions): Promise<Contracts.TransferProbe__factory>
 
@@ -55,6 +57,7 @@ getContractAt(name: 'IPropAmmAdapter', address: string | ethers.Addressable, sig
 getContractAt(name: 'Tokens', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.Tokens>
 getContractAt(name: 'TransientLock', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.TransientLock>
 getContractAt(name: 'CurveMathHarness', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.CurveMathHarness>
+getContractAt(name: 'DaiPermitToken', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.DaiPermitToken>
 getContractAt(name: 'MintableToken', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.MintableToken>
 getContractAt(name: 'MockExchange', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.MockExchange>
 getContractAt(name: 'SandboxGasPriceOracle', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.SandboxGasPriceOracle>
@@ -63,6 +66,7 @@ getContractAt(name: 'SandboxUsdcProxy', address: string | ethers.Addressable, si
 getContractAt(name: 'SmartAccount', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.SmartAccount>
 getContractAt(name: 'SwitchFeeToken', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.SwitchFeeToken>
 getContractAt(name: 'CurveLens', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.CurveLens>
+getContractAt(name: 'PermitProbe', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.PermitProbe>
 getContractAt(name: 'PropAmmAdapter', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.PropAmmAdapter>
 getContractAt(name: 'TransferProbe', address: string | ethers.Addressable, signer?: ethers.Signer): Promise<Contracts.TransferProbe>
 
@@ -83,6 +87,7 @@ deployContract(name: 'IPropAmmAdapter', signerOrOptions?: ethers.Signer | Deploy
 deployContract(name: 'Tokens', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Tokens>
 deployContract(name: 'TransientLock', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.TransientLock>
 deployContract(name: 'CurveMathHarness', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveMathHarness>
+deployContract(name: 'DaiPermitToken', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.DaiPermitToken>
 deployContract(name: 'MintableToken', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.MintableToken>
 deployContract(name: 'MockExchange', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.MockExchange>
 deployContract(name: 'SandboxGasPriceOracle', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.SandboxGasPriceOracle>
@@ -91,6 +96,7 @@ deployContract(name: 'SandboxUsdcProxy', signerOrOptions?: ethers.Signer | Deplo
 deployContract(name: 'SmartAccount', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.SmartAccount>
 deployContract(name: 'SwitchFeeToken', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.SwitchFeeToken>
 deployContract(name: 'CurveLens', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveLens>
+deployContract(name: 'PermitProbe', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.PermitProbe>
 deployContract(name: 'PropAmmAdapter', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.PropAmmAdapter>
 deployContract(name: 'TransferProbe', signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.TransferProbe>
 
@@ -111,6 +117,7 @@ deployContract(name: 'IPropAmmAdapter', args: any[], signerOrOptions?: ethers.Si
 deployContract(name: 'Tokens', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.Tokens>
 deployContract(name: 'TransientLock', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.TransientLock>
 deployContract(name: 'CurveMathHarness', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveMathHarness>
+deployContract(name: 'DaiPermitToken', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.DaiPermitToken>
 deployContract(name: 'MintableToken', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.MintableToken>
 deployContract(name: 'MockExchange', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.MockExchange>
 deployContract(name: 'SandboxGasPriceOracle', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.SandboxGasPriceOracle>
@@ -119,6 +126,7 @@ deployContract(name: 'SandboxUsdcProxy', args: any[], signerOrOptions?: ethers.S
 deployContract(name: 'SmartAccount', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.SmartAccount>
 deployContract(name: 'SwitchFeeToken', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.SwitchFeeToken>
 deployContract(name: 'CurveLens', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.CurveLens>
+deployContract(name: 'PermitProbe', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.PermitProbe>
 deployContract(name: 'PropAmmAdapter', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.PropAmmAdapter>
 deployContract(name: 'TransferProbe', args: any[], signerOrOptions?: ethers.Signer | DeployContractOptions): Promise<Contracts.TransferProbe>
 

@@ -2,7 +2,7 @@
 import type { GasModel } from '../../core/swap/pricing.js';
 import { OWN } from '../../core/swap/source.js';
 import type { Snapshot } from './snapshot.js';
-import { KINDS, ROUTE_NAMES, ROUTES, routeId, type RouteName } from './routes.js';
+import { KINDS, ROUTE_NAMES, ROUTES, permitId, routeId, type RouteName } from './routes.js';
 import { DIRECTIONS } from './curvebook.js';
 
 /** Figures of the model are whole multiples of this. */
@@ -30,6 +30,7 @@ export function gasModelOf(rows: Snapshot): GasModel {
     route: BigInt(up(Math.max(...base))),
     routeOwn: BigInt(routeOwn),
     routeCall: BigInt(routeCall),
+    permit: BigInt(up(Math.max(...PAIRS.map((pair) => permitGas(rows, pair))))),
   };
 }
 
@@ -40,6 +41,10 @@ const found = (rows: Snapshot, id: string): number => {
   if (entry === undefined) throw new Error(`nothing measured ${id}`);
   return entry.gas;
 };
+
+/** What an order's own first approval adds to it. */
+const permitGas = (rows: Snapshot, pair: (typeof PAIRS)[number]): number =>
+  found(rows, permitId(pair)) - found(rows, routeId('own', pair, 'buy', 'sell'));
 
 /** Each measured order of a route, and what the first nonce of a word adds. */
 function gasOf(rows: Snapshot, route: RouteName): number[] {

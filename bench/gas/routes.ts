@@ -5,15 +5,19 @@
 import { toSafeInt } from '../../core/amounts.js';
 import { OWN } from '../../core/swap/source.js';
 import type { Part, SplitKind } from '../../core/swap/split.js';
+import { permitTypedData } from '../../core/swap/typed-data.js';
 import type { Address, Hex } from '../../core/types.js';
+import { SANDBOX_CHAIN_ID } from '../../deploy/sandbox/accounts.js';
 import { PERMIT2_ADDRESS } from '../../deploy/sandbox/canonical.js';
 import { orderCalldata } from '../../keepers/executor/transaction.js';
 import type { SwapQuote } from '../../ledger/swaps/swap-log.js';
+import { permitCall } from '../../liquidity/permits.js';
+import { digestOf } from '../../server/swap/signature.js';
 import { createUniswapV3 } from '../../liquidity/uniswap-v3.js';
 import type { Measured } from './chain.js';
 import { path, post, DEADLINE_SEC, DIRECTIONS, ONE_BASE, type Direction, type Venue } from './curvebook.js';
 import { row, type Row } from './rows.js';
-import { signatureOf } from './signing.js';
+import { signatureOf, signedByTaker, takerKey } from './signing.js';
 import { addFullRangePool, deployV3, measureV3Pool, FEE_PPM, ROUTER_PATH } from './uniswap.js';
 import { PRICE, publishedArtifact, type BenchPair } from './world.js';
 
@@ -44,6 +48,23 @@ const SLIPPAGE_BPS = 50n;
 export const routeId = (route: RouteName, pair: BenchPair['id'], direction: Direction, kind: SplitKind): string =>
   `order.${route}.${pair}.${direction}.${kind === 'sell' ? 'exactIn' : 'exactOut'}`;
 
+/** Id of the measured order by our own curve that sells the quote token and brings the first approval of it along. */
+export const permitId = (pair: BenchPair['id']): string => `order.permit.${pair}.buy.exactIn`;
+
+/** The call of the quote token that the taker signed. */
+function permitOf({ quote, id }: BenchPair): Hex {
+  const named = id === 'weth' ? { name: 'USD Coin', version: '2' } : { name: quote.symbol, version: '1' };
+  const verifyingContract = quote.address.toLowerCase() as Address;
+  const terms = {
+    owner: takerKey().address.toLowerCase() as Address,
+    spender: PERMIT2_ADDRESS.toLowerCase() as Address,
+    nonce: 0n,
+    deadlineSec: toSafeInt(DEADLINE_SEC),
+  };
+  const typed = permitTypedData('eip2612', { ...named, chainId: SANDBOX_CHAIN_ID, verifyingContract }, terms);
+  return permitCall('eip2612', terms, signedByTaker(digestOf(typed)));
+}
+
 /** Every route of a pair, both ways, both kinds, with the operator's fee, in a nonce word that is in use; and the first of a word. */
 export async function measureRoutes(venue: Venue, pair: BenchPair): Promise<Row[]> {
   const { world } = venue;
@@ -63,12 +84,18 @@ export async function measureRoutes(venue: Venue, pair: BenchPair): Promise<Row[
     );
   await post(venue, [pair], 15);
 
-  const fill = async (route: RouteName, direction: Direction, kind: SplitKind, nonce: bigint): Promise<Measured> => {
+  const fill = async (
+    route: RouteName,
+    direction: Direction,
+    kind: SplitKind,
+    nonce: bigint,
+    permit: Hex | null = null,
+  ): Promise<Measured> => {
     const { quote, parts } = orderOf(venue, pair, ROUTES[route], direction, kind, nonce);
     const order = { id: '', quoteId: '', owner: quote.owner, clientOrderId: null, createdMs: 0 };
     const signature = signatureOf(venue, quote);
     const data = await orderCalldata(
-      { order: { ...order, signature }, quote },
+      { order: { ...order, signature }, quote, permit },
       parts,
       lower(venue.settler.address),
       venueOf,
@@ -93,6 +120,11 @@ export async function measureRoutes(venue: Venue, pair: BenchPair): Promise<Row[
     const fresh = await chain.undo(() => fill(route, 'sell', 'sell', firstNonce + 256n));
     rows.push(row(`${routeId(route, pair.id, 'sell', 'sell')}.freshNonceWord`, fresh));
   }
+  const byPermit = await chain.undo(async () => {
+    await chain.call(world.taker, pair.quote, 'approve', [PERMIT2_ADDRESS, 0n]);
+    return fill('own', 'buy', 'sell', firstNonce + used, permitOf(pair));
+  });
+  rows.push(row(permitId(pair.id), byPermit));
   return rows;
 }
 

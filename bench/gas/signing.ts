@@ -1,4 +1,4 @@
-/** The taker's signature under an order of the settler. */
+/** The taker's signatures: under an order of the settler, and under anything else. */
 import { HDNodeWallet, Mnemonic } from 'ethers';
 import { orderTypedData, type OrderTerms } from '../../core/swap/typed-data.js';
 import type { Address, Hex } from '../../core/types.js';
@@ -11,6 +11,10 @@ import { TAKER } from './world.js';
 export function signatureOf({ settler }: Venue, terms: OrderTerms): Hex {
   const lower = (address: string) => address.toLowerCase() as Address;
   const domain = { chainId: SANDBOX_CHAIN_ID, permit2: lower(PERMIT2_ADDRESS), spender: lower(settler.address) };
-  const parent = HDNodeWallet.fromMnemonic(Mnemonic.fromPhrase(SANDBOX_MNEMONIC), "m/44'/60'/0'/0");
-  return parent.deriveChild(TAKER).signingKey.sign(digestOf(orderTypedData(terms, domain))).serialized as Hex;
+  return signedByTaker(digestOf(orderTypedData(terms, domain)));
 }
+
+export const takerKey = (): HDNodeWallet =>
+  HDNodeWallet.fromMnemonic(Mnemonic.fromPhrase(SANDBOX_MNEMONIC), "m/44'/60'/0'/0").deriveChild(TAKER);
+
+export const signedByTaker = (digest: Hex): Hex => takerKey().signingKey.sign(digest).serialized as Hex;

@@ -55,6 +55,8 @@ interface IOrderSettler {
     error InsufficientOutput(uint256 delivered, uint256 minimum);
     /// @notice A target reverted with `reason`, its own revert data.
     error CallFailed(address target, bytes reason);
+    /// @notice Something else than a token's `permit` for Permit2.
+    error ForbiddenPermit(address token);
 
     /// @notice What the owner signed, and the signature.
     struct Order {
@@ -136,6 +138,19 @@ interface IOrderSettler {
     function fillRoute(
         Order calldata order,
         Route calldata route
+    ) external returns (uint256 amountIn, uint256 amountOut);
+
+    /// @notice Has `token` give Permit2 an allowance by its owner's signature, and then does what the call `fill` of this contract would.
+    /// Executors only. `permit` is the call of the token: `permit` of EIP-2612, of DAI, or of EIP-2612 with a signature in bytes, for Permit2 as
+    /// spender; anything else reverts `ForbiddenPermit`. Whether it succeeds does not matter, since anybody may have submitted it before: whether
+    /// the allowance suffices shows when Permit2 pulls. The token need not be that of the order, as such a call changes nothing but by a
+    /// signature. Reverts as `fill` does.
+    /// @return amountIn What the owner gave, fee included.
+    /// @return amountOut What the recipient received.
+    function fillWithPermit(
+        address token,
+        bytes calldata permit,
+        bytes calldata fill
     ) external returns (uint256 amountIn, uint256 amountOut);
 
     /// @notice Brings sell token into the vault: from the order's owner, by the rest of the order, which follows, or, if nothing follows, from

@@ -25,6 +25,8 @@ export interface GasModel {
   routeOwn: bigint;
   /** Each call of an external contract. */
   routeCall: bigint;
+  /** An approval by signature that an order brings along. */
+  permit: bigint;
 }
 
 /**
@@ -32,7 +34,13 @@ export interface GasModel {
  * snapshots/gas.json (`order.*`), and a test fails when the two part. It pays for the costliest order measured of each route, were it the first of its
  * Permit2 nonce word.
  */
-export const DEFAULT_GAS: GasModel = { own: 160_000n, route: 169_000n, routeOwn: 29_000n, routeCall: 86_000n };
+export const DEFAULT_GAS: GasModel = {
+  own: 160_000n,
+  route: 169_000n,
+  routeOwn: 29_000n,
+  routeCall: 86_000n,
+  permit: 55_000n,
+};
 
 /** The model with something added to every order. */
 export const withExtraGas = (model: GasModel, extraGas: bigint): GasModel => ({

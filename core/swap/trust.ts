@@ -43,6 +43,8 @@ export interface Sent {
   /** Number of venues that it trades with, our own curve among them. */
   venues: number;
   gasLimit: bigint;
+  /** What comes before the trade and is burnt, too, if that fails: an approval by signature. Left out for nothing. */
+  beforeGas?: bigint;
 }
 
 /** A transaction as it would be sent. */
@@ -52,8 +54,8 @@ export interface Risky extends Sent {
 }
 
 /** Gas that a transaction may burn for which nobody pays. One over several venues may be spoilt by the last of them. */
-export const riskGas = ({ venues, gasLimit, isCode }: Risky): bigint =>
-  isCode || venues > 1 ? gasLimit : minBig(gasLimit, ONE_VENUE_GAS);
+export const riskGas = ({ venues, gasLimit, isCode, beforeGas = 0n }: Risky): bigint =>
+  isCode || venues > 1 ? gasLimit : minBig(gasLimit, ONE_VENUE_GAS + beforeGas);
 
 /**
  * Whether another transaction may be sent for an owner of whom `underWay` may still revert: at once; when one that is under way did not; or

@@ -49,7 +49,7 @@ export interface OrderDomain {
 
 /** Typed data as wallets take it. */
 export interface TypedData {
-  domain: { name: string; version?: string; chainId: number; verifyingContract: Address };
+  domain: TokenDomain;
   primaryType: string;
   types: Record<string, { name: string; type: string }[]>;
   message: object;
@@ -75,6 +75,79 @@ export const cancellationTypedData = (
   types: CANCELLATION_TYPES,
   message: { orderId },
 });
+
+/** The two forms of `permit` that tokens have: for an amount (EIP-2612), or for all or nothing (DAI). */
+export type PermitStyle = 'eip2612' | 'dai';
+
+/** The EIP-712 domain of a token; what it does not have is left out of its type, too. */
+export interface TokenDomain {
+  name?: string;
+  version?: string;
+  chainId?: number;
+  verifyingContract?: Address;
+}
+
+const DOMAIN_FIELDS = [
+  { name: 'name', type: 'string' },
+  { name: 'version', type: 'string' },
+  { name: 'chainId', type: 'uint256' },
+  { name: 'verifyingContract', type: 'address' },
+] as const;
+
+const PERMIT_FIELDS: Record<PermitStyle, { name: string; type: string }[]> = {
+  eip2612: [
+    { name: 'owner', type: 'address' },
+    { name: 'spender', type: 'address' },
+    { name: 'value', type: 'uint256' },
+    { name: 'nonce', type: 'uint256' },
+    { name: 'deadline', type: 'uint256' },
+  ],
+  dai: [
+    { name: 'holder', type: 'address' },
+    { name: 'spender', type: 'address' },
+    { name: 'nonce', type: 'uint256' },
+    { name: 'expiry', type: 'uint256' },
+    { name: 'allowed', type: 'bool' },
+  ],
+};
+
+/** An allowance without end, which is what a permit for Permit2 gives: Permit2 spends by a signature over each amount alone. */
+export const PERMIT_VALUE = 2n ** 256n - 1n;
+
+export interface PermitTerms {
+  owner: Address;
+  /** Permit2. */
+  spender: Address;
+  /** The token's nonce of the owner. */
+  nonce: bigint;
+  deadlineSec: number;
+}
+
+/** Typed data by which a wallet gives Permit2 its allowance at a token. */
+export interface PermitTypedData {
+  domain: TokenDomain;
+  primaryType: 'Permit';
+  types: Record<string, { name: string; type: string }[]>;
+  message: Record<string, string | boolean>;
+}
+
+/** What an owner signs in the place of an approval, as eth_signTypedData_v4 wants it. */
+export function permitTypedData(style: PermitStyle, domain: TokenDomain, terms: PermitTerms): PermitTypedData {
+  const { owner, spender } = terms;
+  const [nonce, deadline] = [terms.nonce.toString(), terms.deadlineSec.toString()];
+  return {
+    domain,
+    primaryType: 'Permit',
+    types: {
+      EIP712Domain: DOMAIN_FIELDS.filter(({ name }) => domain[name] !== undefined).map((field) => ({ ...field })),
+      Permit: PERMIT_FIELDS[style],
+    },
+    message:
+      style === 'eip2612'
+        ? { owner, spender, value: PERMIT_VALUE.toString(), nonce, deadline }
+        : { holder: owner, spender, nonce, expiry: deadline, allowed: true },
+  };
+}
 
 export interface OrderTypedData {
   domain: { name: string; chainId: number; verifyingContract: Address };

@@ -41,6 +41,8 @@ export interface ExecutorDeps {
   newAccountGas: bigint;
   /** The same for an owner with code. */
   newContractGas: bigint;
+  /** Added to the first of them for an order that brings its approval: such an owner has sent none. Default: 0. */
+  newPermitGas?: bigint;
   pollIntervalMs: number;
   /** Wall clock, for what is stored and what expires. */
   nowMs(): number;

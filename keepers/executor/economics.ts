@@ -7,7 +7,7 @@ import type { Hex } from '../../core/types.js';
 import type { SwapQuote } from '../../ledger/swaps/swap-log.js';
 import { noteExecutor } from '../../ledger/swaps/swap-executors.js';
 import type { Head } from '../../liquidity/eth.js';
-import { checkGasIn, decodeRoute } from '../../liquidity/planner.js';
+import { checkGasIn, decodeRoute, permitIn } from '../../liquidity/planner.js';
 import type { ExecutorDeps } from './deps.js';
 
 /** What is said of the executor's funds is said again this often. */
@@ -99,7 +99,8 @@ export function createEconomics(deps: Deps): Economics {
   /** What the fee has paid for, in gas, when the order is executed by these parts. */
   function paidGas({ route }: SwapQuote, parts: readonly Part[]): bigint {
     const ids = parts.map(({ id }) => id);
-    return ((gasOf(gasModel, ids) + checkGasIn(route)) * (10_000n + BigInt(deps.feeMarginBps))) / 10_000n;
+    const permitGas = permitIn(route) === null ? 0n : gasModel.permit;
+    return ((gasOf(gasModel, ids) + checkGasIn(route) + permitGas) * (10_000n + BigInt(deps.feeMarginBps))) / 10_000n;
   }
 
   /** What the order may cost at most by its fee as it is worth now; null for anything. What can't be priced is worth nothing. */
@@ -123,7 +124,7 @@ export function createEconomics(deps: Deps): Economics {
   }
 
   async function neededWei(head: Head): Promise<bigint> {
-    const gasLimit = gasLimitOf(gasOf(gasModel, FULL_ROUTE), false);
+    const gasLimit = gasLimitOf(gasOf(gasModel, FULL_ROUTE) + gasModel.permit, false);
     const dataWei = await marketData.dataWei(gasLimit, FULL_ROUTE.length - 1, head);
     return gasLimit * outbox.bidWei(head.baseFeeWei) + dataWei;
   }

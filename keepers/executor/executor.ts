@@ -29,7 +29,8 @@ import { createCosts } from './costs.js';
 import type { ExecutorDeps } from './deps.js';
 import { createEconomics, type Terms } from './economics.js';
 import type { Refusal } from './refusals.js';
-import { riskOf, sentOf, type Risk } from './risk.js';
+import { withNeededPermit } from './permits.js';
+import { riskOf, sentAs, sentOf, type Risk } from './risk.js';
 import { simulate, type Simulated } from './simulate.js';
 import { orderCalldata } from './transaction.js';
 
@@ -224,7 +225,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   }
 
   async function execute(
-    one: PendingOrder,
+    listed: PendingOrder,
     wallet: Wallet,
     progress: Progress,
     generation: GenerationRow,
@@ -232,6 +233,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   ): Promise<void> {
     if (unmined >= MAX_UNMINED) return;
     const { attempts, signed } = progress;
+    const one = await withNeededPermit(rpc, listed);
     const { fillings, refusal } = await transactionsOf(one, head);
     if (refusal === null) {
       usedAt.delete(one.order.id);
@@ -247,7 +249,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
       if ('code' in paid) return noteRefusal(one, attempts, paid);
       if (!economics.isFunded()) return noteRefusal(one, attempts, EXECUTOR_UNFUNDED);
       if (risk.judge(paid) === 'wait') return;
-      wallet.underWay.push({ sellToken: one.quote.sellToken, venues: paid.parts.length, gasLimit: paid.gasLimit });
+      wallet.underWay.push({ sellToken: one.quote.sellToken, ...sentAs(paid.data, paid.gasLimit) });
       return send(one, progress, paid);
     }
     if (refusal.code === 'NONCE_USED') return waitOrFail(one, generation, head);

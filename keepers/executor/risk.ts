@@ -1,18 +1,19 @@
 /** Which transactions the service risks for the owner of an order, by what the owner has spent. */
 import { Transaction } from 'ethers';
+import { DEFAULT_GAS } from '../../core/swap/pricing.js';
 import { mayRisk, type Sent } from '../../core/swap/trust.js';
-import type { Part } from '../../core/swap/split.js';
 import type { Address, Hex } from '../../core/types.js';
 import { readDealings } from '../../ledger/swaps/swap-wallets.js';
 import type { ExecutorDeps } from './deps.js';
 import { gasLimitOf } from './economics.js';
+import { fillIn } from './permits.js';
 import type { Refusal } from './refusals.js';
 import { venuesOf } from './transaction.js';
 
 /** A transaction as it was simulated. */
 interface Candidate {
   gas: bigint;
-  parts: readonly Part[];
+  data: Hex;
 }
 
 export interface Risk {
@@ -25,19 +26,29 @@ export interface Risk {
 /** Reads a signed transaction of the executor's. */
 export function sentOf(raw: Hex): Sent {
   const { data, gasLimit } = Transaction.from(raw);
-  return { venues: venuesOf(data as Hex), gasLimit };
+  return sentAs(data as Hex, gasLimit);
 }
+
+/** What counts of a transaction with this call. */
+export const sentAs = (data: Hex, gasLimit: bigint): Sent => ({
+  venues: venuesOf(data),
+  gasLimit,
+  beforeGas: fillIn(data).hasPermit ? DEFAULT_GAS.permit : 0n,
+});
 
 /** Judges transactions of an owner of whom `underWay` are not mined. */
 export async function riskOf(
-  { db, maxReverts, newAccountGas, newContractGas }: ExecutorDeps,
+  { db, maxReverts, newAccountGas, newContractGas, newPermitGas = 0n }: ExecutorDeps,
   { owner, isCode, underWay }: { owner: Address; isCode: boolean; underWay: readonly Sent[] },
 ): Promise<Risk> {
   const dealings = await readDealings(db.knex, owner);
-  const limits = { underWay, maxReverts, newAccountGas: isCode ? newContractGas : newAccountGas };
+  const limits = { underWay, maxReverts };
   return {
-    judge: ({ gas, parts }) =>
-      mayRisk(dealings, { venues: parts.length, gasLimit: gasLimitOf(gas, isCode), isCode }, limits),
+    judge({ gas, data }) {
+      const sent = sentAs(data, gasLimitOf(gas, isCode));
+      const credit = isCode ? newContractGas : newAccountGas + ((sent.beforeGas ?? 0n) > 0n ? newPermitGas : 0n);
+      return mayRisk(dealings, { ...sent, isCode }, { ...limits, newAccountGas: credit });
+    },
     refusal: dealings.some(({ kind }) => kind === 'revert') ? TOO_MANY_REVERTS : UNPROVEN_ACCOUNT,
   };
 }

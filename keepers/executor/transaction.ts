@@ -5,18 +5,30 @@ import type { PendingOrder } from '../../ledger/swaps/swap-log.js';
 import type { MarketData } from '../../liquidity/market-data.js';
 import { OrderSettler__factory } from '../../typechain-types/factories/OrderSettler__factory.js';
 
+import { fillIn, withPermit } from './permits.js';
+
 export const SETTLER = OrderSettler__factory.createInterface();
 
 /**
- * The settler's call that executes an order by these parts. A purchase takes from the owner what was signed at most, `whole`, and what it does not
+ * The settler's call that executes an order by these parts, the approval that the order brought before them. A purchase takes from the owner what was signed at most, `whole`, and what it does not
  * need comes back; or `exact` takes what the parts cost and no more, for an owner who does not have the rest.
  */
 export async function orderCalldata(
-  { order, quote }: PendingOrder,
+  one: PendingOrder,
   parts: readonly Part[],
   settler: Address,
   venueOf: MarketData['venueOf'],
   pull: 'whole' | 'exact' = 'whole',
+): Promise<Hex> {
+  return withPermit(one.quote.sellToken, one.permit, await fillCalldata(one, parts, settler, venueOf, pull));
+}
+
+async function fillCalldata(
+  { order, quote }: PendingOrder,
+  parts: readonly Part[],
+  settler: Address,
+  venueOf: MarketData['venueOf'],
+  pull: 'whole' | 'exact',
 ): Promise<Hex> {
   const signed = {
     owner: quote.owner,
@@ -62,7 +74,7 @@ export async function orderCalldata(
 
 /** Number of venues that a call of `orderCalldata` trades with. */
 export function venuesOf(data: Hex): number {
-  const call = SETTLER.parseTransaction({ data });
+  const call = SETTLER.parseTransaction({ data: fillIn(data).fill });
   if (call?.name !== 'fillRoute') return 1;
   const { ownAmount, calls } = call.args[1] as { ownAmount: bigint; calls: readonly unknown[] };
   return calls.length + (ownAmount > 0n ? 1 : 0);

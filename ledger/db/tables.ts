@@ -268,6 +268,11 @@ declare module 'knex/types/tables.js' {
       signature: Hex;
       time_ms: number;
     };
+    /** Of an order that brought its approval: the call of the sell token by which Permit2 gets its allowance. */
+    swap_permits: {
+      order_id: string;
+      data: Hex;
+    };
     swap_executors: {
       signer: Address;
       funded: number;

@@ -16,6 +16,7 @@ import { accounts } from './0028-accounts.js';
 import { gas } from './0029-gas.js';
 import { hints } from './0032-hints.js';
 import { outboxBounds, swapCosts, swapCancellations } from './0035-0037-columns.js';
+import { swapPermits } from './0038-swap-permits.js';
 
 /** All steps, oldest first. */
 export const migrations: readonly Migration[] = [
@@ -48,4 +49,5 @@ export const migrations: readonly Migration[] = [
   outboxBounds,
   swapCosts,
   swapCancellations,
+  swapPermits,
 ];

@@ -121,17 +121,19 @@ type Acceptance = { result: 'accepted' | 'existing'; order: SwapOrder } | { resu
 /**
  * Appends an order, pending from then on. Of any number of concurrent calls for one client order id, or one quote, one is accepted.
  * `check` sees the owner's other pending orders that sell the same token, which no other call can add to meanwhile; when it throws, so does
- * this, and nothing is appended.
+ * this, and nothing is appended. `permit` is the approval that comes with it: a call of the sell token.
  */
 export async function acceptOrder(
   db: Db,
   order: SwapOrder,
   { sellToken, validToSec }: Pick<SwapQuote, 'sellToken' | 'validToSec'>,
   check: (others: readonly PendingSale[]) => void = () => undefined,
+  permit: Hex | null = null,
 ): Promise<Acceptance> {
   try {
     await db.knex.transaction(async (tx) => {
       await tx('swap_orders').insert(orderRow(order));
+      if (permit !== null) await tx('swap_permits').insert({ order_id: order.id, data: permit });
       await lockOwner(tx, order.owner);
       check(await readPendingSales(tx, order.owner, sellToken, Math.floor(order.createdMs / 1_000)));
       await tx('swap_pending').insert({
@@ -173,10 +175,16 @@ export async function readOrderOfQuote(q: Queryable, quoteId: string): Promise<S
 export interface PendingOrder {
   order: SwapOrder;
   quote: SwapQuote;
+  /** The call of the sell token by which Permit2 gets its allowance; null where the order brought none. */
+  permit: Hex | null;
 }
 
 type PendingRow = Stored<'swap_quotes'> &
-  Pick<Stored<'swap_orders'>, 'signature' | 'client_order_id'> & { order_id: string; placed_ms: number };
+  Pick<Stored<'swap_orders'>, 'signature' | 'client_order_id'> & {
+    order_id: string;
+    placed_ms: number;
+    permit: Hex | null;
+  };
 
 /** Orders that did not end, with their quotes, and the fills of those that the ledger knows as filled. */
 const unended = (q: Queryable) =>
@@ -200,17 +208,19 @@ export async function readPending(q: Queryable, orderIds: readonly string[]): Pr
   const found: unknown = await unended(q)
     .whereNull('fill.generation')
     .whereIn('pending.order_id', [...orderIds])
+    .leftJoin('swap_permits as brought', 'brought.order_id', 'pending.order_id')
     .orderBy(['pending.created_ms', 'pending.order_id'])
     .select('quote.*', {
       order_id: 'placed.id',
       signature: 'placed.signature',
       client_order_id: 'placed.client_order_id',
       placed_ms: 'placed.created_ms',
+      permit: 'brought.data',
     });
   return (found as PendingRow[]).map((row) => {
     const { order_id, signature, client_order_id, placed_ms } = row;
     const placed = { id: order_id, quote_id: row.id, owner: row.owner, signature, client_order_id };
-    return { order: toOrder({ ...placed, created_ms: placed_ms }), quote: toQuote(row) };
+    return { order: toOrder({ ...placed, created_ms: placed_ms }), quote: toQuote(row), permit: row.permit };
   });
 }
 

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type Router from '@koa/router';
+import { createPermits, type Permits } from '../../liquidity/permits.js';
 import { notKept, routesOf, type RequestLimit, type ServedEndpoint } from '../openapi/endpoint.js';
 import { rateLimit } from '../rate-limit.js';
 import { chainFaults } from './chain-faults.js';
@@ -49,6 +50,20 @@ const typedDataSchema = z
   })
   .meta({ id: 'OrderTypedData', description: 'signed exactly as it is' });
 
+const permitTypedDataSchema = z
+  .strictObject({
+    domain: z.strictObject({
+      name: z.string().optional(),
+      version: z.string().optional(),
+      chainId: z.int().optional(),
+      verifyingContract: address.optional(),
+    }),
+    primaryType: z.literal('Permit'),
+    types: z.record(z.string(), z.array(z.strictObject({ name: z.string(), type: z.string() }))),
+    message: z.record(z.string(), z.union([z.string(), z.boolean()])),
+  })
+  .meta({ id: 'PermitTypedData', description: 'signed exactly as it is' });
+
 const routeSchema = z
   .array(z.strictObject({ source: z.string(), sellAmount: amount, buyAmount: amount }))
   .meta({ description: 'as quoted; `own` is our curve' });
@@ -79,6 +94,15 @@ const quoteSchema = z
       spender: address.meta({ description: 'settles orders; never approved directly' }),
       typedData: typedDataSchema,
       witnessTypeString: z.string(),
+    }),
+    approval: z.strictObject({
+      required: z.boolean().meta({ description: 'Permit2 may not take sellAmount of the owner yet' }),
+      type: z
+        .enum(['eip2612', 'dai', 'none'])
+        .meta({ description: 'how the sell token takes an approval by signature' }),
+      typedData: permitTypedDataSchema
+        .nullable()
+        .meta({ description: 'signed beside the order where an approval is required; null where none can be or is' }),
     }),
   })
   .meta({ id: 'SwapQuote' });
@@ -145,6 +169,7 @@ const SILENT = 'CHAIN_UNAVAILABLE: no node of the chain answers';
 
 interface SwapEndpointDeps extends SwapDeps {
   store: QuoteStore;
+  permits: Permits;
 }
 
 const limitOf = (name: keyof SwapDeps['limits'], setting: string): RequestLimit<SwapEndpointDeps> => ({
@@ -169,10 +194,11 @@ export const SWAP_ENDPOINTS: readonly ServedEndpoint<SwapEndpointDeps>[] = [
     method: 'post',
     path: '/api/v1/quote',
     limit: limitOf('quotes', 'SWAP_QUOTES_PER_MINUTE'),
-    handler: (deps) => quoteHandler(deps, deps.store),
+    handler: (deps) => quoteHandler(deps, deps.store, deps.permits),
     group: 'Gasless swaps',
     summary: 'A price, and the typed data to sign for it',
-    description: 'Sign permit2.typedData unchanged. The sell token must be approved to permit2.allowanceTarget.',
+    description:
+      'Sign permit2.typedData unchanged. The sell token must be approved to permit2.allowanceTarget, by a transaction or, where approval.typedData is there, by its signature.',
     body: quoteRequestSchema,
     answer: quoteSchema,
     refusals: {
@@ -231,14 +257,14 @@ export const SWAP_ENDPOINTS: readonly ServedEndpoint<SwapEndpointDeps>[] = [
     method: 'post',
     path: '/api/v1/orders',
     limit: limitOf('submissions', 'SWAP_ORDERS_PER_MINUTE'),
-    handler: submitHandler,
+    handler: (deps) => submitHandler(deps, deps.permits),
     group: 'Gasless swaps',
     summary: 'Submits the signature of a quote',
     description: 'A repeated clientOrderId of the same owner answers with the order that there is already.',
     body: submissionSchema,
     answer: submissionAnswerSchema,
     refusals: {
-      400: 'BAD_REQUEST: expired or used quote, wrong signature, balance or allowance missing',
+      400: 'BAD_REQUEST: expired or used quote, wrong signature, balance or allowance missing, an approval that the token refuses',
       413: 'BAD_REQUEST: the body is too long',
       429: RATE_LIMITED,
       503: SILENT,
@@ -282,8 +308,6 @@ export const SWAP_ENDPOINTS: readonly ServedEndpoint<SwapEndpointDeps>[] = [
 /** The swap API: tokens, quotes, signed orders and how they fare. `deploymentId` tells our Permit2 nonces from others. */
 export function swapRoutes(deps: SwapDeps, deploymentId: string): Router {
   const domain = { chainId: deps.chainId, permit2: deps.permit2, spender: deps.settler };
-  return routesOf(SWAP_ENDPOINTS, { ...deps, store: createQuoteStore(deps.db, domain, deploymentId) }, [
-    notKept,
-    chainFaults,
-  ]);
+  const store = createQuoteStore(deps.db, domain, deploymentId);
+  return routesOf(SWAP_ENDPOINTS, { ...deps, store, permits: createPermits(deps) }, [notKept, chainFaults]);
 }

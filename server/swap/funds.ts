@@ -13,7 +13,7 @@ const ERC20 = new Interface([
 const PERMIT2 = new Interface(['function nonceBitmap(address, uint256) view returns (uint256)']);
 
 /** What the chain says of the owner of an order, at the newest block. */
-interface OwnerState {
+export interface OwnerState {
   owner: Address;
   /** `0x` for an account without code. */
   code: Hex;
@@ -65,13 +65,14 @@ export async function readOwner(
 
 /**
  * Throws 400, saying what is missing, unless the owner has and allows what the order and all `others` of the owner that sell the same token and
- * may still be executed take together, and Permit2 still knows the nonce as unused.
+ * may still be executed take together, and Permit2 still knows the nonce as unused. `isAllowanceOpen` leaves the allowance out, which is looked at later.
  */
 export function checkFunds(
   { permit2 }: SwapDeps,
   quote: SwapQuote,
   state: OwnerState,
   others: readonly PendingSale[],
+  isAllowanceOpen = false,
 ): void {
   const { owner, sellToken, sellUnits, expectedSellUnits } = quote;
   const { balanceUnits, allowanceUnits } = state;
@@ -91,11 +92,12 @@ export function checkFunds(
       `Insufficient balance: ${owner} holds ${balanceUnits} of ${sellToken}, ${takes(expectedSellUnits, expected)}`,
     );
   }
+  if (isAllowanceOpen) return;
   const most = pending.reduce((sum, other) => sum + other.sellUnits, 0n);
   if (allowanceUnits < sellUnits + most) {
     throw badRequest(
       `Insufficient allowance: ${owner} allows Permit2 (${permit2}) to take ${allowanceUnits} of ${sellToken}, ` +
-        `${takes(sellUnits, most)} at most; approve permit2.allowanceTarget`,
+        `${takes(sellUnits, most)} at most; approve permit2.allowanceTarget, or sign approval.typedData where the quote has it`,
     );
   }
 }

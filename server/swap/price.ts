@@ -27,7 +27,7 @@ export function priceHandler(deps: SwapDeps): RouterMiddleware {
     });
     checkTokens(deps, request);
     await refuseWhileUnable(deps, request);
-    const { plan, head, atSec } = await planRequest(deps, request, 0n);
+    const { plan, head, atSec } = await planRequest(deps, request, { gas: 0n, calls: 0 });
     ctx.set('Cache-Control', `public, max-age=${KEEP_SEC}`);
     ctx.body = answerOf(request, plan, head, await impactBps(deps, request, plan, head, atSec));
   };

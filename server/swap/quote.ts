@@ -15,9 +15,11 @@ import type { Address } from '../../core/types.js';
 import { readExecutors } from '../../ledger/swaps/swap-executors.js';
 import type { SwapQuote, SwapQuoteDraft } from '../../ledger/swaps/swap-log.js';
 import type { Head } from '../../liquidity/eth.js';
-import { decodeRoute, encodeRoute, impactIn, planRoute } from '../../liquidity/planner.js';
+import { decodeRoute, encodeRoute, impactIn, planRoute, type RouteNotes } from '../../liquidity/planner.js';
 import { ApiError, badRequest } from '../errors.js';
 import { parseAs, readBody } from './body.js';
+import type { Permits } from '../../liquidity/permits.js';
+import { approvalAnswer, approvalState, bringsPermit, type ApprovalState } from './approval.js';
 import { createCheckGas } from './check-gas.js';
 import type { SwapDeps } from './deps.js';
 import { impactBps, routeAnswer } from './impact.js';
@@ -65,14 +67,18 @@ export const quoteRequestSchema = z
 export type QuoteRequest = z.output<typeof quoteRequestSchema>;
 
 /** POST /api/v1/quote: prices a swap at the newest block and answers with what to sign. The quote is durable before the answer. */
-export function quoteHandler(deps: SwapDeps, store: QuoteStore): RouterMiddleware {
+export function quoteHandler(deps: SwapDeps, store: QuoteStore, permits: Permits): RouterMiddleware {
   const checkGasOf = createCheckGas(deps);
   return async (ctx) => {
     const request = await readBody(ctx.req, quoteRequestSchema);
     checkRequest(deps, request);
     await refuseWhileUnable(deps, request);
-    const priced = await priceRequest(deps, request, await checkGasOf(request.from));
-    ctx.body = answerOf(deps, await store.save(draftOf(deps, request, priced)));
+    const [checkGas, approval] = await Promise.all([
+      checkGasOf(request.from),
+      approvalState(permits, request.sellToken, request.from),
+    ]);
+    const priced = await priceRequest(deps, request, checkGas, approval);
+    ctx.body = answerOf(deps, await store.save(draftOf(deps, request, priced)), approval);
   };
 }
 
@@ -122,19 +128,48 @@ function checkRequest(deps: SwapDeps, request: QuoteRequest): void {
   }
 }
 
-/** A route with the gas in its fee that pays for the check of the owner's signature, and how far it moves the market. */
-type PricedRoute = RoutePlan & { checkGas: bigint; impactBps: number | null };
+/**
+ * A route with the gas in its fee that pays for the check of the owner's signature, the approval that the order is to bring, and how far it moves
+ * the market.
+ */
+type PricedRoute = RoutePlan & Required<RouteNotes>;
 
-async function priceRequest(deps: SwapDeps, request: QuoteRequest, checkGas: bigint): Promise<PricedRoute> {
-  const { plan, head, atSec } = await planRequest(deps, request, checkGas);
-  return { ...plan, checkGas, impactBps: await impactBps(deps, request, plan, head, atSec) };
-}
-
-/** The best route at the newest block, with `checkGas` in its fee. Throws 400 without one. */
-export async function planRequest(
+async function priceRequest(
   deps: SwapDeps,
   request: QuoteRequest,
   checkGas: bigint,
+  approval: ApprovalState,
+): Promise<PricedRoute> {
+  const extraWith = (isBrought: boolean): Extra =>
+    isBrought ? { gas: checkGas + deps.gasModel.permit, calls: 1 } : { gas: checkGas, calls: 0 };
+  // What a purchase takes is known once it is priced.
+  let isBrought = bringsPermit(approval, request.sellAmountBeforeFee ?? 0n);
+  let priced = await planRequest(deps, request, extraWith(isBrought));
+  if (!isBrought && bringsPermit(approval, mostUnits(request, priced.plan))) {
+    isBrought = true;
+    priced = await planRequest(deps, request, extraWith(isBrought));
+  }
+  const { plan, head, atSec } = priced;
+  const permit =
+    isBrought && approval.support !== null ? { style: approval.support.style, nonce: approval.nonce } : null;
+  return { ...plan, checkGas, permit, impactBps: await impactBps(deps, request, plan, head, atSec) };
+}
+
+/** The most that an order takes: slippage goes to the input of a purchase. */
+const mostUnits = ({ kind, slippageBps }: QuoteRequest, { inUnits }: RoutePlan): bigint =>
+  kind === 'sell' ? inUnits : maxSellUnits(inUnits, slippageBps);
+
+/** What an order takes beside its route: gas, and data, in calls of the usual length. */
+interface Extra {
+  gas: bigint;
+  calls: number;
+}
+
+/** The best route at the newest block, with what else the order takes in its fee. Throws 400 without one. */
+export async function planRequest(
+  deps: SwapDeps,
+  request: QuoteRequest,
+  extra: Extra,
 ): Promise<{ plan: RoutePlan; head: Head; atSec: number }> {
   const { marketData } = deps;
   const { kind, sellToken, buyToken, routingPreference } = request;
@@ -151,8 +186,8 @@ export async function planRequest(
     preference: routingPreference,
     toleranceBps: deps.toleranceBps,
     feeOf: (ids: readonly string[]) => {
-      const calls = ids.filter((id) => id !== OWN).length;
-      return feeUnits(gasOf(deps.gasModel, ids) + checkGas, price, deps.feeMarginBps, calls);
+      const calls = ids.filter((id) => id !== OWN).length + extra.calls;
+      return feeUnits(gasOf(deps.gasModel, ids) + extra.gas, price, deps.feeMarginBps, calls);
     },
   };
   const plan = await planRoute(marketData, question, head, atSec);
@@ -180,7 +215,7 @@ function draftOf(deps: SwapDeps, request: QuoteRequest, plan: PricedRoute): Swap
     kind,
     preference: request.routingPreference,
     slippageBps,
-    sellUnits: isSell ? plan.inUnits : maxSellUnits(plan.inUnits, slippageBps),
+    sellUnits: mostUnits(request, plan),
     expectedSellUnits: plan.inUnits,
     buyUnits: plan.outUnits,
     minBuyUnits: isSell ? minBuyUnits(plan.outUnits, slippageBps) : plan.outUnits,
@@ -192,7 +227,7 @@ function draftOf(deps: SwapDeps, request: QuoteRequest, plan: PricedRoute): Swap
   };
 }
 
-function answerOf(deps: SwapDeps, quote: SwapQuote) {
+function answerOf(deps: SwapDeps, quote: SwapQuote, approval: ApprovalState) {
   return {
     id: quote.id,
     from: quote.owner,
@@ -218,5 +253,6 @@ function answerOf(deps: SwapDeps, quote: SwapQuote) {
       typedData: JSON.parse(quote.typedData) as OrderTypedData,
       witnessTypeString: WITNESS_TYPE_STRING,
     },
+    approval: approvalAnswer(deps, quote, approval),
   };
 }

@@ -10,12 +10,14 @@ import {
   type SwapOrder,
   type SwapQuote,
 } from '../../ledger/swaps/swap-log.js';
-import { readPendingSales } from '../../ledger/swaps/swap-wallets.js';
+import { readPendingSales, type PendingSale } from '../../ledger/swaps/swap-wallets.js';
 import { codeAt } from '../../liquidity/eth.js';
+import type { Permits } from '../../liquidity/permits.js';
 import { badRequest, type ApiError } from '../errors.js';
+import { broughtPermit } from './approval.js';
 import { readBody } from './body.js';
 import type { SwapDeps } from './deps.js';
-import { checkFunds, readOwner } from './funds.js';
+import { checkFunds, readOwner, type OwnerState } from './funds.js';
 import { orderStatus } from './order.js';
 import { DEFAULT_CHECK_GAS, acceptedSignature, digestOf } from './signature.js';
 
@@ -35,21 +37,24 @@ export const submissionSchema = z.object({
     .string()
     .regex(/^[A-Za-z0-9:_-]{1,128}$/, 'must be 1 to 128 letters, digits, and the characters : _ -')
     .optional(),
+  approvalSignature: signatureSchema.optional(),
 });
 
 /**
  * POST /api/v1/orders: takes the signature of a quote. A request with a client order id that the owner used before answers with that
  * order, whatever else it says, once the signature is right: nobody else learns of the order. One quote makes one order.
  */
-export function submitHandler(deps: SwapDeps): RouterMiddleware {
+export function submitHandler(deps: SwapDeps, permits: Permits): RouterMiddleware {
   return async (ctx) => {
-    const { quoteId, signature, clientOrderId = null } = await readBody(ctx.req, submissionSchema);
+    const { quoteId, signature, clientOrderId = null, approvalSignature } = await readBody(ctx.req, submissionSchema);
     const quote = await readQuote(deps.db.knex, quoteId);
     if (quote === null) throw badRequest('quoteId: unknown, or expired long ago; get a fresh quote');
     const earlier = clientOrderId === null ? null : await readClientOrder(deps.db.knex, quote.owner, clientOrderId);
     if (earlier !== null) await proveOwner(deps, quote, signature, earlier);
     const { order, isNew } =
-      earlier === null ? await accept(deps, quote, signature, clientOrderId) : { order: earlier, isNew: false };
+      earlier === null
+        ? await accept(deps, permits, quote, { signature, clientOrderId, approvalSignature })
+        : { order: earlier, isNew: false };
     // Nothing can have happened yet to an order that is new.
     const status = isNew ? 'pending' : await orderStatus(deps.db, order);
     ctx.body = { orderId: order.id, quoteId: order.quoteId, status };
@@ -72,11 +77,17 @@ function accepted(deps: SwapDeps, quote: SwapQuote, signature: Hex, code: Hex): 
 const invalidSignature = ({ owner }: SwapQuote): ApiError =>
   badRequest(`Invalid signature: it is not that of ${owner} over permit2.typedData of this quote`);
 
+interface Submission {
+  signature: Hex;
+  clientOrderId: string | null;
+  approvalSignature: Hex | undefined;
+}
+
 async function accept(
   deps: SwapDeps,
+  permits: Permits,
   quote: SwapQuote,
-  signature: Hex,
-  clientOrderId: string | null,
+  { signature, clientOrderId, approvalSignature }: Submission,
 ): Promise<{ order: SwapOrder; isNew: boolean }> {
   const used = await readOrderOfQuote(deps.db.knex, quote.id);
   if (used !== null) {
@@ -84,15 +95,17 @@ async function accept(
     return { order: usedQuote(used, clientOrderId), isNew: false };
   }
   checkFresh(deps, quote);
+  const permit = approvalSignature === undefined ? null : broughtPermit(deps, quote, approvalSignature);
   const nowSec = Math.floor(deps.nowMs() / 1_000);
   const others = await readPendingSales(deps.db.knex, quote.owner, quote.sellToken, nowSec);
-  const owner = await readOwner(deps, quote, others);
+  let owner = await readOwner(deps, quote, others);
   const hasCode = owner.code !== '0x';
   // An owner's code is run last, and a key's signature, which costs next to nothing, is checked first.
-  if (hasCode) checkFunds(deps, quote, owner, others);
+  if (hasCode) checkFunds(deps, quote, owner, others, permit !== null);
   const taken = await accepted(deps, quote, signature, owner.code);
   if (taken === null) throw invalidSignature(quote);
-  if (!hasCode) checkFunds(deps, quote, owner, others);
+  if (permit !== null) owner = await withPermit(permits, quote, owner, permit);
+  if (!hasCode || permit !== null) checkFunds(deps, quote, owner, others);
   checkFresh(deps, quote);
   const order = {
     id: crypto.randomUUID(),
@@ -102,11 +115,23 @@ async function accept(
     clientOrderId,
     createdMs: deps.nowMs(),
   };
-  const acceptance = await acceptOrder(deps.db, order, quote, (pending) => checkFunds(deps, quote, owner, pending));
+  const check = (pending: readonly PendingSale[]): void => checkFunds(deps, quote, owner, pending);
+  const acceptance = await acceptOrder(deps.db, order, quote, check, permit);
   if (acceptance.result === 'quoteUsed') return { order: usedQuote(acceptance.order, clientOrderId), isNew: false };
   const isNew = acceptance.result === 'accepted';
   if (isNew) deps.onOrder(acceptance.order);
   return { order: acceptance.order, isNew };
+}
+
+/** The owner with the allowance that a simulation of the permit leaves. Throws 400 for one that the token does not take and nobody needs. */
+async function withPermit(permits: Permits, quote: SwapQuote, owner: OwnerState, permit: Hex): Promise<OwnerState> {
+  const { sellToken, sellUnits } = quote;
+  const allowanceUnits = await permits.allowanceAfter(sellToken, owner.owner, permit);
+  // Whoever submitted it before has done what it is for.
+  if (allowanceUnits < sellUnits && allowanceUnits <= owner.allowanceUnits) {
+    throw badRequest(`approvalSignature: ${sellToken} does not take it; sign approval.typedData of this quote`);
+  }
+  return { ...owner, allowanceUnits };
 }
 
 /** The order itself when it is the same client's retry, which a concurrent request got ahead of; else a refusal. */

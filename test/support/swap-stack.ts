@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { Contract, MaxUint256, Wallet, type HDNodeWallet } from 'ethers';
 import { pino } from 'pino';
 import { DEFAULT_GAS } from '../../core/swap/pricing.js';
-import type { OrderTypedData } from '../../core/swap/typed-data.js';
+import type { OrderTypedData, PermitTypedData } from '../../core/swap/typed-data.js';
 import type { Address, Hex } from '../../core/types.js';
 import { GAS_PRICE_ORACLE_ADDRESS, WETH_ADDRESS } from '../../deploy/sandbox/canonical.js';
 import { createOutbox, type Outbox } from '../../keepers/chain/outbox.js';
@@ -44,6 +44,7 @@ export interface QuoteAnswer {
     signingScheme: string;
   };
   permit2: { allowanceTarget: Address; spender: Address; typedData: OrderTypedData; witnessTypeString: string };
+  approval: { required: boolean; type: 'eip2612' | 'dai' | 'none'; typedData: PermitTypedData | null };
 }
 
 export interface OrderAnswer {
@@ -240,6 +241,7 @@ export async function startSwapStack(
       maxReverts: 2,
       newAccountGas: 94_000n,
       newContractGas: 94_000n,
+      newPermitGas: 60_000n,
       pollIntervalMs: 50,
       nowMs,
       logger,
@@ -370,6 +372,14 @@ export async function createOwners(
 /** Signs a quote as ethers wants it: without the domain's own type, which ethers knows. */
 export async function signQuote({ permit2 }: QuoteAnswer, signer: Wallet | HDNodeWallet): Promise<Hex> {
   const { domain, types, message } = permit2.typedData;
+  const { EIP712Domain: _, ...rest } = types;
+  return (await signer.signTypedData(domain, rest, message)) as Hex;
+}
+
+/** Signs the approval that a quote asks for, as ethers wants it. Throws where it asks for none. */
+export async function signApproval({ approval }: QuoteAnswer, signer: Wallet | HDNodeWallet): Promise<Hex> {
+  if (approval.typedData === null) throw new Error(`the quote asks for no approval of type ${approval.type}`);
+  const { domain, types, message } = approval.typedData;
   const { EIP712Domain: _, ...rest } = types;
   return (await signer.signTypedData(domain, rest, message)) as Hex;
 }

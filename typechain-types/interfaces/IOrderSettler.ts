@@ -33,7 +33,7 @@ export declare namespace IOrderSettler {
     }
 
   export interface IOrderSettlerInterface extends Interface {
-    getFunction(nameOrSignature: "deliver" | "fillOnCurve" | "fillOnCurveExactOut" | "fillRoute" | "isExecutor" | "isTarget" | "orderWitnessTypehash" | "permit2" | "setExecutor" | "setTarget" | "witnessTypeString"): FunctionFragment;
+    getFunction(nameOrSignature: "deliver" | "fillOnCurve" | "fillOnCurveExactOut" | "fillRoute" | "fillWithPermit" | "isExecutor" | "isTarget" | "orderWitnessTypehash" | "permit2" | "setExecutor" | "setTarget" | "witnessTypeString"): FunctionFragment;
 
     getEvent(nameOrSignatureOrTopic: "ExecutorSet" | "OrderFilled" | "TargetSet"): EventFragment;
 
@@ -41,6 +41,7 @@ export declare namespace IOrderSettler {
 encodeFunctionData(functionFragment: 'fillOnCurve', values: [BigNumberish, IOrderSettler.OrderStruct]): string;
 encodeFunctionData(functionFragment: 'fillOnCurveExactOut', values: [BigNumberish, IOrderSettler.OrderStruct]): string;
 encodeFunctionData(functionFragment: 'fillRoute', values: [IOrderSettler.OrderStruct, IOrderSettler.RouteStruct]): string;
+encodeFunctionData(functionFragment: 'fillWithPermit', values: [AddressLike, BytesLike, BytesLike]): string;
 encodeFunctionData(functionFragment: 'isExecutor', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'isTarget', values: [AddressLike]): string;
 encodeFunctionData(functionFragment: 'orderWitnessTypehash', values?: undefined): string;
@@ -53,6 +54,7 @@ encodeFunctionData(functionFragment: 'witnessTypeString', values?: undefined): s
 decodeFunctionResult(functionFragment: 'fillOnCurve', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'fillOnCurveExactOut', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'fillRoute', data: BytesLike): Result;
+decodeFunctionResult(functionFragment: 'fillWithPermit', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'isExecutor', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'isTarget', data: BytesLike): Result;
 decodeFunctionResult(functionFragment: 'orderWitnessTypehash', data: BytesLike): Result;
@@ -165,6 +167,14 @@ decodeFunctionResult(functionFragment: 'witnessTypeString', data: BytesLike): Re
     
 
     
+    fillWithPermit: TypedContractMethod<
+      [token: AddressLike, permit: BytesLike, fill: BytesLike, ],
+      [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
+      'nonpayable'
+    >
+    
+
+    
     isExecutor: TypedContractMethod<
       [account: AddressLike, ],
       [boolean],
@@ -240,6 +250,11 @@ getFunction(nameOrSignature: 'fillOnCurveExactOut'): TypedContractMethod<
     >;
 getFunction(nameOrSignature: 'fillRoute'): TypedContractMethod<
       [order: IOrderSettler.OrderStruct, route: IOrderSettler.RouteStruct, ],
+      [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
+      'nonpayable'
+    >;
+getFunction(nameOrSignature: 'fillWithPermit'): TypedContractMethod<
+      [token: AddressLike, permit: BytesLike, fill: BytesLike, ],
       [[bigint, bigint] & {amountIn: bigint, amountOut: bigint }],
       'nonpayable'
     >;

@@ -2,6 +2,7 @@
 /* tslint:disable */
 /* eslint-disable */
 export type { CurveMathHarness } from './CurveMathHarness.js';
+export type { DaiPermitToken } from './DaiPermitToken.js';
 export type { MintableToken } from './MintableToken.js';
 export type { MockExchange } from './MockExchange.js';
 export type { SandboxGasPriceOracle } from './SandboxGasPriceOracle.js';

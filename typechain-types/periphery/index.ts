@@ -2,5 +2,6 @@
 /* tslint:disable */
 /* eslint-disable */
 export type { CurveLens } from './CurveLens.js';
+export type { PermitProbe } from './PermitProbe.js';
 export type { PropAmmAdapter } from './PropAmmAdapter.js';
 export type { TransferProbe } from './TransferProbe.js';

@@ -32,6 +32,9 @@ export const executor = defineRole({
     SWAP_NEW_CONTRACT_GAS: integer(0, 10_000_000, 94_000).describe(
       'the same for an account with code, whose check can burn all the gas of a transaction, 150,000 to 240,000: that much lets such accounts begin with an order instead of two swaps',
     ),
+    SWAP_NEW_PERMIT_GAS: integer(0, 10_000_000, 60_000).describe(
+      'added to SWAP_NEW_ACCOUNT_GAS for an order that brings its approval by signature, which is burnt, too, if it reverts; less than 41,000 refuses such orders of new accounts',
+    ),
   },
   status: ({ lastSwapActMs, pendingSwaps }) => ({ lastActMs: lastSwapActMs, waiting: pendingSwaps }),
   async start({ shared, writer, signal, wakeBy }) {
@@ -72,6 +75,7 @@ export function startExecutor(shared: ExecutorShared, writer: Writer, signal: Ab
     maxReverts: config.SWAP_MAX_REVERTS,
     newAccountGas: BigInt(config.SWAP_NEW_ACCOUNT_GAS),
     newContractGas: BigInt(config.SWAP_NEW_CONTRACT_GAS),
+    newPermitGas: BigInt(config.SWAP_NEW_PERMIT_GAS),
     pollIntervalMs: config.POLL_INTERVAL_MS,
     nowMs: shared.nowMs,
     monotonicMs: shared.monotonicMs,

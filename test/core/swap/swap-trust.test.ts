@@ -22,6 +22,17 @@ describe('what is risked for an owner of signed orders', () => {
     expect(judge([], code, { newAccountGas: 180_000n })).to.equal('send');
   });
 
+  it('is an approval by signature, too, which is burnt with the trade', () => {
+    const permit = { ...own, beforeGas: 55_000n };
+    expect([riskGas(own), riskGas(permit), riskGas({ ...permit, gasLimit: 90_000n })]).to.deep.equal([
+      ...[80_000n, 135_000n, 90_000n],
+    ]);
+    expect(judge([], permit)).to.equal('refuse');
+    expect(judge([], permit, { newAccountGas: 135_000n })).to.equal('send');
+    expect(judge([], own, { newAccountGas: 214_000n, underWay: [permit] })).to.equal('wait');
+    expect(judge([], own, { newAccountGas: 215_000n, underWay: [permit] })).to.equal('send');
+  });
+
   it('is counted in gas: fills and swaps of its own add to it, reverts take from it', () => {
     expect(creditGas(94_000n, [fill, revert(), swap, revert(100_000n)])).to.equal(171_000n);
     expect(judge([fill, revert()])).to.equal('send');

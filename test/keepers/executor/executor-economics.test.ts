@@ -245,7 +245,8 @@ describe('the terms of an order', () => {
 
 describe('what an executor must hold', () => {
   /** Most gas that an order of every kind may be limited to. */
-  const LIMIT = ((DEFAULT_GAS.route + DEFAULT_GAS.routeOwn + 2n * DEFAULT_GAS.routeCall) * 13n) / 10n + 30_000n;
+  const { route, routeOwn, routeCall, permit } = DEFAULT_GAS;
+  const LIMIT = ((route + routeOwn + 2n * routeCall + permit) * 13n) / 10n + 30_000n;
   const TIP = 1_000_000n;
   const CEILING_WEI = 50n * GWEI;
   const DATA_WEI = 10n ** 12n;

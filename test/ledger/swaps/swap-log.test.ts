@@ -112,7 +112,21 @@ forEachDatabase((name, open) => {
       expect(await acceptOrder(db, first, quote)).to.deep.equal({ result: 'accepted', order: first });
       const again = await acceptOrder(db, orderOf(quote), quote);
       expect(again).to.deep.equal({ result: 'quoteUsed', order: first });
-      expect(await pendingOf(db, 10)).to.deep.equal([{ order: first, quote }]);
+      expect(await pendingOf(db, 10)).to.deep.equal([{ order: first, quote, permit: null }]);
+    });
+
+    it('keeps the approval that an order brought, and none of one that was not accepted', async () => {
+      const quote = await quoteIn(db);
+      const refuse = (): never => {
+        throw new RangeError('no funds');
+      };
+      const refused = await acceptOrder(db, orderOf(quote), quote, refuse, '0xd505accf').catch((error: unknown) => error);
+      expect(refused).to.be.instanceOf(RangeError);
+      const order = orderOf(quote);
+      await acceptOrder(db, order, quote, () => undefined, '0x8fcbaf0c');
+      expect(await pendingOf(db, 10)).to.deep.equal([{ order, quote, permit: '0x8fcbaf0c' }]);
+      const rows: unknown = await db.knex('swap_permits').select();
+      expect(rows).to.deep.equal([{ order_id: order.id, data: '0x8fcbaf0c' }]);
     });
 
     it('accepts one of 50 concurrent orders with one client order id, on one quote or on many', async () => {

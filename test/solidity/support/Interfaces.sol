@@ -18,3 +18,8 @@ interface IMintableToken is IERC20 {
     function mint(address to, uint256 amount) external;
     function decimals() external view returns (uint8);
 }
+
+/// @notice The token with permits of DAI.
+interface IDaiPermitToken is IMintableToken {
+    function DOMAIN_SEPARATOR() external view returns (bytes32);
+}

@@ -2,6 +2,7 @@
 /* tslint:disable */
 /* eslint-disable */
 export { CurveMathHarness__factory } from './CurveMathHarness__factory.js';
+export { DaiPermitToken__factory } from './DaiPermitToken__factory.js';
 export { MintableToken__factory } from './MintableToken__factory.js';
 export { MockExchange__factory } from './MockExchange__factory.js';
 export { SandboxGasPriceOracle__factory } from './SandboxGasPriceOracle__factory.js';

@@ -2,5 +2,6 @@
 /* tslint:disable */
 /* eslint-disable */
 export { CurveLens__factory } from './CurveLens__factory.js';
+export { PermitProbe__factory } from './PermitProbe__factory.js';
 export { PropAmmAdapter__factory } from './PropAmmAdapter__factory.js';
 export { TransferProbe__factory } from './TransferProbe__factory.js';

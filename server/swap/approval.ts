@@ -1,0 +1,63 @@
+/** Approvals by signature: what a quote says of them, and what a submission brings. */
+import { permitTypedData, type PermitStyle, type PermitTypedData } from '../../core/swap/typed-data.js';
+import type { Address, Hex } from '../../core/types.js';
+import type { SwapQuote } from '../../ledger/swaps/swap-log.js';
+import { permitCall, type Permits, type PermitSupport } from '../../liquidity/permits.js';
+import { permitIn } from '../../liquidity/planner.js';
+import { badRequest } from '../errors.js';
+import type { SwapDeps } from './deps.js';
+
+/** What the chain says of an owner's approval of a sell token. */
+export interface ApprovalState {
+  support: PermitSupport | null;
+  allowanceUnits: bigint;
+  nonce: bigint;
+}
+
+/** What a quote says of it. */
+export interface ApprovalAnswer {
+  required: boolean;
+  type: PermitStyle | 'none';
+  /** To be signed beside the order's; null where nothing is required, or nothing can be signed. */
+  typedData: PermitTypedData | null;
+}
+
+export async function approvalState(permits: Permits, sellToken: Address, owner: Address): Promise<ApprovalState> {
+  const support = await permits.supportOf(sellToken);
+  return { support, ...(await permits.stateOf(sellToken, owner, support)) };
+}
+
+/** Whether an order that takes up to `units` is to bring its approval. */
+export const bringsPermit = ({ support, allowanceUnits }: ApprovalState, units: bigint): boolean =>
+  support !== null && allowanceUnits < units;
+
+const termsOf = ({ permit2 }: SwapDeps, { owner, validToSec }: SwapQuote, nonce: bigint) => ({
+  owner,
+  spender: permit2,
+  nonce,
+  deadlineSec: validToSec,
+});
+
+export function approvalAnswer(
+  deps: SwapDeps,
+  quote: SwapQuote,
+  { support, allowanceUnits }: ApprovalState,
+): ApprovalAnswer {
+  const asked = permitIn(quote.route);
+  const typedData =
+    asked === null || support === null
+      ? null
+      : permitTypedData(support.style, support.domain, termsOf(deps, quote, asked.nonce));
+  return { required: allowanceUnits < quote.sellUnits, type: support?.style ?? 'none', typedData };
+}
+
+/** The call of the sell token that a submission's signature makes good. Throws 400 for one that the quote did not ask for. */
+export function broughtPermit(deps: SwapDeps, quote: SwapQuote, signature: Hex): Hex {
+  const asked = permitIn(quote.route);
+  if (asked === null) throw badRequest('approvalSignature: the quote asks for none');
+  try {
+    return permitCall(asked.style, termsOf(deps, quote, asked.nonce), signature);
+  } catch {
+    throw badRequest("approvalSignature: is no key's signature");
+  }
+}
