@@ -469,7 +469,7 @@ export interface paths {
         put?: never;
         /**
          * A price, and the typed data to sign for it
-         * @description Sign permit2.typedData unchanged. The sell token must be approved to permit2.allowanceTarget.
+         * @description Sign permit2.typedData unchanged. The sell token must be approved to permit2.allowanceTarget, by a transaction or, where approval.typedData is there, by its signature.
          */
         post: operations["postApiV1Quote"];
         delete?: never;
@@ -1658,6 +1658,17 @@ export interface components {
                 typedData: components["schemas"]["OrderTypedData"];
                 witnessTypeString: string;
             };
+            approval: {
+                /** @description Permit2 may not take sellAmount of the owner yet */
+                required: boolean;
+                /**
+                 * @description how the sell token takes an approval by signature
+                 * @enum {string}
+                 */
+                type: "eip2612" | "dai" | "none";
+                /** @description signed beside the order where an approval is required; null where none can be or is */
+                typedData: components["schemas"]["PermitTypedData"] | null;
+            };
         };
         /** @description signed exactly as it is */
         OrderTypedData: {
@@ -1691,6 +1702,26 @@ export interface components {
                     /** @description base units */
                     minAmountOut: string;
                 };
+            };
+        };
+        /** @description signed exactly as it is */
+        PermitTypedData: {
+            domain: {
+                name?: string;
+                version?: string;
+                chainId?: number;
+                verifyingContract?: string;
+            };
+            /** @constant */
+            primaryType: "Permit";
+            types: {
+                [key: string]: {
+                    name: string;
+                    type: string;
+                }[];
+            };
+            message: {
+                [key: string]: string | boolean;
             };
         };
         SwapPrice: {
@@ -4448,6 +4479,7 @@ export interface operations {
                     quoteId: string;
                     signature: string;
                     clientOrderId?: string;
+                    approvalSignature?: string;
                 };
             };
         };
@@ -4467,7 +4499,7 @@ export interface operations {
                     "application/json": components["schemas"]["SwapSubmission"];
                 };
             };
-            /** @description BAD_REQUEST: expired or used quote, wrong signature, balance or allowance missing */
+            /** @description BAD_REQUEST: expired or used quote, wrong signature, balance or allowance missing, an approval that the token refuses */
             400: {
                 headers: {
                     /** @description requests per window */
