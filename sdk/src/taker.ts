@@ -1,5 +1,6 @@
 import { floorDiv, maxBig, minBig, parseUnits } from '../../core/amounts.js';
-import { orderTypedData } from '../../core/swap/typed-data.js';
+import { orderTypedData, permitTypedData } from '../../core/swap/typed-data.js';
+import type { PermitStyle, PermitTerms, PermitTypedData, TokenDomain } from '../../core/swap/typed-data.js';
 import type { Address } from '../../core/types.js';
 import { trusted, trustedToken } from './deployment.js';
 import type { Deployment, TrustedContracts } from './deployment.js';
@@ -8,7 +9,7 @@ import { createHttp } from './http.js';
 import type { HttpOptions } from './http.js';
 import { createReadClient } from './read/client.js';
 import { allow, asAddress, callData, firstWord, senderOf } from './wallet.js';
-import type { Reader, Signer } from './wallet.js';
+import type { Reader, Signer, TypedData } from './wallet.js';
 
 export interface TakerOptions extends HttpOptions {
   url: string;
@@ -53,6 +54,8 @@ export interface GaslessQuote {
   expiresMs: number;
   /** Last second at which it may be executed. */
   validToSec: number;
+  /** Whether the approval of the token to Permit2 is signed beside it. */
+  signsApproval: boolean;
 }
 
 /** What is told of a gasless swap on its way. */
@@ -69,7 +72,8 @@ export interface TakerClient {
   /** Allows exactly the amount, swaps it in a transaction of the signer, and returns its hash. Throws CurvebookError `NOTHING_QUOTED`, or `BELOW_MINIMUM` for less than `minBuy`. */
   swap(swap: Swap): Promise<string>;
   /**
-   * Swaps by one signature, without gas, and waits for the end. The tokens must be allowed to Permit2 once (`allowGasless`). Signed is only what
+   * Swaps by one signature, without gas, and waits for the end. The tokens must be allowed to Permit2 once: by another signature, which is asked
+   * for first, where the token takes one, and else by `allowGasless`, before which CurvebookError `APPROVAL_NEEDED` is thrown. Signed is only what
    * brings at least the contract's own price less slippage and fee, and at least `minBuy`. Throws CurvebookError `BAD_QUOTE` where the server
    * asks for less, `FEE_TOO_HIGH` beyond `maxFee`, and `NO_MINIMUM` without `minBuy` where the contract quotes nothing.
    */
@@ -83,6 +87,12 @@ interface QuoteAnswer {
   expiration: string;
   quote: { sellAmount: string; buyAmount: string; minBuyAmount: string; validTo: number; feeAmount: string };
   permit2: { typedData: { message: { nonce: string } } };
+  /** Absent from servers that know no approvals by signature. */
+  approval?: {
+    required: boolean;
+    type: PermitStyle | 'none';
+    typedData: { domain: TokenDomain; message: { nonce: string } } | null;
+  };
 }
 
 const DEADLINE_MS = 60_000;
@@ -191,8 +201,20 @@ export function createTakerClient(options: TakerOptions): TakerClient {
     );
     const buyUnits = unitsOf(amounts.buyAmount);
     const expiresMs = Date.parse(answer.expiration);
-    const quote: GaslessQuote = { sellUnits, buyUnits, minBuyUnits, feeUnits, expiresMs, validToSec: validTo };
-    return { id: answer.id, typed, quote };
+    const approval = approvalOf(answer, {
+      ...{ name: swap.sell, token: sellToken.address, chainId: said.chain_id },
+      terms: { owner, spender: permit2, deadlineSec: validTo },
+    });
+    const quote: GaslessQuote = {
+      ...{ sellUnits, buyUnits, minBuyUnits, feeUnits, expiresMs, validToSec: validTo },
+      signsApproval: approval !== null,
+    };
+    return { id: answer.id, typed, approval, quote };
+  }
+
+  async function signed({ types, ...data }: TypedData): Promise<string> {
+    const { EIP712Domain: _domain, ...rest } = types;
+    return signer.signTypedData({ ...data, types: rest });
   }
 
   async function ended(orderId: string, signal?: AbortSignal): Promise<OrderStatus> {
@@ -225,11 +247,12 @@ export function createTakerClient(options: TakerOptions): TakerClient {
       return senderOf(signer)({ to: entrypoint, data });
     },
     async swapGasless(swap, signal, listeners = {}) {
-      const { id, typed, quote } = await gasless(swap);
+      const { id, typed, approval, quote } = await gasless(swap);
       listeners.onQuote?.(quote);
-      const { EIP712Domain: _domain, ...types } = typed.types;
-      const signature = await signer.signTypedData({ ...typed, types });
-      const body = { quoteId: id, signature, clientOrderId: crypto.randomUUID() };
+      const approvalSignature =
+        approval === null ? undefined : await signed({ ...approval, domain: { ...approval.domain } });
+      const signature = await signed({ ...typed, message: { ...typed.message } });
+      const body = { quoteId: id, signature, clientOrderId: crypto.randomUUID(), approvalSignature };
       const { orderId } = (await http('/api/v1/orders', { method: 'POST', body })).body as { orderId: string };
       listeners.onSubmitted?.(orderId);
       return ended(orderId, signal);
@@ -243,6 +266,28 @@ export function createTakerClient(options: TakerOptions): TakerClient {
       return allow({ signer, reader }, { token: token.address, spender: permit2, units });
     },
   };
+}
+
+/**
+ * What lets Permit2 take the token, made here: of the server's is nothing but a nonce and the names in the token's domain, which do no harm where they are
+ * wrong. Null where nothing is missing. Throws CurvebookError `APPROVAL_NEEDED` where the token takes no signature.
+ */
+function approvalOf(
+  { approval }: QuoteAnswer,
+  { name, token, chainId, terms }: { name: string; token: Address; chainId: number; terms: Omit<PermitTerms, 'nonce'> },
+): PermitTypedData | null {
+  if (approval?.required !== true) return null;
+  const { type, typedData } = approval;
+  if ((type !== 'eip2612' && type !== 'dai') || typedData === null) {
+    throw new CurvebookError('APPROVAL_NEEDED', `allow ${name} to Permit2 first: allowGasless`);
+  }
+  const { name: named, version } = typedData.domain;
+  const domain = {
+    ...(named === undefined ? {} : { name: String(named) }),
+    ...(version === undefined ? {} : { version: String(version) }),
+    ...{ chainId, verifyingContract: token },
+  };
+  return permitTypedData(type, domain, { ...terms, nonce: unitsOf(typedData.message.nonce) });
 }
 
 /** Base units that the server wrote. Throws CurvebookError `BAD_QUOTE`. */

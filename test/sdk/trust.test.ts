@@ -29,12 +29,14 @@ interface World {
   /** What the entrypoint quotes, call by call; the last one stays. */
   prices?: bigint[];
   quote?: object;
+  /** What the server says of the approval to Permit2. */
+  approval?: object;
   deployment?: object;
   decimals?: bigint;
 }
 
 /** A server and a chain that say what they are told to, and a wallet that notes what it is asked for. */
-function world({ prices = [PRICE], quote = {}, deployment = {}, decimals = 6n }: World = {}) {
+function world({ prices = [PRICE], quote = {}, approval, deployment = {}, decimals = 6n }: World = {}) {
   const signed: TypedData[] = [];
   const sent: { to: string; data: string }[] = [];
   const left = [...prices];
@@ -48,6 +50,7 @@ function world({ prices = [PRICE], quote = {}, deployment = {}, decimals = 6n }:
         ...quote,
       },
       permit2: { typedData: { message: { nonce: '7' } } },
+      approval,
     },
     '/api/v1/orders': { orderId: 'o' },
     '/api/v1/orders/o': { orderId: 'o', status: 'filled' },
@@ -129,6 +132,51 @@ describe('what a server that lies gets signed', () => {
       expect(signed).to.have.length(code === null ? 1 : 0);
     });
   }
+
+  it('an approval is signed for the token and for Permit2 only, whatever the server says of it', async () => {
+    const evil = addressOf('8');
+    const typedData = {
+      domain: { name: 'USD Coin', version: '2', chainId: 1, verifyingContract: evil, salt: evil },
+      primaryType: 'PermitWitnessTransferFrom',
+      types: { Permit: [{ name: 'spender', type: 'address' }] },
+      message: { owner: evil, spender: evil, value: '1', nonce: '3', deadline: '99999999999' },
+    };
+    for (const type of ['eip2612', 'dai']) {
+      const { options, signed } = world({ approval: { required: true, type, typedData } });
+      expect(await codeOf(createTakerClient(options).swapGasless(offer))).to.equal(null);
+      const [approval, order] = signed;
+      expect([signed.length, order?.primaryType]).to.deep.equal([2, 'PermitWitnessTransferFrom']);
+      expect([approval?.primaryType, Object.keys(approval?.types ?? {})]).to.deep.equal(['Permit', ['Permit']]);
+      expect(approval?.domain).to.deep.equal({
+        name: 'USD Coin',
+        version: '2',
+        chainId: 8453,
+        verifyingContract: USDC,
+      });
+      const until = `${NOW_MS / 1_000 + 60}`;
+      const [owner, value] = [addressOf('9'), (2n ** 256n - 1n).toString()];
+      expect(approval?.message).to.deep.equal(
+        type === 'dai'
+          ? { holder: owner, spender: permit2, nonce: '3', expiry: until, allowed: true }
+          : { owner, spender: permit2, value, nonce: '3', deadline: until },
+      );
+    }
+  });
+
+  it('no approval is signed that is not needed, and none without saying so where the token takes none', async () => {
+    const typedData = { domain: {}, message: { nonce: '0' } };
+    const cases: [object, string | null, number][] = [
+      [{ required: false, type: 'eip2612', typedData }, null, 1],
+      [{ required: true, type: 'none', typedData: null }, 'APPROVAL_NEEDED', 0],
+      [{ required: true, type: 'none', typedData }, 'APPROVAL_NEEDED', 0],
+      [{ required: true, type: 'dai', typedData: { domain: {}, message: { nonce: '-1' } } }, 'BAD_QUOTE', 0],
+    ];
+    for (const [approval, code, count] of cases) {
+      const { options, signed } = world({ approval });
+      expect(await codeOf(createTakerClient(options).swapGasless(offer))).to.equal(code);
+      expect(signed).to.have.length(count);
+    }
+  });
 
   it('a swap in a transaction takes no less than its minimum either', async () => {
     const { options, sent } = world();

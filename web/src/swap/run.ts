@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from 'react';
 import { CurvebookError } from '../../../sdk/src/index.js';
-import type { GaslessQuote, Swap, TakerClient } from '../../../sdk/src/taker.js';
+import type { GaslessQuote, OrderStatus, Swap, TakerClient } from '../../../sdk/src/taker.js';
 import { explained } from '../explained.js';
 import type { Mode } from './terms.js';
 
@@ -17,7 +17,7 @@ export interface Run {
 
 export const STAGES: Readonly<Record<Mode, readonly (readonly [Run['stage'], string])[]>> = {
   gasless: [
-    ['allowing', 'Allow the token to Permit2 (once)'],
+    ['allowing', 'The token is allowed to Permit2 (once)'],
     ['quoting', 'Quote'],
     ['signing', 'Your signature'],
     ['waiting', 'The service sends it'],
@@ -50,7 +50,7 @@ export function useRun(taker: TakerClient | null): Runner {
       const change = (what: Partial<Run>): void => {
         if (!mine.signal.aborted) setRun((old) => (old === null ? null : { ...old, ...what }));
       };
-      const stage = mode === 'gasless' ? 'allowing' : 'sending';
+      const stage = mode === 'gasless' ? 'quoting' : 'sending';
       setRun({ mode, stage, quote: null, sinceMs: Date.now(), orderId: null, txHash: null, error: null });
       void perform(taker, mode, swap, change, mine.signal).catch((error: unknown) =>
         change({ stage: 'failed', error: explained(error) }),
@@ -69,11 +69,18 @@ async function perform(
   signal: AbortSignal,
 ): Promise<void> {
   if (mode === 'direct') return change({ stage: 'done', txHash: await taker.swap(swap) });
-  await taker.allowGasless(swap.sell, swap.amount);
-  change({ stage: 'quoting' });
-  const { status, txHash, reason } = await taker.swapGasless(swap, signal, {
-    onQuote: (quote) => change({ stage: 'signing', quote, sinceMs: Date.now() }),
-    onSubmitted: (orderId) => change({ stage: 'waiting', orderId, sinceMs: Date.now() }),
+  const swapped = (): Promise<OrderStatus> =>
+    taker.swapGasless(swap, signal, {
+      onQuote: (quote) => change({ stage: 'signing', quote, sinceMs: Date.now() }),
+      onSubmitted: (orderId) => change({ stage: 'waiting', orderId, sinceMs: Date.now() }),
+    });
+  const { status, txHash, reason } = await swapped().catch(async (error: unknown) => {
+    // Nothing was signed: the token takes no approval by signature.
+    if (!(error instanceof CurvebookError) || error.code !== 'APPROVAL_NEEDED') throw error;
+    change({ stage: 'allowing' });
+    await taker.allowGasless(swap.sell, swap.amount);
+    change({ stage: 'quoting' });
+    return swapped();
   });
   if (status === 'filled') return change({ stage: 'done', txHash });
   throw new CurvebookError(reason?.code ?? 'EXPIRED', reason?.message ?? `the order is ${status}`);
