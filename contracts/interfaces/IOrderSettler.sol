@@ -141,9 +141,9 @@ interface IOrderSettler {
     ) external returns (uint256 amountIn, uint256 amountOut);
 
     /// @notice Has `token` give Permit2 an allowance by its owner's signature, and then does what the call `fill` of this contract would.
-    /// Executors only. `permit` is the call of the token: `permit` of EIP-2612, of DAI, or of EIP-2612 with a signature in bytes, for Permit2 as
-    /// spender; anything else reverts `ForbiddenPermit`. Whether it succeeds does not matter, since anybody may have submitted it before: whether
-    /// the allowance suffices shows when Permit2 pulls. The token need not be that of the order, as such a call changes nothing but by a
+    /// Executors only. `permit` is the call of the token: `permit` of EIP-2612, of DAI, or of EIP-2612 with a signature in bytes, for Permit2
+    /// as spender; anything else reverts `ForbiddenPermit`. Whether it succeeds does not matter, since anybody may have submitted it before:
+    /// whether the allowance suffices shows when Permit2 pulls. The token need not be that of the order, as such a call changes nothing but by a
     /// signature. Reverts as `fill` does.
     /// @return amountIn What the owner gave, fee included.
     /// @return amountOut What the recipient received.
