@@ -1,20 +1,20 @@
 /** Owners without ETH who never approved Permit2, and sign that, too. */
 import { expect } from 'chai';
 import { Contract, MaxUint256, Transaction, Wallet, parseUnits, toBeHex } from 'ethers';
-import { DEFAULT_GAS } from '../../core/swap/pricing.js';
-import { permitTypedData } from '../../core/swap/typed-data.js';
-import type { Address, Hex } from '../../core/types.js';
-import { PERMIT2_ADDRESS } from '../../deploy/sandbox/canonical.js';
-import { createRpc } from '../../keepers/chain/rpc.js';
-import { fillIn } from '../../keepers/executor/permits.js';
-import { venuesOf } from '../../keepers/executor/transaction.js';
-import { listOutbox } from '../../ledger/transactions/outbox.js';
-import { createPermits, permitCall, type Permits } from '../../liquidity/permits.js';
-import { digestOf } from '../../server/swap/signature.js';
-import { DaiPermitToken__factory } from '../../typechain-types/factories/mocks/DaiPermitToken__factory.js';
-import type { ManualChain } from '../support/keeper-stack.js';
-import { forEachSwapStack, type SwapChanges } from '../support/manual-suite.js';
-import { signApproval, type ErrorAnswer, type QuoteAnswer, type SwapStack } from '../support/swap-stack.js';
+import { DEFAULT_GAS } from '../../../core/swap/pricing.js';
+import { permitTypedData } from '../../../core/swap/typed-data.js';
+import type { Address, Hex } from '../../../core/types.js';
+import { PERMIT2_ADDRESS } from '../../../deploy/sandbox/canonical.js';
+import { createRpc } from '../../../keepers/chain/rpc.js';
+import { fillIn } from '../../../keepers/executor/permits.js';
+import { venuesOf } from '../../../keepers/executor/transaction.js';
+import { listOutbox } from '../../../ledger/transactions/outbox.js';
+import { createPermits, permitCall, type Permits } from '../../../liquidity/permits.js';
+import { digestOf } from '../../../server/swap/signature.js';
+import { DaiPermitToken__factory } from '../../../typechain-types/factories/mocks/DaiPermitToken__factory.js';
+import type { ManualChain } from '../../support/keeper-stack.js';
+import { forEachSwapStack, type SwapChanges } from '../../support/manual-suite.js';
+import { signApproval, type ErrorAnswer, type QuoteAnswer, type SwapStack } from '../../support/swap-stack.js';
 
 const PERMIT2 = PERMIT2_ADDRESS.toLowerCase() as Address;
 const USDC_ABI = [
