@@ -120,7 +120,9 @@ forEachDatabase((name, open) => {
       const refuse = (): never => {
         throw new RangeError('no funds');
       };
-      const refused = await acceptOrder(db, orderOf(quote), quote, refuse, '0xd505accf').catch((error: unknown) => error);
+      const refused = await acceptOrder(db, orderOf(quote), quote, refuse, '0xd505accf').catch(
+        (error: unknown) => error,
+      );
       expect(refused).to.be.instanceOf(RangeError);
       const order = orderOf(quote);
       await acceptOrder(db, order, quote, () => undefined, '0x8fcbaf0c');

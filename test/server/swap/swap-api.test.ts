@@ -92,7 +92,16 @@ describe('swap API', () => {
       it('answers with every field, and with what a wallet signs', async () => {
         const before = Math.floor(Date.now() / 1_000);
         const quote = await sell();
-        expect(quote).to.have.all.keys('id', 'from', 'expiration', 'quote', 'permit2', 'approval', 'route', 'priceImpactBps');
+        expect(quote).to.have.all.keys(
+          'id',
+          'from',
+          'expiration',
+          'quote',
+          'permit2',
+          'approval',
+          'route',
+          'priceImpactBps',
+        );
         expect(quote.from).to.equal(taker.address.toLowerCase());
         expect(Date.parse(quote.expiration) / 1_000 - before).to.be.within(30, 40);
         const { sellAmount, buyAmount, minBuyAmount, feeAmount, validTo, ...rest } = quote.quote;
