@@ -1,5 +1,6 @@
 import { Agent, request } from 'node:http';
 import { settingsSchema } from '../../cli/config.js';
+import { queryWeight } from '../../server/orders/info/weights.js';
 import { inRounds, median, medianRatio, type Row } from './measure.js';
 import { makers, orderAction, signedBody } from './requests.js';
 import { startServer } from './server.js';
@@ -82,7 +83,14 @@ export async function measureQueries(): Promise<Row[]> {
       {
         goal: '',
         what: 'of a core, for short queries within the budget',
-        value: (short * perMinute) / 600_000,
+        value: (short * perMinute) / queryWeight(JSON.parse(SHORT)) / 600_000,
+        unit: '%',
+        bound: null,
+      },
+      {
+        goal: '',
+        what: 'of a core, for long ones within it',
+        value: (long * perMinute) / queryWeight(JSON.parse(LONG)) / 600_000,
         unit: '%',
         bound: null,
       },

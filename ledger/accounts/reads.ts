@@ -6,6 +6,7 @@ import type { Queryable } from '../types.js';
 import { middleAt } from './middles.js';
 import { selectSums, totalOf, type SumRow } from './sums.js';
 import {
+  DAY_MS,
   MAKER_HOURS,
   MARKET_HOURS,
   TAKER_DAYS,
@@ -136,4 +137,41 @@ export async function makersOf(
   const makers = [...own].map(([maker, its]) => ({ maker, total: totalOf(MAKER_HOURS, its) }));
   const filled = ({ total }: (typeof makers)[number]): bigint => total.bought_base + total.sold_base;
   return makers.sort((a, b) => (filled(a) < filled(b) ? 1 : filled(a) > filled(b) ? -1 : a.maker < b.maker ? -1 : 1));
+}
+
+/** Quote units that were traded on one day in UTC: made and taken by an account, and in all. */
+interface DayVolume {
+  made?: bigint;
+  taken?: bigint;
+  all?: bigint;
+}
+
+/** Volumes in these markets by the beginning of the day; days without any are left out. */
+export async function volumesByDay(
+  q: Queryable,
+  account: Address,
+  markets: readonly number[],
+  { fromMs, toMs }: Span,
+): Promise<Map<number, DayVolume>> {
+  const days = new Map<number, DayVolume>();
+  const add = (name: keyof DayVolume, openMs: number, units: bigint): void => {
+    const day = days.get(openMs) ?? {};
+    days.set(openMs, { ...day, [name]: (day[name] ?? 0n) + units });
+  };
+  for (const market of markets) {
+    const made = await selectSums(q, MAKER_HOURS, 'maker = ? and market = ? and hour_ms >= ? and hour_ms < ?', [
+      ...[account, market, fromMs, toMs],
+    ]);
+    const taken = await selectSums(q, TAKER_DAYS, 'taker = ? and market = ? and day_ms >= ? and day_ms < ?', [
+      ...[account, market, fromMs, toMs],
+    ]);
+    const all = await marketRows(q, market, { fromMs, toMs });
+    for (const { openMs, sums } of byPeriod(MAKER_HOURS, made, DAY_MS))
+      add('made', openMs, sums.bought_quote + sums.sold_quote);
+    for (const { openMs, sums } of byPeriod(TAKER_DAYS, taken, DAY_MS))
+      add('taken', openMs, sums.bought_quote + sums.sold_quote);
+    for (const { openMs, sums } of byPeriod(MARKET_HOURS, all, DAY_MS))
+      add('all', openMs, sums.bought_quote + sums.sold_quote);
+  }
+  return days;
 }

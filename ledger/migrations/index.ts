@@ -17,6 +17,7 @@ import { gas } from './0029-gas.js';
 import { hints } from './0032-hints.js';
 import { outboxBounds, swapCosts, swapCancellations } from './0035-0037-columns.js';
 import { swapPermits } from './0038-swap-permits.js';
+import { pastOrders } from './0039-past-orders.js';
 
 /** All steps, oldest first. */
 export const migrations: readonly Migration[] = [
@@ -50,4 +51,5 @@ export const migrations: readonly Migration[] = [
   swapCosts,
   swapCancellations,
   swapPermits,
+  pastOrders,
 ];

@@ -11,6 +11,7 @@ import { createAuthenticator } from './authenticate.js';
 import type { GatewayEvent } from './events.js';
 import { createGroupCommit, createNoCommit, standby, type GroupSteps } from './group-commit.js';
 import type { KnownOrder } from './history.js';
+import type { OrderPlaces } from './order-places.js';
 import { createPlanner, type Entry } from './plan.js';
 import { REFUSALS, refuse } from './refusals.js';
 import { isShort } from './inventory.js';
@@ -42,6 +43,8 @@ export interface Gateway {
   delisted: () => ReadonlySet<number>;
   order: (oid: number) => KnownOrder | undefined;
   orderByCloid: (maker: Address, cloid: string) => KnownOrder | undefined;
+  /** Where the order log has what became of an order. */
+  places: (oid: number) => OrderPlaces;
   /** Every order of the maker that is open, and its latest closed ones, in no fixed order. */
   ordersOf: (maker: Address) => KnownOrder[];
   /** Live agents of a maker. */
@@ -52,6 +55,8 @@ export interface Gateway {
   lastActionMs: (maker: Address) => number | null;
   /** Newest generation applied in memory, 0 before the first. */
   generation: () => number;
+  /** Why no new orders are taken at the moment, null while they are. */
+  notReady: () => string | null;
   /** Calls back after each commit and each new generation; returns how to stop. */
   listen: (listener: (event: GatewayEvent) => void) => () => void;
   /** Actions that wait for a commit. */
@@ -251,6 +256,7 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
     delisted: () => operator.delisted,
     order: state.history.order,
     orderByCloid: state.history.orderByCloid,
+    places: state.history.places,
     ordersOf: state.history.ofMaker,
     agentsOf: (maker) => {
       const { nowMs, ...view } = signerView();
@@ -262,6 +268,10 @@ export async function createGateway(deps: GatewayDeps): Promise<Gateway> {
     resolve,
     lastActionMs: state.lastActionMs,
     generation: state.generation,
+    notReady: () => {
+      const { ready, reason } = deps.readiness();
+      return ready ? null : (reason ?? 'not_ready');
+    },
     listen: state.events.listen,
     queued: () => commits.waiting(),
     isActive: () => !commits.isLost(),

@@ -3,6 +3,7 @@ import { stringify } from '../../core/json.js';
 import { answer } from './answer.js';
 import { answerInfo } from './info/registry.js';
 import type { InfoDeps } from './info/types.js';
+import { answerWeight, queryWeight } from './info/weights.js';
 import { MAX_INFO_BYTES } from './limits.js';
 import type { Socket } from 'node:net';
 import type { ExchangeReply } from './types.js';
@@ -34,10 +35,10 @@ export const infoEndpoint =
       async (body) => {
         const origin = { socket: ctx.req.socket, address: ctx.ip };
         const queries = deps.exchange.isProven(origin) ? undefined : deps.queries;
-        queries?.take(origin.address);
-        const text = stringify(await answerInfo(body, deps));
-        queries?.answered(origin.address, text.length);
-        return text;
+        queries?.take(origin.address, queryWeight(body));
+        const reply = await answerInfo(body, deps);
+        queries?.add(origin.address, answerWeight(body, reply));
+        return stringify(reply);
       },
       { maxBytes: MAX_INFO_BYTES },
     );

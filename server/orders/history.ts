@@ -3,6 +3,7 @@ import { openedOrder } from '../../core/book/create-book.js';
 import type { Address, CloseReason, Market, OpenOrder, OrderFill, OrderLogRow } from '../../core/types.js';
 import type { CompactedOrder } from '../../ledger/orders/compacted-book.js';
 import { MAX_CLOSED_ORDERS } from './limits.js';
+import { createOrderIndex, type OrderPlaces } from './order-places.js';
 
 /** Where an order stands, in the wire's words. */
 type OrderStatus = 'open' | 'filled' | 'canceled' | 'scheduledCancel' | 'delistedCanceled';
@@ -24,6 +25,8 @@ export interface OrderHistory {
   ofMaker: (maker: Address) => KnownOrder[];
   /** The newest order that had this client order id. */
   orderByCloid: (maker: Address, cloid: string) => KnownOrder | undefined;
+  /** Where the order log has what became of an order that is no longer known. */
+  places: (oid: number) => OrderPlaces;
 }
 
 interface Tracked {
@@ -49,6 +52,12 @@ const STATE_OF: Readonly<Record<CloseReason, OrderStatus>> = {
   replaced: 'canceled',
 };
 
+/** An order as it was read, in the words of the wire. */
+export function pastOrder({ order, state, closedMs }: CompactedOrder): KnownOrder {
+  if (state === 'open' || state === 'filled') return { order, state, stateMs: closedMs };
+  return { order, state: STATE_OF[state], stateMs: closedMs };
+}
+
 /** A history of nothing, or one that goes on from `from`. `markets` is read at each use; `maxClosed` bounds the closed orders kept per maker. */
 export function createHistory(
   markets: readonly Market[],
@@ -61,6 +70,7 @@ export function createHistory(
   const closedOf = new Map<Address, number[]>();
   /** Fills seen before their order: both logs are replayed, in no fixed order between them. */
   const early = new Map<number, bigint>();
+  const index = createOrderIndex();
   let lastOid = from.oid;
   const keyOf = (maker: Address, cloid: string): string => `${maker}:${cloid}`;
 
@@ -131,10 +141,13 @@ export function createHistory(
     apply(row, book) {
       for (const effect of row.effects) {
         if (effect.type === 'open') {
+          index.opened(effect.oid, row.orderSeq);
           open(openedOrder(row, effect, book));
           continue;
         }
         if (effect.type !== 'close' && effect.type !== 'reduce') continue;
+        if (effect.type === 'close') index.closed(effect.oid, row.orderSeq);
+        else index.reduced(effect.oid, row.orderSeq);
         const entry = tracked.get(effect.oid);
         if (entry === undefined || entry.done) continue;
         if (effect.type === 'reduce') {
@@ -161,5 +174,6 @@ export function createHistory(
     ofMaker: (maker) =>
       [...(openOf.get(maker) ?? []), ...(closedOf.get(maker) ?? [])].flatMap((oid) => known(oid) ?? []),
     orderByCloid: (maker, cloid) => known(byCloid.get(keyOf(maker, cloid))),
+    places: index.places,
   };
 }

@@ -9,12 +9,9 @@ import { RateLimitedError, tooManyQueries } from './refusals.js';
 export interface QueryBudget {
   /** Takes as many points from the budget of an IP address. Throws RateLimitedError when it is spent. */
   take(address: string, points?: number): void;
-  /** A long answer costs more than what was taken before it was made. */
-  answered(address: string, bytes: number): void;
+  /** Adds what an answer turned out to cost beyond what was taken before it was made; it is sent all the same. */
+  add(address: string, points: number): void;
 }
-
-/** Bytes of an answer that cost as much as a short query. */
-const BYTES_PER_POINT = 8 * 1024;
 
 /** `perMinute` points of each address, of IPv6 each network of 64 bits, in windows of a minute that begin with the first query. */
 export function createQueryBudget(perMinute: number, clock: () => number): QueryBudget {
@@ -26,8 +23,7 @@ export function createQueryBudget(perMinute: number, clock: () => number): Query
       if (seconds > 0) throw new RateLimitedError(seconds, tooManyQueries(seconds));
       windows.add(network, points);
     },
-    answered(address, bytes) {
-      const points = Math.floor(bytes / BYTES_PER_POINT);
+    add(address, points) {
       if (points > 0) windows.add(networkOf(address), points);
     },
   };

@@ -3,10 +3,12 @@ import { asObject, asText } from '../../core/wire/shape.js';
 import type { Gateway } from '../orders/engine.js';
 import { answerInfo } from '../orders/info/registry.js';
 import type { InfoDeps } from '../orders/info/types.js';
+import { answerWeight, queryWeight } from '../orders/info/weights.js';
 import { MAX_INFO_BYTES } from '../orders/limits.js';
 import { GatewayUnavailableError, RateLimitedError, refuse } from '../orders/refusals.js';
 import type { GatewayLogger } from '../orders/types.js';
 import type { ConnectionHint } from '../orders/verify.js';
+import type { AccountFeed } from './account-feed.js';
 import type { BookFeed } from './books.js';
 import { acknowledgement, errorFrame, PONG, postFrame, type SendQueue } from './send-queue.js';
 import type { StreamLimits } from './limits.js';
@@ -22,6 +24,7 @@ export interface ConnectionDeps {
   info: InfoDeps;
   books: BookFeed;
   market: MarketFeed;
+  accounts: AccountFeed;
   updates: UpdateFeed;
   platform: PlatformFeed;
   sessions: Sessions;
@@ -43,8 +46,11 @@ const MAX_NESTING = 8;
 
 /** Pause of a connection whose address has spent its budget. */
 const SLOW_MS = 1_000;
-/** Points of a subscription that begins with the latest 2,000 fills, or that is pushed apart for each user. */
+/** Points of a subscription that begins with a long list, or that is pushed apart for each user. */
 const SNAPSHOT_POINTS = 20;
+const COSTLY: ReadonlySet<unknown> = new Set([
+  ...['userFills', 'webData2', 'userHistoricalOrders', 'userNonFundingLedgerUpdates', 'openOrders', 'spotState'],
+]);
 /** Of one that begins with a read of what is the same for all. */
 const PLATFORM_POINTS = 4;
 
@@ -52,7 +58,7 @@ const PLATFORM_POINTS = 4;
 function costOf(method: string, subscription: unknown): number {
   if (method !== 'subscribe') return 1;
   const type = (subscription as { type?: unknown } | null | undefined)?.type;
-  if (type === 'userFills' || type === 'webData2') return SNAPSHOT_POINTS;
+  if (COSTLY.has(type)) return SNAPSHOT_POINTS;
   return type === 'fills' || type === 'curves' || type === 'status' ? PLATFORM_POINTS : 1;
 }
 
@@ -68,7 +74,7 @@ interface ConnectionSocket {
 }
 
 export function createConnection(deps: ConnectionDeps, queue: SendQueue, socket: ConnectionSocket): Connection {
-  const { gateway, books, market, updates, platform, sessions, limits, logger } = deps;
+  const { gateway, books, market, accounts, updates, platform, sessions, limits, logger } = deps;
   const subscriptions = new Map<string, Subscription>();
   const hint: ConnectionHint = { address: socket.address };
   const self: UpdateListener = { queue, lost: () => socket.lost() };
@@ -140,10 +146,8 @@ export function createConnection(deps: ConnectionDeps, queue: SendQueue, socket:
    * action that comes then is served all the same.
    */
   function spend(points = 1): boolean {
-    const { address } = hint;
-    if (hint.isProven === true || address === undefined) return true;
     try {
-      deps.info.queries?.take(address, points);
+      charged()?.take(points);
       return true;
     } catch (error) {
       if (!(error instanceof RateLimitedError)) throw error;
@@ -151,6 +155,14 @@ export function createConnection(deps: ConnectionDeps, queue: SendQueue, socket:
       slowDown();
       return false;
     }
+  }
+
+  /** The budget that messages of this client take from; null while it is a maker's own connection. */
+  function charged(): { take(points: number): void; add(points: number): void } | null {
+    const { address, isProven } = hint;
+    const { queries } = deps.info;
+    if (isProven === true || address === undefined || queries === undefined) return null;
+    return { take: (points) => queries.take(address, points), add: (points) => queries.add(address, points) };
   }
 
   function slowDown(): void {
@@ -198,6 +210,7 @@ export function createConnection(deps: ConnectionDeps, queue: SendQueue, socket:
     const { kind, key } = subscription;
     if (kind === 'user') updates.subscribe(subscription, self);
     else if (kind === 'trades') market.subscribeTrades(subscription.market, self);
+    else if (kind === 'account') accounts.subscribe(key, subscription.source, self);
     else if (kind === 'state') market.subscribe(key, subscription.source, self);
     else if (kind === 'platform') platform.subscribe(subscription.of, queue);
     else books.subscribe(key, subscription, queue);
@@ -215,6 +228,7 @@ export function createConnection(deps: ConnectionDeps, queue: SendQueue, socket:
     const { kind, key } = subscription;
     if (kind === 'user') updates.unsubscribe(subscription, self);
     else if (kind === 'trades') market.unsubscribeTrades(subscription.market, self);
+    else if (kind === 'account') accounts.unsubscribe(key, self);
     else if (kind === 'state') market.unsubscribe(key, self);
     else if (kind === 'platform') platform.unsubscribe(subscription.of, queue);
     else books.unsubscribe(key, queue);
@@ -228,12 +242,7 @@ export function createConnection(deps: ConnectionDeps, queue: SendQueue, socket:
     }
     pendingPosts += 1;
     void respond(message.request, text.length)
-      .then((response) => {
-        const frame = postFrame(id, response);
-        if (response.type === 'info' && hint.isProven !== true && hint.address !== undefined)
-          deps.info.queries?.answered(hint.address, frame.length);
-        queue.reply(frame);
-      })
+      .then((response) => queue.reply(postFrame(id, response)))
       .finally(() => (pendingPosts -= 1));
   }
 
@@ -249,8 +258,11 @@ export function createConnection(deps: ConnectionDeps, queue: SendQueue, socket:
       if (type === 'info') {
         if (bytes > MAX_INFO_BYTES) throw new WireError('request', `is longer than ${MAX_INFO_BYTES} bytes`);
         const payload = asObject(request.payload, 'request.payload');
-        if (hint.isProven !== true && hint.address !== undefined) deps.info.queries?.take(hint.address);
-        return { type, payload: { type: payload.type, data: await answerInfo(payload, deps.info) } };
+        const charge = charged();
+        charge?.take(queryWeight(payload));
+        const data = await answerInfo(payload, deps.info);
+        charge?.add(answerWeight(payload, data));
+        return { type, payload: { type: payload.type, data } };
       }
       if (type !== 'action') throw new WireError('request.type', 'must be info or action');
       isAction = true;

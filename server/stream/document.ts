@@ -26,6 +26,15 @@ const SERVER_SUMMARIES: Record<ServerFrame, string> = {
   orderUpdates: 'Orders of a user that changed, after the change is durable',
   userFills: 'The latest 2,000 fills of a user, newest first, then every new one, after it is durable',
   user: 'New fills of a user, after they are durable; what userEvents subscribes to',
+  userHistoricalOrders:
+    'The latest 2,000 orders of a user, newest first, then every change of one, after it is durable',
+  userNonFundingLedgerUpdates:
+    'The latest 2,000 deposits and executed withdrawals of a user, oldest first, then every new one, after it is durable',
+  userFundings: 'That there are none: once, after the subscription',
+  notification: 'A text; nothing of this kind is told so far',
+  openOrders:
+    'All open orders of a user, newest first, when they change: at most once a second, a long list every 5 seconds',
+  spotState: 'All balances of a user, when they change: at most once a second',
   bbo: 'The best bid and ask, when they change',
   trades: 'The newest 30 trades of a market, oldest first, then every new one, after it is durable',
   candle: 'The present candle, when it changes and when one begins',
@@ -50,7 +59,8 @@ const REPLIES: Record<ClientMessage, ServerFrame[]> = {
 };
 
 const PUSHED: ServerFrame[] = [
-  ...(['orderUpdates', 'userFills', 'user', 'l2Book', 'bbo', 'allMids'] as const),
+  ...(['orderUpdates', 'userFills', 'user', 'l2Book', 'bbo', 'allMids', 'openOrders', 'spotState'] as const),
+  ...(['userHistoricalOrders', 'userNonFundingLedgerUpdates', 'userFundings', 'notification'] as const),
   ...(['trades', 'candle', 'activeSpotAssetCtx', 'spotAssetCtxs', 'webData2', 'fills', 'curves', 'status'] as const),
 ];
 

@@ -10,9 +10,13 @@ import {
   bookSchema,
   candleSchema,
   fillSchema,
+  frontendOrderSchema,
+  ledgerUpdateSchema,
   midsSchema,
   orderSchema,
+  orderStateSchema,
   spotContextSchema,
+  spotStateSchema,
   time,
   tradeSchema,
 } from '../orders/info/schemas.js';
@@ -50,6 +54,20 @@ const plainSubscriptionSchema = z.discriminatedUnion('type', [
     user: z.literal(NOBODY).meta({ description: 'what a client sends that has no user' }),
   }),
   z.looseObject({ type: z.literal('userEvents'), user: userSchema }),
+  z.looseObject({ type: z.literal('userHistoricalOrders'), user: userSchema }),
+  z.looseObject({ type: z.literal('userNonFundingLedgerUpdates'), user: userSchema }),
+  z.looseObject({ type: z.literal('spotState'), user: userSchema }),
+  z.looseObject({
+    type: z.literal('openOrders'),
+    user: userSchema,
+    dex: z.literal('').nullish().meta({ description: 'there are no perpetual dexes' }),
+  }),
+  z.looseObject({
+    type: z
+      .enum(['userFundings', 'notification'])
+      .meta({ description: 'there are none here, and there is nothing to tell' }),
+    user: userSchema,
+  }),
   z.looseObject({
     type: z.literal('allMids'),
     dex: z.literal('').nullish().meta({ description: 'there are no perpetual dexes' }),
@@ -132,6 +150,28 @@ export const serverFrames = {
     z.strictObject({ isSnapshot: z.literal(true).optional(), user: address, fills: z.array(fillSchema) }),
   ),
   user: frame('user', z.strictObject({ fills: z.array(fillSchema) })),
+  userHistoricalOrders: frame(
+    'userHistoricalOrders',
+    z.strictObject({ isSnapshot: z.literal(true).optional(), user: address, orderHistory: z.array(orderStateSchema) }),
+  ),
+  userNonFundingLedgerUpdates: frame(
+    'userNonFundingLedgerUpdates',
+    z.strictObject({
+      isSnapshot: z.literal(true).optional(),
+      user: address,
+      nonFundingLedgerUpdates: z.array(ledgerUpdateSchema),
+    }),
+  ),
+  userFundings: frame(
+    'userFundings',
+    z.strictObject({ isSnapshot: z.literal(true), user: address, fundings: z.array(z.never()) }),
+  ),
+  notification: frame('notification', z.strictObject({ notification: z.string() })),
+  openOrders: frame(
+    'openOrders',
+    z.strictObject({ dex: z.literal(''), user: address, orders: z.array(frontendOrderSchema) }),
+  ),
+  spotState: frame('spotState', z.strictObject({ user: address, spotState: spotStateSchema })),
   l2Book: frame('l2Book', bookSchema),
   fills: frame(
     'fills',

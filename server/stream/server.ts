@@ -6,6 +6,7 @@ import { clientAddress } from '../rate-limit.js';
 import type { Gateway } from '../orders/engine.js';
 import type { InfoDeps } from '../orders/info/types.js';
 import type { GatewayLogger } from '../orders/types.js';
+import { createAccountFeed } from './account-feed.js';
 import { createBookFeed } from './books.js';
 import { createConnection } from './connection.js';
 import { errorFrame, createSendQueue, type SendQueue } from './send-queue.js';
@@ -63,12 +64,14 @@ export function serveStream(deps: StreamDeps): Stream {
   const updates = createUpdateFeed({ gateway, db: deps.info.db, clock, logger });
   const platform = createPlatformFeed(deps.platform, limits, clock, logger);
   const market = createMarketFeed({ ...deps.info, limits, logger, nextSeq: updates.nextSeq });
+  const accounts = createAccountFeed({ ...deps.info, limits, logger });
   const clients = new Set<Client>();
   const unlisten = gateway.listen((event) => {
     books.changed(event.markets);
     updates.onEvent(event);
     if (event.type === 'generations') platform.changed();
     market.onEvent(event);
+    accounts.onEvent(event);
   });
 
   function onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
@@ -95,7 +98,7 @@ export function serveStream(deps: StreamDeps): Stream {
     };
     const queue = createSendQueue(socket, limits, clock, end);
     const client: Client = { socket, queue, heardMs: clock() };
-    const connection = createConnection({ ...deps, books, market, updates, platform, limits }, queue, {
+    const connection = createConnection({ ...deps, books, market, accounts, updates, platform, limits }, queue, {
       address,
       pause: () => socket.pause(),
       resume: () => socket.resume(),
@@ -147,6 +150,7 @@ export function serveStream(deps: StreamDeps): Stream {
       books.stop();
       platform.stop();
       market.stop();
+      accounts.stop();
       const closed = [...clients].map(({ socket }) => goodbye(socket));
       await Promise.all(closed);
     },

@@ -5,11 +5,19 @@ import type { Address, Market } from '../../core/types.js';
 import type { PlatformSubscription } from './platform.js';
 import { readAggregation } from '../orders/info/books.js';
 import { coinOf } from '../orders/info/markets.js';
+import type { AccountSource } from './account-feed.js';
 import type { MarketSource } from './market-source.js';
 import { subscriptionSchema } from './schemas.js';
 
 /** Updates of one user. */
-type UserStream = 'orderUpdates' | 'userFills' | 'userEvents';
+type UserStream =
+  | 'orderUpdates'
+  | 'userFills'
+  | 'userEvents'
+  | 'userHistoricalOrders'
+  | 'userFundings'
+  | 'userNonFundingLedgerUpdates'
+  | 'notification';
 
 /** What a connection may subscribe to. `key` is equal for subscriptions that mean the same. */
 export type Subscription =
@@ -17,6 +25,7 @@ export type Subscription =
   | { kind: 'book'; market: number; by: Aggregation | null; key: string }
   | { kind: 'mids'; dex: string | null; key: string }
   | { kind: 'trades'; market: number; key: string }
+  | { kind: 'account'; source: AccountSource; key: string }
   | { kind: 'state'; source: MarketSource; key: string }
   | { kind: 'platform'; of: PlatformSubscription; key: string };
 
@@ -32,6 +41,10 @@ export function readSubscription(value: unknown, markets: readonly Market[]): Su
   switch (request.type) {
     case 'orderUpdates':
     case 'userEvents':
+    case 'userHistoricalOrders':
+    case 'userFundings':
+    case 'userNonFundingLedgerUpdates':
+    case 'notification':
       return userSubscription(request.type, request.user);
     case 'userFills':
       return userSubscription(request.type, request.user, request.aggregateByTime === true);
@@ -69,6 +82,11 @@ export function readSubscription(value: unknown, markets: readonly Market[]): Su
       const { type, interval } = request;
       const market = marketOf(request.coin);
       return { kind: 'state', source: { type, market, interval }, key: `${type}:${market}:${interval}` };
+    }
+    case 'openOrders':
+    case 'spotState': {
+      const user = asAddress(request.user, 'user');
+      return { kind: 'account', source: { type: request.type, user }, key: `${request.type}:${user}` };
     }
     case 'spotAssetCtxs':
       return { kind: 'state', source: { type: request.type }, key: request.type };

@@ -1,13 +1,14 @@
-import type { Address } from '../../core/types.js';
+import type { Address, Market, OpenOrder } from '../../core/types.js';
 import { userOrderFills, type UserFill } from '../../ledger/views/reads.js';
 import type { Db } from '../../ledger/types.js';
 import type { Gateway } from '../orders/engine.js';
 import type { GatewayEvent, OrderChange } from '../orders/events.js';
-import { orderRow } from '../orders/info/orders.js';
+import { frontendRow, orderHistoryOf, orderRow } from '../orders/info/orders.js';
 import { mergedFills, userFillJson } from '../orders/info/fills.js';
 import { MAX_USER_FILLS } from '../orders/limits.js';
 import type { GatewayLogger } from '../orders/types.js';
 import { channelFrame, type EventFrame, type SendQueue } from './send-queue.js';
+import { createLedgerFeed } from './ledger-feed.js';
 import type { Subscription } from './subscription.js';
 
 /** A connection as the feed of a user's updates sees it. */
@@ -30,7 +31,7 @@ export interface UpdateFeed {
 }
 
 interface UpdateDeps {
-  gateway: Pick<Gateway, 'markets' | 'order' | 'generation'>;
+  gateway: Pick<Gateway, 'markets' | 'order' | 'ordersOf' | 'generation'>;
   db: Db;
   clock: () => number;
   logger: GatewayLogger;
@@ -48,6 +49,12 @@ interface FillCursor {
   waiting: { generation: number; event: EventFrame }[];
 }
 
+/** What a subscription to the history of orders waits for: its first frame; null once that was sent. */
+interface HistoryCursor {
+  listener: UpdateListener;
+  waiting: EventFrame[] | null;
+}
+
 /** Most fills of one maker read at a time; a generation may have more. */
 const PAGE = 1_000;
 
@@ -55,6 +62,8 @@ export function createUpdateFeed(deps: UpdateDeps): UpdateFeed {
   const { gateway, db, clock, logger } = deps;
   const orderListeners = new Map<Address, Set<UpdateListener>>();
   const fillListeners = new Map<Address, Set<FillCursor>>();
+  const historyListeners = new Map<Address, Set<HistoryCursor>>();
+  const ledger = createLedgerFeed(deps, () => (seq += 1));
   const jobs: (() => void | Promise<void>)[] = [];
   let working = false;
   let seq = 0;
@@ -82,20 +91,45 @@ export function createUpdateFeed(deps: UpdateDeps): UpdateFeed {
 
   function publishOrders(changes: readonly OrderChange[], fillMs: ReadonlyMap<number, number>): void {
     for (const [user, own] of Map.groupBy(changes, ({ known }) => known.order.maker)) {
+      const rows = (rowOf: (markets: readonly Market[], order: OpenOrder) => object): object[] =>
+        own.map(({ known, timeMs }) => ({
+          order: rowOf(gateway.markets(), known.order),
+          status: known.state,
+          statusTimestamp: timeMs ?? fillMs.get(known.order.oid) ?? clock(),
+        }));
       const listeners = orderListeners.get(user);
-      if (listeners === undefined) continue;
-      const data = own.map(({ known, timeMs }) => ({
-        order: orderRow(gateway.markets(), known.order),
-        status: known.state,
-        statusTimestamp: timeMs ?? fillMs.get(known.order.oid) ?? clock(),
-      }));
-      const event = eventOf(channelFrame('orderUpdates', data));
-      for (const { queue } of listeners) queue.event(event);
+      if (listeners !== undefined) {
+        const event = eventOf(channelFrame('orderUpdates', rows(orderRow)));
+        for (const { queue } of listeners) queue.event(event);
+      }
+      const cursors = historyListeners.get(user);
+      if (cursors === undefined) continue;
+      const event = eventOf(channelFrame('userHistoricalOrders', { user, orderHistory: rows(frontendRow) }));
+      for (const { listener, waiting } of cursors) {
+        if (waiting === null) listener.queue.event(event);
+        else waiting.push(event);
+      }
+    }
+  }
+
+  /** What changes while the orders are read is told after them, and may be in them already: an order's newest status counts. */
+  async function sendHistory(user: Address, cursor: HistoryCursor): Promise<void> {
+    try {
+      const orderHistory = await orderHistoryOf(user, { gateway, db });
+      if (historyListeners.get(user)?.has(cursor) !== true) return;
+      const { queue } = cursor.listener;
+      queue.reply(channelFrame('userHistoricalOrders', { isSnapshot: true, user, orderHistory }));
+      cursor.waiting?.forEach((event) => queue.event(event));
+      cursor.waiting = null;
+    } catch (error) {
+      logger.error({ err: error, user }, 'orders could not be read for a subscriber');
+      cursor.listener.lost();
     }
   }
 
   async function publishGenerations(event: Extract<GatewayEvent, { type: 'generations' }>): Promise<void> {
-    const users = [...event.makers].filter((maker) => orderListeners.has(maker) || fillListeners.has(maker));
+    const heard = [orderListeners, fillListeners, historyListeners];
+    const users = [...event.makers].filter((maker) => heard.some((listeners) => listeners.has(maker)));
     for (const user of users) {
       try {
         const fills = await readFills(user, event.from - 1, event.to);
@@ -165,40 +199,72 @@ export function createUpdateFeed(deps: UpdateDeps): UpdateFeed {
     const listeners = [
       ...(orderListeners.get(user) ?? []),
       ...[...(fillListeners.get(user) ?? [])].map(({ listener }) => listener),
+      ...[...(historyListeners.get(user) ?? [])].map(({ listener }) => listener),
     ];
     new Set(listeners).forEach((listener) => listener.lost());
+  }
+
+  function beginOrders(user: Address, listener: UpdateListener): void {
+    orderListeners.set(user, (orderListeners.get(user) ?? new Set<UpdateListener>()).add(listener));
+  }
+
+  function beginHistory(user: Address, listener: UpdateListener): void {
+    const cursor: HistoryCursor = { listener, waiting: [] };
+    historyListeners.set(user, (historyListeners.get(user) ?? new Set<HistoryCursor>()).add(cursor));
+    void sendHistory(user, cursor);
+  }
+
+  /** Events begin with the next one; of fills the latest are sent first. */
+  function beginFills(subscription: UserSubscription, listener: UpdateListener): void {
+    const { type, user } = subscription;
+    const upTo = type === 'userEvents' ? gateway.generation() : null;
+    const cursor: FillCursor = { subscription, listener, upTo, waiting: [] };
+    fillListeners.set(user, (fillListeners.get(user) ?? new Set<FillCursor>()).add(cursor));
+    if (upTo === null) void sendSnapshot(cursor);
   }
 
   return {
     subscribe(subscription, listener) {
       const { type, user } = subscription;
-      if (type === 'orderUpdates') {
-        orderListeners.set(user, (orderListeners.get(user) ?? new Set<UpdateListener>()).add(listener));
-        return;
+      switch (type) {
+        case 'orderUpdates':
+          return beginOrders(user, listener);
+        case 'userHistoricalOrders':
+          return beginHistory(user, listener);
+        case 'userNonFundingLedgerUpdates':
+          return ledger.subscribe(user, listener);
+        case 'userFundings':
+          return listener.queue.reply(channelFrame(type, { isSnapshot: true, user, fundings: [] }));
+        case 'notification':
+          // There is nothing to tell.
+          return;
+        case 'userFills':
+        case 'userEvents':
+          beginFills(subscription, listener);
       }
-      // Events begin with the next one; of fills the latest are sent first.
-      const upTo = type === 'userEvents' ? gateway.generation() : null;
-      const cursor: FillCursor = { subscription, listener, upTo, waiting: [] };
-      fillListeners.set(user, (fillListeners.get(user) ?? new Set<FillCursor>()).add(cursor));
-      if (upTo === null) void sendSnapshot(cursor);
     },
     unsubscribe(subscription, listener) {
       const { type, user, key } = subscription;
-      if (type === 'orderUpdates') {
-        orderListeners.get(user)?.delete(listener);
-        if (orderListeners.get(user)?.size === 0) orderListeners.delete(user);
-        return;
-      }
-      const cursors = fillListeners.get(user);
-      for (const cursor of cursors ?? [])
-        if (cursor.listener === listener && cursor.subscription.key === key) cursors?.delete(cursor);
-      if (cursors?.size === 0) fillListeners.delete(user);
+      if (type === 'userNonFundingLedgerUpdates') return ledger.unsubscribe(user, listener);
+      if (type === 'orderUpdates') return without(orderListeners, user, (one) => one === listener);
+      if (type === 'userHistoricalOrders')
+        return without(historyListeners, user, (cursor) => cursor.listener === listener);
+      without(fillListeners, user, (cursor) => cursor.listener === listener && cursor.subscription.key === key);
     },
     onEvent(event) {
-      if (event.type === 'generations') enqueue(() => publishGenerations(event));
-      else if (event.changes.length > 0) enqueue(() => publishOrders(event.changes, new Map()));
+      if (event.type === 'generations') {
+        enqueue(() => publishGenerations(event));
+        ledger.onGenerations(event);
+      } else if (event.changes.length > 0) enqueue(() => publishOrders(event.changes, new Map()));
     },
     lastSeq: () => seq,
     nextSeq: () => (seq += 1),
   };
+}
+
+/** Takes out of a user's set what is meant, and the user when nothing is left. */
+function without<T>(sets: Map<Address, Set<T>>, user: Address, isMeant: (one: T) => boolean): void {
+  const own = sets.get(user);
+  for (const one of own ?? []) if (isMeant(one)) own?.delete(one);
+  if (own?.size === 0) sets.delete(user);
 }

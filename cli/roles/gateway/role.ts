@@ -24,7 +24,7 @@ const gatewaySettings = {
     'signatures per minute and IP address that may name no maker before such ones are refused there; a request counts once more for each 8 KiB',
   ),
   QUERIES_PER_MINUTE: integer(1, 10_000_000, 6_000).describe(
-    'queries of the order interface, and WebSocket messages without an action, per minute and IP address; an answer counts once more for each 8 KiB',
+    'points of queries of the order interface, by their weights (docs/orders.md), and of WebSocket messages without an action, per minute and IP address',
   ),
 };
 

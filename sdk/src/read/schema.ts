@@ -1232,7 +1232,8 @@ export interface components {
         } | {
             /** @description Unix milliseconds */
             time: number;
-            specialStatuses: null;
+            /** @description why no new orders are taken */
+            specialStatuses: string | null;
         } | {
             name: string;
             address: string;
@@ -1270,8 +1271,8 @@ export interface components {
                 total: string;
                 /** @description what withdrawals have reserved */
                 hold: string;
-                /** @constant */
-                entryNtl: "0.0";
+                /** @description what was bought in fills and is held did cost */
+                entryNtl: string;
             }[];
         } | components["schemas"]["SpotMeta"] | [
             components["schemas"]["SpotMeta"],
@@ -1290,7 +1291,13 @@ export interface components {
                 totalSupply: "0.0";
             }[]
         ] | "default" | {
-            dailyUserVlm: unknown[];
+            /** @description by day in UTC, in the first market's quote token: taken, made, and traded by all */
+            dailyUserVlm: {
+                date: string;
+                userCross: string;
+                userAdd: string;
+                exchange: string;
+            }[];
             feeSchedule: {
                 /** @constant */
                 cross: "0.0";

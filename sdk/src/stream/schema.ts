@@ -87,6 +87,46 @@ export interface components {
             [key: string]: unknown;
         }) | ({
             /** @constant */
+            type: "userHistoricalOrders";
+            /** @description a master's address; its agents have no updates of their own */
+            user: string;
+        } & {
+            [key: string]: unknown;
+        }) | ({
+            /** @constant */
+            type: "userNonFundingLedgerUpdates";
+            /** @description a master's address; its agents have no updates of their own */
+            user: string;
+        } & {
+            [key: string]: unknown;
+        }) | ({
+            /** @constant */
+            type: "spotState";
+            /** @description a master's address; its agents have no updates of their own */
+            user: string;
+        } & {
+            [key: string]: unknown;
+        }) | ({
+            /** @constant */
+            type: "openOrders";
+            /** @description a master's address; its agents have no updates of their own */
+            user: string;
+            /** @description there are no perpetual dexes */
+            dex?: "" | null;
+        } & {
+            [key: string]: unknown;
+        }) | ({
+            /**
+             * @description there are none here, and there is nothing to tell
+             * @enum {string}
+             */
+            type: "userFundings" | "notification";
+            /** @description a master's address; its agents have no updates of their own */
+            user: string;
+        } & {
+            [key: string]: unknown;
+        }) | ({
+            /** @constant */
             type: "allMids";
             /** @description there are no perpetual dexes */
             dex?: "" | null;
@@ -169,7 +209,8 @@ export interface components {
             data: {
                 /** @description Unix milliseconds */
                 time: number;
-                specialStatuses: null;
+                /** @description why no new orders are taken */
+                specialStatuses: string | null;
             };
         } | {
             /** @constant */
@@ -260,8 +301,8 @@ export interface components {
                     total: string;
                     /** @description what withdrawals have reserved */
                     hold: string;
-                    /** @constant */
-                    entryNtl: "0.0";
+                    /** @description what was bought in fills and is held did cost */
+                    entryNtl: string;
                 }[];
             };
         } | {
@@ -297,7 +338,13 @@ export interface components {
             /** @constant */
             type: "userFees";
             data: {
-                dailyUserVlm: unknown[];
+                /** @description by day in UTC, in the first market's quote token: taken, made, and traded by all */
+                dailyUserVlm: {
+                    date: string;
+                    userCross: string;
+                    userAdd: string;
+                    exchange: string;
+                }[];
                 feeSchedule: {
                     /** @constant */
                     cross: "0.0";
@@ -816,6 +863,65 @@ export interface components {
             channel: "user";
             data: {
                 fills: components["schemas"]["UserFill"][];
+            };
+        } | {
+            /** @constant */
+            channel: "userHistoricalOrders";
+            data: {
+                /** @constant */
+                isSnapshot?: true;
+                user: string;
+                orderHistory: components["schemas"]["OrderState"][];
+            };
+        } | {
+            /** @constant */
+            channel: "userNonFundingLedgerUpdates";
+            data: {
+                /** @constant */
+                isSnapshot?: true;
+                user: string;
+                nonFundingLedgerUpdates: components["schemas"]["LedgerUpdate"][];
+            };
+        } | {
+            /** @constant */
+            channel: "userFundings";
+            data: {
+                /** @constant */
+                isSnapshot: true;
+                user: string;
+                fundings: unknown[];
+            };
+        } | {
+            /** @constant */
+            channel: "notification";
+            data: {
+                notification: string;
+            };
+        } | {
+            /** @constant */
+            channel: "openOrders";
+            data: {
+                /** @constant */
+                dex: "";
+                user: string;
+                orders: components["schemas"]["FrontendOrderRow"][];
+            };
+        } | {
+            /** @constant */
+            channel: "spotState";
+            data: {
+                user: string;
+                spotState: {
+                    balances: {
+                        coin: string;
+                        token: number;
+                        total: string;
+                        /** @description what withdrawals have reserved */
+                        hold: string;
+                        /** @description what was bought in fills and is held did cost */
+                        entryNtl: string;
+                    }[];
+                };
             };
         } | {
             /** @constant */

@@ -26,5 +26,8 @@ export const userAbstraction: InfoHandler = () => 'default';
 /** Nobody can approve a builder fee here. */
 export const maxBuilderFee: InfoHandler = () => 0;
 
-/** The venue's clock. */
-export const exchangeStatus: InfoHandler = (_request, { clock }) => ({ time: clock(), specialStatuses: null });
+/** The venue's clock, and why it takes no new orders, if it doesn't: clients read any text as maintenance. */
+export const exchangeStatus: InfoHandler = (_request, { clock, gateway }) => {
+  const reason = gateway.notReady();
+  return { time: clock(), specialStatuses: reason === null ? null : `not_ready: ${reason}` };
+};

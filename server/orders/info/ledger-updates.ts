@@ -27,27 +27,32 @@ export const userNonFundingLedgerUpdates: InfoHandler = (request, { db, gateway 
     toMs: asUint(request.endTime ?? Number.MAX_SAFE_INTEGER, 'endTime'),
     limit: MAX_LEDGER_UPDATES,
   };
-  const markets = gateway.markets();
-  const tokens = new Map(tokensOf(markets).map((token) => [token.address, token]));
-  return readTx(db, async (q) => {
-    const rows: object[] = [];
-    for (const update of await ledgerUpdates(q, user, range)) {
-      const token = tokens.get(update.token);
-      // The ledger books no token that no listed pair trades.
-      if (token !== undefined) rows.push(await rowOf(q, { user, token, update, markets }));
-    }
-    return rows;
-  });
+  return readTx(db, async (q) => ledgerUpdateRows(q, await ledgerUpdates(q, user, range), gateway.markets()));
 };
 
+/** Deposits and withdrawals as this wire writes them, in their order. */
+export async function ledgerUpdateRows(
+  q: Queryable,
+  updates: readonly LedgerUpdate[],
+  markets: readonly Market[],
+): Promise<object[]> {
+  const tokens = new Map(tokensOf(markets).map((token) => [token.address, token]));
+  const rows: object[] = [];
+  for (const update of updates) {
+    const token = tokens.get(update.token);
+    // The ledger books no token that no listed pair trades.
+    if (token !== undefined) rows.push(await rowOf(q, { token, update, markets }));
+  }
+  return rows;
+}
+
 interface Context {
-  user: Address;
   token: Token;
   update: LedgerUpdate;
   markets: readonly Market[];
 }
 
-async function rowOf(q: Queryable, { user, token, update, markets }: Context): Promise<object> {
+async function rowOf(q: Queryable, { token, update, markets }: Context): Promise<object> {
   const { timeMs: time, txHash: hash } = update;
   const isDeposit = update.kind === 'deposited';
   const amount = withPoint(formatUnits(update.amountUnits, token.decimals));
@@ -57,7 +62,7 @@ async function rowOf(q: Queryable, { user, token, update, markets }: Context): P
       : { type: 'withdraw', usdc: amount, nonce: time, fee: '0.0' };
     return { time, hash, delta };
   }
-  const [from, to] = isDeposit ? [CHAIN, user] : [user, CHAIN];
+  const [from, to] = isDeposit ? [CHAIN, update.account] : [update.account, CHAIN];
   const delta = {
     ...{ type: 'spotTransfer', token: token.symbol, amount, usdcValue: await valueOf(q, { token, update, markets }) },
     ...{ user: from, destination: to, fee: '0.0', nativeTokenFee: '0.0', nonce: null, feeToken: '' },
@@ -66,7 +71,7 @@ async function rowOf(q: Queryable, { user, token, update, markets }: Context): P
 }
 
 /** What a token was worth in USDC at the last trade before, rounded down; zero where it was never traded for that. */
-async function valueOf(q: Queryable, { token, update, markets }: Omit<Context, 'user'>): Promise<string> {
+async function valueOf(q: Queryable, { token, update, markets }: Context): Promise<string> {
   const market = markets.find(({ base, quote }) => base.address === token.address && quote.symbol === NAMED);
   const candle =
     market && (await lastCandleBefore(q, { market: market.index, interval: '1m', beforeMs: update.timeMs + 1 }));

@@ -5,9 +5,10 @@ import { withPoint } from '../../../core/wire/decimal.js';
 import { coinOf } from './markets.js';
 import { asAddress, asCloid, asUint } from '../../../core/wire/shape.js';
 import type { InfoHandler, InfoDeps } from './types.js';
-import { userOrderFills } from '../../../ledger/views/reads.js';
-import { MAX_CLOSED_ORDERS, MAX_USER_FILLS } from '../limits.js';
-import type { KnownOrder } from '../history.js';
+import { readTx } from '../../../ledger/db/db.js';
+import { lastFillsOf, readPastOid, readPastOrder } from '../../../ledger/orders/past-orders.js';
+import { MAX_CLOSED_ORDERS } from '../limits.js';
+import { pastOrder, type KnownOrder } from '../history.js';
 
 export const sideLetter = (side: Side): 'B' | 'A' => (side === 'bid' ? 'B' : 'A');
 
@@ -35,7 +36,7 @@ export function orderRow(markets: readonly Market[], order: OpenOrder) {
 }
 
 /** An order as frontendOpenOrders and orderStatus show it: `cloid` is always there. */
-function frontendRow(markets: readonly Market[], order: OpenOrder) {
+export function frontendRow(markets: readonly Market[], order: OpenOrder) {
   return {
     ...orderRow(markets, order),
     triggerCondition: 'N/A',
@@ -57,18 +58,27 @@ export const openOrders: InfoHandler = (request, { gateway }) => {
 };
 
 /** Open orders of a maker with all their properties, newest first. */
-export const frontendOpenOrders: InfoHandler = (request, { gateway }) => {
-  const orders = gateway.book().openOrders(asAddress(request.user, 'user'));
+export const frontendOpenOrders: InfoHandler = (request, { gateway }) =>
+  frontendOrdersOf(asAddress(request.user, 'user'), gateway);
+
+/** The same of a maker. */
+export function frontendOrdersOf(user: Address, gateway: Pick<InfoDeps['gateway'], 'book' | 'markets'>): object[] {
+  const orders = gateway.book().openOrders(user);
   return orders.toReversed().map((order) => frontendRow(gateway.markets(), order));
-};
+}
 
 /** The latest 2,000 orders of a maker by what became of them last, newest first, each once with its present status. */
-export const historicalOrders: InfoHandler = async (request, { gateway, db }) => {
-  const user = asAddress(request.user, 'user');
-  const fills = await userOrderFills(db.reads, user, MAX_USER_FILLS);
-  const lastFillMs = new Map(fills.toReversed().map((fill) => [fill.oid, fill.timestampMs]));
-  return gateway
-    .ordersOf(user)
+export const historicalOrders: InfoHandler = (request, deps) => orderHistoryOf(asAddress(request.user, 'user'), deps);
+
+/** The same of a maker. */
+export async function orderHistoryOf(
+  user: Address,
+  { gateway, db }: { gateway: Pick<InfoDeps['gateway'], 'ordersOf' | 'markets'>; db: InfoDeps['db'] },
+): Promise<object[]> {
+  const known = gateway.ordersOf(user);
+  const filled = known.filter(({ stateMs }) => stateMs === null).map(({ order }) => order.oid);
+  const lastFillMs = await lastFillsOf(db.reads, filled);
+  return known
     .map(({ order, state, stateMs }) => ({
       order: frontendRow(gateway.markets(), order),
       status: state,
@@ -76,15 +86,20 @@ export const historicalOrders: InfoHandler = async (request, { gateway, db }) =>
     }))
     .sort((a, b) => b.statusTimestamp - a.statusTimestamp || b.order.oid - a.order.oid)
     .slice(0, MAX_CLOSED_ORDERS);
-};
+}
 
-/** One order of a maker by id or client order id, open or among its latest closed ones. */
+/**
+ * One order of a maker by id or client order id, however long ago it was closed: every one that had a fill, others for as long as their rows of the
+ * order log are kept. A client order id names the newest order that had it, of those that are open, among the latest closed ones, compacted, or in
+ * the newest 2,000 parts of fills.
+ */
 export const orderStatus: InfoHandler = async (request, deps) => {
   const user = asAddress(request.user, 'user');
-  const known = find(request.oid, user, deps);
+  const known = find(request.oid, user, deps) ?? (await findPast(request.oid, user, deps));
   if (known === undefined || known.order.maker !== user) return { status: 'unknownOid' };
   const order = frontendRow(deps.gateway.markets(), known.order);
-  const statusTimestamp = known.stateMs ?? (await lastFillMs(known, deps));
+  const filledMs = known.stateMs ?? (await lastFillsOf(deps.db.reads, [known.order.oid])).get(known.order.oid);
+  const statusTimestamp = filledMs ?? known.order.placedMs;
   return { status: 'order', order: { order, status: known.state, statusTimestamp } };
 };
 
@@ -93,8 +108,11 @@ function find(oid: unknown, user: Address, { gateway }: InfoDeps): KnownOrder | 
   return gateway.order(asUint(oid, 'oid'));
 }
 
-/** When a filled order was filled, else when it was placed: fills older than the newest 2,000 of a maker are not looked up. */
-async function lastFillMs({ order }: KnownOrder, { db }: InfoDeps): Promise<number> {
-  const fills = await userOrderFills(db.reads, order.maker, MAX_USER_FILLS);
-  return fills.find((fill) => fill.oid === order.oid)?.timestampMs ?? order.placedMs;
+/** One that the gateway no longer remembers. */
+function findPast(named: unknown, user: Address, { gateway, db }: InfoDeps): Promise<KnownOrder | undefined> {
+  return readTx(db, async (q) => {
+    const oid = typeof named === 'string' ? await readPastOid(q, user, named.toLowerCase()) : asUint(named, 'oid');
+    const past = oid === null ? null : await readPastOrder(q, gateway.markets(), oid, gateway.places(oid));
+    return past === null ? undefined : pastOrder(past);
+  });
 }

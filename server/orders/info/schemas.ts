@@ -25,7 +25,7 @@ export const orderSchema = z
   })
   .meta({ id: 'OrderRow' });
 
-const frontendOrderSchema = z
+export const frontendOrderSchema = z
   .strictObject({
     ...orderSchema.shape,
     cloid: cloid.nullable(),
@@ -40,7 +40,7 @@ const frontendOrderSchema = z
   })
   .meta({ id: 'FrontendOrderRow' });
 
-const orderStateSchema = z
+export const orderStateSchema = z
   .strictObject({
     order: frontendOrderSchema,
     status: z.enum(['open', 'filled', 'canceled', 'scheduledCancel', 'delistedCanceled']),
@@ -157,7 +157,7 @@ const marginSchema = z.strictObject({
 });
 const metaSchema = z.strictObject({ universe: none, marginTables: none, collateralToken: z.literal(0) });
 
-const ledgerUpdateSchema = z
+export const ledgerUpdateSchema = z
   .strictObject({
     time,
     hash,
@@ -180,6 +180,18 @@ const ledgerUpdateSchema = z
   })
   .meta({ id: 'LedgerUpdate' });
 
+export const spotStateSchema = z.strictObject({
+  balances: z.array(
+    z.strictObject({
+      coin: z.string(),
+      token: index,
+      total: decimal,
+      hold: decimal.meta({ description: 'what withdrawals have reserved' }),
+      entryNtl: decimal.meta({ description: 'what was bought in fills and is held did cost' }),
+    }),
+  ),
+});
+
 const emptyList = none.meta({ description: 'there is none here' });
 const nothing = z.null().meta({ description: 'there is none here' });
 
@@ -195,7 +207,10 @@ export const INFO_REPLIES = {
     assetPositions: none,
     time,
   }),
-  exchangeStatus: z.strictObject({ time, specialStatuses: z.null() }),
+  exchangeStatus: z.strictObject({
+    time,
+    specialStatuses: z.string().nullable().meta({ description: 'why no new orders are taken' }),
+  }),
   extraAgents: z.array(z.strictObject({ name: z.string(), address, validUntil: time })),
   frontendOpenOrders: z.array(frontendOrderSchema),
   historicalOrders: z.array(orderStateSchema),
@@ -211,22 +226,21 @@ export const INFO_REPLIES = {
   outcomeMeta: z.strictObject({ outcomes: none, questions: none }),
   perpDexs: z.tuple([z.null()]),
   recentTrades: z.array(tradeSchema),
-  spotClearinghouseState: z.strictObject({
-    balances: z.array(
-      z.strictObject({
-        coin: z.string(),
-        token: index,
-        total: decimal,
-        hold: decimal.meta({ description: 'what withdrawals have reserved' }),
-        entryNtl: zero,
-      }),
-    ),
-  }),
+  spotClearinghouseState: spotStateSchema,
   spotMeta: spotMetaSchema,
   spotMetaAndAssetCtxs: z.tuple([spotMetaSchema, z.array(spotContextSchema)]),
   userAbstraction: z.literal('default'),
   userFees: z.strictObject({
-    dailyUserVlm: none,
+    dailyUserVlm: z
+      .array(
+        z.strictObject({
+          date: z.string().regex(/^\d{4}-\d{2}-\d{2}$/),
+          userCross: decimal,
+          userAdd: decimal,
+          exchange: decimal,
+        }),
+      )
+      .meta({ description: "by day in UTC, in the first market's quote token: taken, made, and traded by all" }),
     feeSchedule: z.strictObject({
       cross: zero,
       add: zero,

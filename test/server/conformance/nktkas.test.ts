@@ -1,12 +1,22 @@
-import { ApiRequestError, ExchangeClient, HttpTransport, InfoClient, WebSocketTransport } from '@nktkas/hyperliquid';
+import { readFileSync } from 'node:fs';
+import {
+  ApiRequestError,
+  ExchangeClient,
+  HttpTransport,
+  InfoClient,
+  SubscriptionClient,
+  WebSocketTransport,
+} from '@nktkas/hyperliquid';
 import { SymbolConverter, formatPrice, formatSize } from '@nktkas/hyperliquid/utils';
 import { expect } from 'chai';
 import { ethers } from 'ethers';
 import { INFO_TYPES } from '../../../server/orders/info/registry.js';
+import { expectDocumented, noCalls, recording } from '../../support/client-calls.js';
 import { addGeneration, addressOf, fillOf, keyOf } from '../../support/gateway.js';
-import { forEachGateway, limit, until } from '../../support/gateway-suite.js';
+import { forEachGateway, limit, orderAction, until } from '../../support/gateway-suite.js';
 import { WETH_USDC } from '../../support/markets.js';
 
+const NAME = '`@nktkas/hyperliquid` 0.33.3';
 const CLOID = `0x${'d1'.repeat(16)}` as const;
 const OTHER = `0x${'d2'.repeat(16)}` as const;
 /** Every action that is admitted. */
@@ -16,7 +26,16 @@ const ACTION_TYPES = [
 ];
 const ETHER = 10n ** 18n;
 
-forEachGateway('@nktkas/hyperliquid', (suite) => {
+forEachGateway(NAME, (suite) => {
+  const calls = noCalls();
+
+  it('is of the version that the guide names', () => {
+    const text = readFileSync('node_modules/@nktkas/hyperliquid/package.json', 'utf8');
+    expect(NAME).to.equal(`\`@nktkas/hyperliquid\` ${(JSON.parse(text) as { version: string }).version}`);
+  });
+
+  after(() => expectDocumented(NAME, calls));
+
   const message = async (call: Promise<unknown>): Promise<string> =>
     call.then(
       () => 'accepted',
@@ -39,8 +58,10 @@ forEachGateway('@nktkas/hyperliquid', (suite) => {
         asked.add(payload.action?.type ?? payload.type ?? '');
         return request(endpoint, payload);
       }) as typeof transport.request;
-      const exchange = new ExchangeClient({ transport, wallet: new ethers.Wallet(keyOf(1)) });
-      const info = new InfoClient({ transport });
+      const signing = new ExchangeClient({ transport, wallet: new ethers.Wallet(keyOf(1)) });
+      const exchange = recording(signing, calls, 'exchange.');
+      const asking = new InfoClient({ transport });
+      const info = recording(asking, calls, 'info.');
       const user = addressOf(1);
       const converter = await SymbolConverter.create({ transport });
       const a = converter.getAssetId('WETH/USDC') ?? 0;
@@ -163,11 +184,68 @@ forEachGateway('@nktkas/hyperliquid', (suite) => {
         exchange.approveBuilderFee({ maxFeeRate: '0.01%', builder: addressOf(2) }),
       ])
         expect(await message(refused)).to.match(/unsupported_action: \w+ is not supported/);
+      expect((await info.spotMeta()).universe.map(({ name }) => name)).to.deep.equal(['@0', '@1']);
+      expect(await info.outcomeMeta()).to.deep.equal({ outcomes: [], questions: [] });
       const methods = (client: object): string[] => Object.getOwnPropertyNames(Object.getPrototypeOf(client));
-      const ours = [...INFO_TYPES.filter((type) => methods(info).includes(type)), ...ACTION_TYPES];
+      const ours = [...INFO_TYPES.filter((type) => methods(asking).includes(type)), ...ACTION_TYPES];
       expect(ours.length).to.be.greaterThan(35);
       expect([...asked]).to.include.members(ours);
       if (transport instanceof WebSocketTransport) transport.close();
     });
   }
+
+  it('subscribes to everything', async () => {
+    const { url, gateway } = await suite.start();
+    const transport = new WebSocketTransport({ url: `${url.replace('http', 'ws')}/ws` });
+    const client = recording(new SubscriptionClient({ transport }), calls, 'subscription.');
+    const user = addressOf(1);
+    const seen: Record<string, unknown[]> = {};
+    const into = (name: string) => {
+      const own: unknown[] = [];
+      seen[name] = own;
+      return (data: unknown): void => void own.push(data);
+    };
+    const first = [
+      await client.allMids(into('allMids')),
+      await client.l2Book({ coin: '@0' }, into('l2Book')),
+      await client.bbo({ coin: '@0' }, into('bbo')),
+      await client.trades({ coin: '@0' }, into('trades')),
+      await client.candle({ coin: '@0', interval: '1M' }, into('candle')),
+      await client.activeSpotAssetCtx({ coin: '@0' }, into('activeSpotAssetCtx')),
+      await client.spotAssetCtxs(into('spotAssetCtxs')),
+      await client.orderUpdates({ user }, into('orderUpdates')),
+      await client.userFills({ user, aggregateByTime: false }, into('userFills')),
+      await client.userEvents({ user }, into('userEvents')),
+      await client.userHistoricalOrders({ user }, into('userHistoricalOrders')),
+      await client.userNonFundingLedgerUpdates({ user }, into('userNonFundingLedgerUpdates')),
+      await client.userFundings({ user }, into('userFundings')),
+      await client.openOrders({ user }, into('openOrders')),
+      await client.spotState({ user, ignorePortfolioMargin: true }, into('spotState')),
+      await client.notification({ user }, into('notification')),
+    ];
+    await until(() => seen.userFills!.length > 0 && seen.userHistoricalOrders!.length > 0);
+    await suite.act(1, orderAction(limit(false, '2600', '1'), limit(true, '2500', '1')));
+    await addGeneration(suite.db, fillOf(WETH_USDC, gateway.order(1)!.order, ETHER / 2n, 1));
+    gateway.onGeneration();
+    await until(() => Object.entries(seen).every(([name, own]) => own.length > 0 || name === 'notification'));
+    const last = (name: string): string => JSON.stringify(seen[name]!.at(-1));
+    await until(() => last('userFills').includes('"oid":1') && last('openOrders').includes('"sz":"0.5"'));
+    await until(
+      () => last('spotState').includes('"total":"9.5"') && last('userHistoricalOrders').includes('"sz":"0.5"'),
+    );
+    expect(seen.notification).to.deep.equal([]);
+    expect(seen.userNonFundingLedgerUpdates).to.deep.equal([{ isSnapshot: true, user, nonFundingLedgerUpdates: [] }]);
+    for (const refused of [
+      () => client.webData3({ user }, into('webData3')),
+      () => client.clearinghouseState({ user }, into('clearinghouseState')),
+      () => client.activeAssetData({ user, coin: '@0' }, into('activeAssetData')),
+      () => client.twapStates({ user }, into('twapStates')),
+      () => client.userTwapHistory({ user }, into('userTwapHistory')),
+      () => client.userTwapSliceFills({ user }, into('userTwapSliceFills')),
+      () => client.assetCtxs(into('assetCtxs')),
+    ])
+      expect(await message(refused())).to.match(/^unexpected: .*Invalid subscription/);
+    for (const one of first) await one.unsubscribe();
+    transport.close();
+  });
 });

@@ -2,21 +2,25 @@
 import { once } from 'node:events';
 import { Agent, request } from 'node:http';
 import { expect } from 'chai';
+import { INFO_TYPES } from '../../../server/orders/info/registry.js';
+import { answerWeight, queryWeight } from '../../../server/orders/info/weights.js';
 import { limit, orderAction, withGateway } from '../../support/gateway-suite.js';
 import { addressOf, post, signRequest } from '../../support/gateway.js';
 import { connectWs, type Frame } from '../../support/ws.js';
 
 const PER_MINUTE = 40;
+/** Weighs two points. */
+const SHORT = { type: 'exchangeStatus' };
 
 withGateway('Queries and messages that nobody signs', (suite) => {
   const on = (channel: string) => (frame: Frame) => frame.channel === channel;
   const isLimited = (frame: Frame): boolean => /^rate_limited: .* in \d+ s$/.test(String(frame.data));
-  const start = () => suite.start({}, {}, undefined, PER_MINUTE);
-  const query = (url: string) => post(`${url}/info`, { type: 'meta' });
+  const start = (perMinute = PER_MINUTE) => suite.start({}, {}, undefined, perMinute);
+  const query = (url: string) => post(`${url}/info`, SHORT);
   const order = (price: string) => signRequest(orderAction(limit(true, price, '0.01')), 1, suite.nextNonce());
 
   async function spend(url: string): Promise<void> {
-    for (let i = 0; i < PER_MINUTE; i++) expect((await query(url)).status).to.equal(200);
+    for (let i = 0; i < PER_MINUTE / 2; i++) expect((await query(url)).status).to.equal(200);
   }
 
   it('are refused beyond the budget of their address until its window ends, and orders are not', async () => {
@@ -26,7 +30,7 @@ withGateway('Queries and messages that nobody signs', (suite) => {
     await spend(url);
     const refused = await fetch(`${url}/info`, {
       method: 'POST',
-      body: '{"type":"meta"}',
+      body: JSON.stringify(SHORT),
       headers: { 'content-type': 'application/json' },
     });
     expect([refused.status, await refused.text(), refused.headers.get('retry-after')]).to.deep.equal([
@@ -40,27 +44,58 @@ withGateway('Queries and messages that nobody signs', (suite) => {
     expect((await query(url)).status).to.equal(200);
   });
 
-  it('cost more when the answer is long', async () => {
-    const { url } = await start();
-    for (let i = 0; i < 33; i++) await post(`${url}/exchange`, order(`${2400 - i}`));
+  it('weigh what the venue of this wire documents, and their rows on top', async () => {
+    const listed = (type: string, rows: number): number[] => [
+      queryWeight({ type }),
+      answerWeight({ type }, Array<object>(rows).fill({})),
+    ];
+    for (const type of [
+      'l2Book',
+      'allMids',
+      'clearinghouseState',
+      'orderStatus',
+      'spotClearinghouseState',
+      'exchangeStatus',
+    ])
+      expect(listed(type, 2_000), type).to.deep.equal([2, 0]);
+    expect(listed('userRole', 2_000)).to.deep.equal([60, 0]);
+    const counted = [
+      'recentTrades',
+      'historicalOrders',
+      'userFills',
+      'userFillsByTime',
+      'fundingHistory',
+      'userFunding',
+    ];
+    counted.push('userNonFundingLedgerUpdates', 'twapHistory', 'userTwapSliceFills');
+    for (const type of counted) {
+      expect(listed(type, 2_000), type).to.deep.equal([20, 100]);
+      expect(listed(type, 19), type).to.deep.equal([20, 0]);
+    }
+    expect(listed('candleSnapshot', 5_000)).to.deep.equal([20, 83]);
+    const weighed = new Set(['l2Book', 'userRole', 'candleSnapshot', ...counted]);
+    for (const type of INFO_TYPES.filter((one) => !weighed.has(one) && queryWeight({ type: one }) !== 2))
+      expect(listed(type, 2_000), type).to.deep.equal([20, 0]);
+    for (const body of [null, 5, {}, { type: {} }]) expect(queryWeight(body)).to.equal(20);
+
+    // Twenty, and one for each full twenty rows of 39 orders.
+    const { url } = await start(4 * 21);
+    for (let i = 0; i < 39; i++) await post(`${url}/exchange`, order(`${2400 - i}`));
     // Each over a connection of its own: what a maker has signed over is not counted.
-    const ask = async (): Promise<{ status: number; length: number }> => {
+    const ask = async (): Promise<number> => {
       const asked = request(`${url}/info`, {
         agent: false,
         method: 'POST',
         headers: { 'content-type': 'application/json' },
       });
-      asked.end(JSON.stringify({ type: 'frontendOpenOrders', user: addressOf(1) }));
+      asked.end(JSON.stringify({ type: 'historicalOrders', user: addressOf(1) }));
       const [response] = (await once(asked, 'response')) as [AsyncIterable<Buffer> & { statusCode: number }];
-      let length = 0;
-      for await (const chunk of response) length += chunk.length;
-      return { status: response.statusCode, length };
+      for await (const chunk of response) expect(chunk.length).to.be.greaterThan(0);
+      return response.statusCode;
     };
-    const first = await ask();
-    expect(first.length).to.be.within(8 * 1024, 16 * 1024);
-    let answered = 1;
-    while (answered < PER_MINUTE && (await ask()).status === 200) answered += 1;
-    expect(answered).to.equal(PER_MINUTE / 2);
+    const statuses: number[] = [];
+    for (let i = 0; i < 5; i++) statuses.push(await ask());
+    expect(statuses).to.deep.equal([200, 200, 200, 200, 429]);
   });
 
   it('over a connection whose last signature was a maker’s are its own, whoever shares the address', async () => {
@@ -106,8 +141,8 @@ withGateway('Queries and messages that nobody signs', (suite) => {
       client.send(message);
       await client.take((frame) => /^Error parsing/.test(String(frame.data)));
     }
-    expect(await client.post('info', { type: 'meta' })).to.have.property('type', 'info');
-    // One for the ping, twenty for the fills, one or two for each of those.
+    expect(await client.post('info', SHORT)).to.have.property('type', 'info');
+    // One for the ping, twenty for the fills, one or two for each of those, two for the query.
     let pongs = 0;
     for (;;) {
       client.send({ method: 'ping' });

@@ -38,7 +38,7 @@ describe('frames that many connections get', () => {
   };
 
   it('are serialised once per order update', async () => {
-    const gateway = { markets: () => [WETH_USDC], order: () => undefined, generation: () => 1 };
+    const gateway = { markets: () => [WETH_USDC], order: () => undefined, ordersOf: () => [], generation: () => 1 };
     const logger = { info: () => undefined, warn: () => undefined, error: () => undefined };
     const feed = createUpdateFeed({ gateway, db: {} as Db, clock: () => 1, logger });
     const subscription = { kind: 'user', type: 'orderUpdates', user, aggregated: false, key: '' } as const;

@@ -1,0 +1,33 @@
+/** What queries cost the budget of an address, as the venue whose wire this is documents it. */
+
+/** Points of a query before its rows are counted; of all others, unknown ones too, `DEFAULT_WEIGHT`. */
+const WEIGHTS: ReadonlyMap<string, number> = new Map([
+  ...['l2Book', 'allMids', 'clearinghouseState', 'orderStatus', 'spotClearinghouseState', 'exchangeStatus'].map(
+    (type) => [type, 2] as const,
+  ),
+  ['userRole', 60],
+]);
+
+const DEFAULT_WEIGHT = 20;
+
+/** Rows of an answer that cost one point more. */
+const ROWS_PER_POINT: ReadonlyMap<string, number> = new Map([
+  ...['recentTrades', 'historicalOrders', 'userFills', 'userFillsByTime', 'fundingHistory', 'userFunding'].map(
+    (type) => [type, 20] as const,
+  ),
+  ...['userNonFundingLedgerUpdates', 'twapHistory', 'userTwapSliceFills'].map((type) => [type, 20] as const),
+  ['candleSnapshot', 60],
+]);
+
+/** What the body of a query costs before it is answered. */
+export function queryWeight(body: unknown): number {
+  const type = (body as { type?: unknown } | null | undefined)?.type;
+  return (typeof type === 'string' ? WEIGHTS.get(type) : undefined) ?? DEFAULT_WEIGHT;
+}
+
+/** What the rows of its answer cost on top, whole points only. */
+export function answerWeight(body: unknown, answer: unknown): number {
+  const type = (body as { type?: unknown } | null | undefined)?.type;
+  const rows = typeof type === 'string' ? ROWS_PER_POINT.get(type) : undefined;
+  return rows === undefined || !Array.isArray(answer) ? 0 : Math.floor(answer.length / rows);
+}
