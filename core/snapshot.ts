@@ -1,7 +1,7 @@
 /** The exact book behind a curve: made from the open orders at a cut, written in one canonical text, hashed and compared. */
 import type { Book } from './book.js';
 import { crossingOf, type Crossing } from './book/crossing.js';
-import { remainingLots } from './book/side-book.js';
+import { remainingLots } from './book/order-life.js';
 import { keccakText } from './hash.js';
 import type { Address, Hex, Market, MarketSnapshot, Side, SnapshotOrder, Trim } from './types.js';
 

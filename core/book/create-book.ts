@@ -1,5 +1,5 @@
 import type { Book } from '../book.js';
-import type { Address, Market, OpenOrder, OrderEffect, OrderFill, OrderLogRow, Side } from '../types.js';
+import type { Address, Market, OpenOrder, OrderFill, OrderLogRow, Side } from '../types.js';
 import { ceilDiv } from '../amounts.js';
 import { payToken, quoteUnitsCeil } from '../market.js';
 import { crossingOf, UNCROSSED, type Crossing, type RestingLots } from './crossing.js';
@@ -8,7 +8,8 @@ import { createNonceSet, type NonceSet } from './nonces.js';
 import { createOffers, type Offers } from './offers.js';
 import { createQuoting } from './quoting.js';
 import { createSchedules, type Schedules, type TriggerDay } from './schedules.js';
-import { createSideBook, remainingLots, type SideBook } from './side-book.js';
+import { filledOrder, isFilled, openedOrder, reducedOrder, remainingLots, type OpenEffect } from './order-life.js';
+import { createSideBook, type SideBook } from './side-book.js';
 
 /** A log that can't be replayed: rows or oids that do not rise, or a market that is not listed. A defect of the feed, not of an order. */
 export class BookError extends Error {
@@ -63,22 +64,6 @@ export function createBook(markets: readonly Market[], compacted?: CompactedBook
     oid: compacted?.oid ?? 0,
     unmatched: { fills: 0, closes: 0 },
   });
-}
-
-type OpenEffect = Extract<OrderEffect, { type: 'open' }>;
-
-/**
- * The order that an effect of a row opens, nothing of it filled; the twin's value of it as long as that is still the same. Orders are
- * never changed in place, so sharing them is safe. Written out: copying what is left of an object takes far longer.
- */
-export function openedOrder(
-  { maker, timeMs }: Pick<OrderLogRow, 'maker' | 'timeMs'>,
-  { oid, market, side, priceTicks, sizeLots, tif, cloid }: Omit<OpenEffect, 'type'>,
-  twin?: Pick<Book, 'order'>,
-): OpenOrder {
-  const known = twin?.order(oid);
-  if (known !== undefined && known.filledUnits === 0n && known.sizeLots === sizeLots) return known;
-  return { oid, maker, market, side, priceTicks, sizeLots, filledUnits: 0n, tif, cloid, placedMs: timeMs };
 }
 
 function* restingLots(orders: Iterable<OpenOrder>, lotUnits: bigint): Iterable<RestingLots> {
@@ -150,7 +135,7 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
 
   const change = (order: OpenOrder, next: OpenOrder): void => {
     const market = marketOf(order.market);
-    if (remainingLots(next, market.lotUnits) < 1n) {
+    if (isFilled(next, market.lotUnits)) {
       remove(order);
       return;
     }
@@ -160,8 +145,7 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
     quoting.changed(order);
   };
 
-  const fill = (order: OpenOrder, baseUnits: bigint): void =>
-    change(order, { ...order, filledUnits: order.filledUnits + baseUnits });
+  const fill = (order: OpenOrder, baseUnits: bigint): void => change(order, filledOrder(order, baseUnits));
 
   /** Before a row takes anything of an order back: curves that were cut until then may still offer it. */
   const takeBack = ({ maker, market, side }: OpenOrder, nowMs: number): void => {
@@ -169,7 +153,6 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
     offers.takenBack(maker, key, makers.get(maker)!.exposureOn(key), nowMs);
   };
 
-  /** Taking lots off the size, not off what remains, commutes with fills. */
   const reduce = (oid: number, lots: bigint, nowMs: number): void => {
     const order = orders.get(oid);
     if (order === undefined) {
@@ -177,7 +160,7 @@ function createFrom(markets: readonly Market[], seed: Seed): Book {
       return;
     }
     takeBack(order, nowMs);
-    change(order, { ...order, sizeLots: order.sizeLots - lots });
+    change(order, reducedOrder(order, lots));
   };
 
   const open = (row: OrderLogRow, effect: OpenEffect, twin?: Pick<Book, 'order'>): void => {

@@ -1,3 +1,4 @@
+import { remainingLots } from './order-life.js';
 import { maxBig } from '../amounts.js';
 import type { BookLevel } from '../book.js';
 import type { OpenOrder, Side } from '../types.js';
@@ -30,10 +31,6 @@ interface Level {
   /** Lots of the largest order; null when it must be looked for. */
   largestLots: bigint | null;
 }
-
-/** Lots of the remaining size, floored. */
-export const remainingLots = (order: OpenOrder, lotUnits: bigint): bigint =>
-  order.filledUnits === 0n ? order.sizeLots : order.sizeLots - (order.filledUnits + lotUnits - 1n) / lotUnits;
 
 const isBefore = (a: OpenOrder, b: OpenOrder): boolean => (a.maker === b.maker ? a.oid < b.oid : a.maker < b.maker);
 

@@ -1,4 +1,4 @@
-import { remainingLots } from '../../core/book/side-book.js';
+import { isFilled } from '../../core/book/order-life.js';
 import { fromColumn } from '../../ledger/db/columns.js';
 import { toCompactedOrder } from '../../ledger/orders/compacted-book.js';
 import { groupBy } from '../../ledger/db/lists.js';
@@ -28,8 +28,8 @@ export async function verifyCompaction({ q, compacted, markets, onProgress }: Ve
     for (const row of rows) {
       checkOrder(row, partsOf.get(row.oid) ?? [], compacted.generation);
       const { order, state } = toCompactedOrder(row);
-      const isLeft = remainingLots(order, markets[order.market]!.lotUnits) >= 1n;
-      same(CHECK, `whether order ${row.oid} is filled`, state === 'filled', !isLeft);
+      const isSpent = isFilled(order, markets[order.market]!.lotUnits);
+      same(CHECK, `whether order ${row.oid} is filled`, state === 'filled', isSpent);
       partsOf.delete(row.oid);
     }
     const [missing] = partsOf.keys();

@@ -4,7 +4,8 @@
  */
 import type { CompactedBook } from '../../core/book/create-book.js';
 import type { Agent } from '../../core/book/agents.js';
-import type { Address, CloseReason, OpenOrder } from '../../core/types.js';
+import type { OrderLife } from '../../core/book/order-life.js';
+import type { Address, OpenOrder } from '../../core/types.js';
 import { fromColumn } from '../db/columns.js';
 import type { MarketProgress, Queryable } from '../types.js';
 import type { Stored } from '../db/tables.js';
@@ -18,16 +19,8 @@ export interface CompactionPosition {
   timeMs: number;
 }
 
-/** How a compacted order stands: open, filled to less than a lot, or closed for a reason. */
-type CompactedState = 'open' | 'filled' | CloseReason;
-
-/** An order that compaction keeps: open ones, those that had a fill, and each maker's newest closed ones. */
-export interface CompactedOrder {
-  order: OpenOrder;
-  state: CompactedState;
-  /** Null while open. Of a filled order the time of the block that filled it. */
-  closedMs: number | null;
-}
+/** An order that compaction keeps: open ones, those that had a fill, and each maker's newest closed ones. A filled one ended with the block that filled it. */
+export type CompactedOrder = OrderLife;
 
 const START: CompactionPosition = { orderSeq: 0, generation: 0, oid: 0, timeMs: 0 };
 

@@ -1,7 +1,7 @@
 /** The orders of the compacted book while a step of compaction changes them. */
 import type { Knex } from 'knex';
-import { remainingLots } from '../../core/book/side-book.js';
-import type { Address, Market, OrderFill, OrderLogRow } from '../../core/types.js';
+import { applyEffect, applyFill, openedOrder } from '../../core/book/order-life.js';
+import type { Address, Market, OpenOrder, OrderFill, OrderLogRow } from '../../core/types.js';
 import { chunks, toColumn } from '../db/columns.js';
 import { toCompactedOrder, type CompactedOrder } from './compacted-book.js';
 import type { Stored } from '../db/tables.js';
@@ -25,19 +25,10 @@ export function createCompactedOrders(tx: Knex.Transaction, markets: readonly Ma
   const drafts = new Map<number, OrderUpdate>();
   const changed = new Set<number>();
 
-  function remains({ order }: OrderUpdate): boolean {
-    const market = markets[order.market];
-    if (market === undefined)
-      throw new RangeError(`order ${order.oid} is of market ${order.market}, which is not listed`);
-    return remainingLots(order, market.lotUnits) >= 1n;
-  }
-
-  /** Filled is filled, even when it was cancelled meanwhile: that is also what replaying all rows and fills at once gives. */
-  function change(draft: OrderUpdate, timeMs: number): void {
-    changed.add(draft.order.oid);
-    if (draft.state === 'filled' || remains(draft)) return;
-    draft.state = 'filled';
-    draft.closedMs ??= timeMs;
+  function lotUnitsOf({ oid, market: index }: OpenOrder): bigint {
+    const market = markets[index];
+    if (market === undefined) throw new RangeError(`order ${oid} is of market ${index}, which is not listed`);
+    return market.lotUnits;
   }
 
   return {
@@ -47,34 +38,25 @@ export function createCompactedOrders(tx: Knex.Transaction, markets: readonly Ma
         for (const row of rows) drafts.set(row.oid, { ...toCompactedOrder(row), hasFill: row.has_fill !== 0 });
       }
     },
-    apply({ maker, timeMs, effects }) {
-      for (const effect of effects) {
+    apply(row) {
+      for (const effect of row.effects) {
         if (effect.type === 'open') {
-          const { type: _type, ...terms } = effect;
-          const order = { ...terms, maker, filledUnits: 0n, placedMs: timeMs };
-          drafts.set(effect.oid, { order, state: 'open', closedMs: null, hasFill: false });
+          drafts.set(effect.oid, { order: openedOrder(row, effect), state: 'open', closedMs: null, hasFill: false });
           changed.add(effect.oid);
         }
         if (effect.type !== 'close' && effect.type !== 'reduce') continue;
         const draft = drafts.get(effect.oid);
-        if (draft === undefined || draft.state !== 'open') continue;
-        if (effect.type === 'reduce') {
-          draft.order = { ...draft.order, sizeLots: draft.order.sizeLots - effect.lots };
-          change(draft, timeMs);
-          continue;
-        }
-        draft.state = effect.reason;
-        draft.closedMs = timeMs;
-        changed.add(effect.oid);
+        if (draft === undefined) continue;
+        if (applyEffect(draft, effect, row.timeMs, lotUnitsOf(draft.order))) changed.add(effect.oid);
       }
     },
     fill(fills, timeMs) {
       for (const { oid, baseUnits } of fills) {
         const draft = drafts.get(oid);
         if (draft === undefined) throw new RangeError(`order ${oid} has a fill and was not kept`);
-        draft.order = { ...draft.order, filledUnits: draft.order.filledUnits + baseUnits };
+        applyFill(draft, baseUnits, timeMs, lotUnitsOf(draft.order));
         draft.hasFill = true;
-        change(draft, timeMs);
+        changed.add(oid);
       }
     },
     async store(keepClosed) {

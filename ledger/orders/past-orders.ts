@@ -1,6 +1,5 @@
 /** Orders that are closed for longer than a gateway remembers them, from the order log, the compacted book and the fills. */
-import { openedOrder } from '../../core/book/create-book.js';
-import { remainingLots } from '../../core/book/side-book.js';
+import { isFilled, openedOrder, reducedOrder } from '../../core/book/order-life.js';
 import { decodeEffects } from '../../core/json.js';
 import type { Address, Market, OpenOrder } from '../../core/types.js';
 import { chunks, fromColumn } from '../db/columns.js';
@@ -37,7 +36,7 @@ export async function readPastOrder(
         const order = openedOrder({ maker: row.maker, timeMs: row.time_ms }, effect);
         found = { order, state: 'open', closedMs: null };
       } else if (found !== null && effect.type === 'reduce') {
-        found = { ...found, order: { ...found.order, sizeLots: found.order.sizeLots - effect.lots } };
+        found = { ...found, order: reducedOrder(found.order, effect.lots) };
         lastMs = row.time_ms;
       } else if (found !== null && effect.type === 'close')
         found = { ...found, state: effect.reason, closedMs: row.time_ms };
@@ -59,7 +58,7 @@ async function withFills(
   const filledUnits = parts.reduce((sum, part) => sum + fromColumn(part.base_units), 0n);
   const order: OpenOrder = { ...found.order, filledUnits };
   const market = markets[order.market];
-  if (market !== undefined && remainingLots(order, market.lotUnits) < 1n) {
+  if (market !== undefined && isFilled(order, market.lotUnits)) {
     const filledMs = parts.reduce((last, part) => Math.max(last, part.timestamp_ms), 0);
     const closedMs = parts.length > 0 ? filledMs : (lastMs ?? order.placedMs);
     return { order, state: 'filled', closedMs };

@@ -1,4 +1,4 @@
-import { openedOrder } from '../../core/book/create-book.js';
+import { openedOrder } from '../../core/book/order-life.js';
 import { orderPayment, sideKey } from '../../core/book/maker-orders.js';
 import { payToken } from '../../core/market.js';
 import type { Address, CloseReason, Market, OpenOrder, OrderEffect, Side } from '../../core/types.js';

@@ -1,5 +1,5 @@
 import type { Book } from '../../core/book.js';
-import { openedOrder } from '../../core/book/create-book.js';
+import { applyEffect, applyFill, isFilled, openedOrder, type OrderLife } from '../../core/book/order-life.js';
 import type { Address, CloseReason, Market, OpenOrder, OrderFill, OrderLogRow } from '../../core/types.js';
 import type { CompactedOrder } from '../../ledger/orders/compacted-book.js';
 import { MAX_CLOSED_ORDERS } from './limits.js';
@@ -29,9 +29,8 @@ export interface OrderHistory {
   places: (oid: number) => OrderPlaces;
 }
 
-interface Tracked {
-  order: OpenOrder;
-  close: { state: OrderStatus; ms: number } | null;
+interface Tracked extends OrderLife {
+  /** It is among the closed orders of its maker. */
   done: boolean;
 }
 
@@ -43,7 +42,9 @@ interface KnownFrom {
   oid: number;
 }
 
-const STATE_OF: Readonly<Record<CloseReason, OrderStatus>> = {
+const STATE_OF: Readonly<Record<CloseReason | 'open' | 'filled', OrderStatus>> = {
+  open: 'open',
+  filled: 'filled',
   canceled: 'canceled',
   scheduledCancel: 'scheduledCancel',
   inventory: 'canceled',
@@ -79,7 +80,12 @@ export function createHistory(
     lastOid = Math.max(lastOid, order.oid);
     if (filledUnits !== undefined) early.delete(order.oid);
     const opened = filledUnits === undefined ? order : { ...order, filledUnits };
-    track({ order: opened, close: null, done: false });
+    track({
+      order: opened,
+      state: isFilled(opened, lotUnitsOf(opened)) ? 'filled' : 'open',
+      closedMs: null,
+      done: false,
+    });
   }
 
   function track(entry: Tracked): void {
@@ -89,14 +95,10 @@ export function createHistory(
     if (own === undefined) openOf.set(order.maker, new Set([order.oid]));
     else own.add(order.oid);
     if (order.cloid !== null) byCloid.set(keyOf(order.maker, order.cloid), order.oid);
-    if (entry.close !== null || isFilled(entry)) finish(entry);
+    if (entry.state !== 'open') finish(entry);
   }
 
-  function isFilled({ order }: Tracked): boolean {
-    if (order.filledUnits === 0n) return order.sizeLots < 1n;
-    const lotUnits = markets[order.market]?.lotUnits ?? 1n;
-    return order.sizeLots * lotUnits - order.filledUnits < lotUnits;
-  }
+  const lotUnitsOf = ({ market }: OpenOrder): bigint => markets[market]?.lotUnits ?? 1n;
 
   function finish(entry: Tracked): void {
     if (entry.done) return;
@@ -120,19 +122,15 @@ export function createHistory(
   function known(oid: number | undefined): KnownOrder | undefined {
     const entry = oid === undefined ? undefined : tracked.get(oid);
     if (entry === undefined) return undefined;
-    const { order, close } = entry;
+    const { order, state, closedMs } = entry;
     // Also when it was closed before: after a restart, fills are known before the rows, and the answer must be the same.
-    if (isFilled(entry)) return { order, state: 'filled', stateMs: null };
-    if (close !== null) return { order, state: close.state, stateMs: close.ms };
-    return { order, state: 'open', stateMs: order.placedMs };
+    if (state === 'filled') return { order, state, stateMs: null };
+    return { order, state: STATE_OF[state], stateMs: state === 'open' ? order.placedMs : closedMs };
   }
 
   // Orders count as closed in the order in which they were, so that the oldest of them go first.
   const byClosing = [...from.orders].sort((a, b) => (a.closedMs ?? 0) - (b.closedMs ?? 0) || a.order.oid - b.order.oid);
-  for (const { order, state, closedMs } of byClosing) {
-    const close = state === 'open' || state === 'filled' ? null : { state: STATE_OF[state], ms: closedMs ?? 0 };
-    track({ order, close, done: false });
-  }
+  for (const { order, state, closedMs } of byClosing) track({ order, state, closedMs, done: false });
   // A client order id names the newest order that had it.
   for (const { order } of from.orders)
     if (order.cloid !== null) byCloid.set(keyOf(order.maker, order.cloid), order.oid);
@@ -149,14 +147,9 @@ export function createHistory(
         if (effect.type === 'close') index.closed(effect.oid, row.orderSeq);
         else index.reduced(effect.oid, row.orderSeq);
         const entry = tracked.get(effect.oid);
-        if (entry === undefined || entry.done) continue;
-        if (effect.type === 'reduce') {
-          entry.order = { ...entry.order, sizeLots: entry.order.sizeLots - effect.lots };
-          if (isFilled(entry)) finish(entry);
-          continue;
-        }
-        entry.close = { state: STATE_OF[effect.reason], ms: row.timeMs };
-        finish(entry);
+        if (entry === undefined) continue;
+        applyEffect(entry, effect, row.timeMs, lotUnitsOf(entry.order));
+        if (entry.state !== 'open') finish(entry);
       }
     },
     applyFills(fills) {
@@ -166,8 +159,8 @@ export function createHistory(
           if (oid > lastOid) early.set(oid, (early.get(oid) ?? 0n) + baseUnits);
           continue;
         }
-        entry.order = { ...entry.order, filledUnits: entry.order.filledUnits + baseUnits };
-        if (isFilled(entry)) finish(entry);
+        applyFill(entry, baseUnits, null, lotUnitsOf(entry.order));
+        if (entry.state !== 'open') finish(entry);
       }
     },
     order: (oid) => known(oid),

@@ -3,7 +3,7 @@ import type { Address, Market, OpenOrder, OrderEffect } from '../../core/types.j
 import type { BalanceRow } from '../../ledger/types.js';
 import type { Book } from '../../core/book.js';
 import { orderPayment } from '../../core/book/maker-orders.js';
-import { remainingLots } from '../../core/book/side-book.js';
+import { remainingLots } from '../../core/book/order-life.js';
 import { marketIn } from './draft.js';
 
 /** Balances after the last durable generation that was read. */
