@@ -24,7 +24,9 @@ export async function runServe({ overrides, env }: CommandLine): Promise<number>
       for (;;) {
         const running = await startRoles(config, { signal, doors, printLine });
         if (running === null) return 0;
-        process.stdout.write(`serving ${config.ROLES.join(', ')}${running.url === null ? '' : ` at ${running.url}`}\n`);
+        process.stdout.write(
+          `serving ${running.roles.join(', ')}${running.url === null ? '' : ` at ${running.url}`}\n`,
+        );
         const failure = await Promise.race([interrupted, running.failed]);
         await running.stop();
         if (failure === null) return 0;

@@ -6,7 +6,6 @@ import { judgeReadiness, type WatcherStatus } from '../../keepers/watcher/status
 import { createReplicationWatch } from '../../keepers/replication.js';
 import { NO_HINTS, listenForHints } from '../../ledger/db/hints.js';
 import { openDb, prepareDb } from '../../ledger/db/db.js';
-import { acquireWriter } from '../../ledger/db/writers.js';
 import { LOG_OF_ROLE, type LogName, type Role } from '../../ledger/roles.js';
 import type { Writer } from '../../ledger/types.js';
 import type { Config } from '../config.js';
@@ -16,6 +15,7 @@ import { createLogger } from '../logger.js';
 import { startOps, type Ops } from '../ops.js';
 import { startHttp, type HttpHandle, type HttpOptions } from './gateway/http.js';
 import { serveStandby, type Standing } from './gateway/standby.js';
+import { acquireLogs } from './logs.js';
 import { ROLES } from './registry.js';
 import type { Preparation, RoleRun, RoleTopic } from './role.js';
 import { checkChain, type Doors, type Shared } from './shared.js';
@@ -35,6 +35,8 @@ export class RolesOutdatedError extends Error {
 
 /** A running set of roles. */
 interface Running {
+  /** Those that began; the others follow as their logs fall free. */
+  roles: readonly Role[];
   /** Where the HTTP server listens, null when no role of this process needs one. */
   url: string | null;
   /** Stops the roles in order, closes the database. */
@@ -53,8 +55,8 @@ interface StartOptions {
 }
 
 /**
- * Starts the configured roles over one database. Each writer role waits until it owns its log. Resolves with null, and leaves nothing
- * behind, when it was told to give up before that.
+ * Starts the configured roles over one database. Each role waits until this process owns its log: it resolves once some have begun, and each other one
+ * begins when another process gives its log up. Resolves with null, and leaves nothing behind, when it was told to give up before that.
  */
 export async function startRoles(
   config: Config,
@@ -74,6 +76,10 @@ export async function startRoles(
   let failure: Error | null = null;
   let isStarting = true;
   let isOnStandby = false;
+  let serving: Promise<Standing | null> = Promise.resolve(null);
+  /** Roles that begin later, one after the other. */
+  let later: Promise<void> = Promise.resolve();
+  let begun: readonly Role[] = [];
   void failed.then((error) => {
     failure = error;
     logger.error({ err: error }, 'the roles end');
@@ -81,20 +87,19 @@ export async function startRoles(
     if (isStarting) stopping.abort(error);
   });
 
+  function failUnlessStopped(error: unknown): void {
+    if (!signal.aborted) fail(error instanceof Error ? error : new Error(String(error)));
+  }
+
   async function stop(): Promise<void> {
     stopping.abort();
-    await http?.close();
+    await later;
+    const standing = await serving.catch(() => null);
+    await (http ?? standing?.http)?.close();
     await ops?.close();
     await Promise.all(loops.map((loop) => loop.done));
     for (const writer of writers.values()) await writer.release();
     await db.close();
-  }
-
-  async function acquireWriters(roles: readonly Role[]): Promise<void> {
-    for (const role of roles) {
-      const log = LOG_OF_ROLE[role];
-      writers.set(log, await acquireWriter(db, log, { signal, onLost: fail }));
-    }
   }
 
   try {
@@ -142,14 +147,13 @@ export async function startRoles(
     // Beside the start: no role uses an endpoint before it has proven its chain.
     void checkChain(shared, fail);
     loops.push(startSwapCheck(shared, signal, fail));
-    const acquired = acquireWriters(config.ROLES);
-    acquired.catch(() => undefined);
+    const logs = acquireLogs(db, config.ROLES, { signal, onLost: fail, logger });
     const { metrics } = ops;
     const onReversal = () => fail(new RolesOutdatedError());
     const played = ROLES.filter(({ name }) => config.ROLES.includes(name));
     const prepared = new Map<Role, Preparation<Config>>();
     for (const role of played) {
-      const preparation = role.prepare?.(shared, acquired, signal);
+      const preparation = role.prepare?.(shared, logs.begun, signal);
       if (preparation === undefined) continue;
       prepared.set(role.name, preparation);
       loops.push(preparation);
@@ -168,14 +172,15 @@ export async function startRoles(
       onSwapOrder: () => tell('swaps'),
       onOutdated: onReversal,
     };
-    let standing: Standing | null = null;
     if (config.ROLES.includes('gateway')) {
       const onServing = (isServing: boolean): void => void (isOnStandby = isServing);
-      standing = await serveStandby(shared, acquired, { ...httpOptions, onServing });
-      http = standing?.http ?? null;
+      const owned = logs.of('gateway').then(() => undefined);
+      serving = serveStandby(shared, owned, { ...httpOptions, onServing });
+      serving.catch(failUnlessStopped);
     }
-    await acquired;
+    await logs.begun;
     signal.throwIfAborted();
+    const first = new Set(logs.held.keys());
     for (const preparation of prepared.values()) await preparation.takeOver();
     signal.throwIfAborted();
     const notify = () => tell('generations');
@@ -187,33 +192,48 @@ export async function startRoles(
       for (const line of unusedNames(markets, config)) logger.warn(line);
     });
 
-    const ledger = await startLedger(shared, signal, { notify, onReversal }, (write) => {
-      for (const one of write.fills) {
-        const market = markets[one.fill.market];
-        if (market !== undefined) printLine(fillLine(market, one));
-      }
-      if (write.custody.length > 0) tell('claims');
-    });
-    loops.push(ledger.loop);
-    signal.throwIfAborted();
-    readStatus = ledger.status;
-    const ownsLedger = writers.has('ledger');
-    const nextBlock = (): number => ledger.status().nextBlock;
-    if (ownsLedger) loops.push({ done: wakeByHeads(shared, { wake: ledger.loop.wake, nextBlock }, signal) });
-    // What this process commits itself it knows already.
-    wakeByHints(shared, ownsLedger ? ['operator'] : ['ledger', 'operator'], ledger.loop.wake, signal);
+    const own = (role: Role): void => void writers.set(LOG_OF_ROLE[role], logs.held.get(role)!);
+
+    /** Writes the ledger where this process owns its log, else follows it; until the signal is aborted. */
+    async function beginLedger(until: AbortSignal): Promise<Loop> {
+      const ledger = await startLedger(shared, until, { notify, onReversal }, (write) => {
+        for (const one of write.fills) {
+          const market = markets[one.fill.market];
+          if (market !== undefined) printLine(fillLine(market, one));
+        }
+        if (write.custody.length > 0) tell('claims');
+      });
+      loops.push(ledger.loop);
+      signal.throwIfAborted();
+      readStatus = ledger.status;
+      const ownsLedger = writers.has('ledger');
+      const nextBlock = (): number => ledger.status().nextBlock;
+      if (ownsLedger) loops.push({ done: wakeByHeads(shared, { wake: ledger.loop.wake, nextBlock }, until) });
+      // What this process commits itself it knows already.
+      wakeByHints(shared, ownsLedger ? ['operator'] : ['ledger', 'operator'], ledger.loop.wake, until);
+      return ledger.loop;
+    }
+
+    if (first.has('watcher')) own('watcher');
+    const following = new AbortController();
+    const followed = await beginLedger(AbortSignal.any([signal, following.signal]));
     wakeByHints(shared, ['operator'], notify, signal);
     const run: Omit<RoleRun<Config>, 'writer'> = {
       shared,
       signal,
       async serve(writer) {
-        http = await promoted(standing, writer, logger);
+        http = await promoted(await serving, writer, logger);
         signal.throwIfAborted();
         http ??= await startHttp(shared, writer, httpOptions);
         return http;
       },
       wakeBy(topics, wake) {
-        const owner = { generations: true, claims: ownsLedger, swaps: writers.has('order'), operator: false };
+        const owner = {
+          generations: true,
+          claims: writers.has('ledger'),
+          swaps: writers.has('order'),
+          operator: false,
+        };
         for (const topic of topics) if (topic !== 'operator') listeners[topic].push(wake);
         const hinted = topics.filter((topic) => topic !== 'generations').filter((topic) => !owner[topic]);
         if (hinted.length > 0) wakeByHints(shared, hinted, wake, signal);
@@ -222,14 +242,34 @@ export async function startRoles(
     };
     const start = async (role: (typeof ROLES)[number]): Promise<void> => {
       signal.throwIfAborted();
+      own(role.name);
       const withWriter = { ...run, writer: writerOf(writers, role.name) };
-      loops.push(...(await (prepared.get(role.name) ?? role).start(withWriter)));
+      // What was prepared has not been kept up to date since the others began.
+      const from = first.has(role.name) ? (prepared.get(role.name) ?? role) : role;
+      loops.push(...(await from.start(withWriter)));
+    };
+    const startLate = async (role: (typeof ROLES)[number]): Promise<void> => {
+      if (role.name === 'watcher') {
+        following.abort();
+        await followed.done;
+        signal.throwIfAborted();
+        own('watcher');
+        await beginLedger(signal);
+      }
+      await start(role);
+      logger.info({ role: role.name }, 'a role begins: another process gave its log up');
     };
     // The gateway first, since fills are told by it; then nobody waits for another one, which may have a long log to replay.
     const isGateway = ({ name }: { name: Role }): boolean => name === 'gateway';
-    for (const role of played.filter(isGateway)) await start(role);
-    await allEnded(played.filter((role) => !isGateway(role)).map(start), (error) => stopping.abort(error));
+    const now = played.filter(({ name }) => first.has(name));
+    for (const role of now.filter(isGateway)) await start(role);
+    await allEnded(now.filter((role) => !isGateway(role)).map(start), (error) => stopping.abort(error));
     signal.throwIfAborted();
+    begun = now.map(({ name }) => name);
+    for (const role of played.filter(({ name }) => !first.has(name))) {
+      const whenOwned = (): void => void (later = later.then(() => startLate(role)).catch(failUnlessStopped));
+      logs.of(role.name).then(whenOwned, failUnlessStopped);
+    }
   } catch (error) {
     await stop();
     if (interrupt.aborted) return null;
@@ -237,8 +277,9 @@ export async function startRoles(
     throw cause instanceof ConfigError ? cause : error;
   }
   isStarting = false;
-  logger.info({ roles: config.ROLES, url: http?.url, metrics: ops.url, database: db.kind }, 'roles started');
-  return { url: http?.url ?? null, stop, failed };
+  const url = (http as HttpHandle | null)?.url ?? null;
+  logger.info({ roles: begun, url, metrics: ops.url, database: db.kind }, 'roles started');
+  return { roles: begun, url, stop, failed };
 }
 
 /** What the standby serves, as the gateway; null when there is none, or when what it holds can't be brought up to date: then it is closed. */

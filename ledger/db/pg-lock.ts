@@ -21,6 +21,10 @@ interface AdvisoryLockOptions {
   pollMs: number;
   /** How often the holder asks the database something, so that others see that it lives. */
   keepaliveMs: number;
+  /** For how long the lock must have been seen free before it is taken; asked each time. */
+  freeForMs(): number;
+  /** Once it resolves, the lock is asked for at once. */
+  hurry: Promise<unknown> | undefined;
   signal: AbortSignal | undefined;
   /** Called at most once, never after `release`. */
   onLost: (reason: string) => void;
@@ -73,8 +77,24 @@ export async function holdAdvisoryLock(db: Db, name: string, options: AdvisoryLo
     await client.query(PG_SESSION_SQL);
     const key = lockKey(db, name);
     let lookedMs = performance.now();
-    while (!(await tryLock(client, key))) {
-      await sleep(options.pollMs, undefined, { signal: options.signal });
+    let freeSinceMs: number | null = null;
+    let isHurried = false;
+    const hurried = options.hurry?.then(
+      () => (isHurried = true),
+      () => new Promise<never>(() => undefined),
+    );
+    const pause = async (): Promise<void> => {
+      const slept = sleep(options.pollMs, undefined, { signal: options.signal });
+      await (hurried === undefined || isHurried ? slept : Promise.race([slept, hurried]));
+    };
+    const take = async (): Promise<boolean> => {
+      if (options.freeForMs() === 0) return tryLock(client, key);
+      freeSinceMs = (await isHeld(client, key)) ? null : (freeSinceMs ?? performance.now());
+      if (freeSinceMs === null || performance.now() - freeSinceMs < options.freeForMs()) return false;
+      return tryLock(client, key);
+    };
+    while (!(await take())) {
+      await pause();
       if (performance.now() - lookedMs < LOOK_MS) continue;
       lookedMs = performance.now();
       await client.query(END_SILENT_HOLDER, [key, SILENT_MS, APPLICATION]);
@@ -124,6 +144,16 @@ const END_BLOCKERS = `select pg_terminate_backend(pid) from pg_stat_activity
   where pid = any (pg_blocking_pids($1)) and usename = current_user
     and (state = 'idle in transaction' or wait_event = 'ClientWrite')
     and state_change < clock_timestamp() - $2::int * interval '1 millisecond'`;
+
+const HOLDERS = `from pg_locks
+  where locktype = 'advisory' and granted and objsubid = 1
+    and database = (select oid from pg_database where datname = current_database())
+    and (classid::bigint << 32) | objid::bigint = hashtextextended($1, 0)`;
+
+async function isHeld(client: pg.Client, key: string): Promise<boolean> {
+  const answer = await client.query<{ held: boolean }>(`select exists (select 1 ${HOLDERS}) as held`, [key]);
+  return answer.rows[0]?.held === true;
+}
 
 async function tryLock(client: pg.Client, key: string): Promise<boolean> {
   const sql = 'select pg_try_advisory_lock(hashtextextended($1, 0)) as held';

@@ -21,6 +21,10 @@ interface AcquireOptions {
   pollMs?: number;
   /** PostgreSQL: how often a holder shows that it lives. */
   keepaliveMs?: number;
+  /** PostgreSQL: for how long a standby must have seen the log free before it takes it. Asked each time; 0 unless given. */
+  freeForMs?(): number;
+  /** PostgreSQL: once it resolves, a standby asks for the lock at once instead of at its next turn. */
+  hurry?: Promise<unknown>;
 }
 
 const POLL_MS = 250;
@@ -43,6 +47,8 @@ export async function acquireWriter(db: Db, log: LogName, options: AcquireOption
       : await holdAdvisoryLock(db, `writer:${log}`, {
           pollMs: options.pollMs ?? POLL_MS,
           keepaliveMs: options.keepaliveMs ?? KEEPALIVE_MS,
+          freeForMs: options.freeForMs ?? (() => 0),
+          hurry: options.hurry,
           signal: options.signal,
           onLost: (reason) => lose(reason),
         });
