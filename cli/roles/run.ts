@@ -265,7 +265,7 @@ export async function startRoles(
     for (const role of now.filter(isGateway)) await start(role);
     await allEnded(now.filter((role) => !isGateway(role)).map(start), (error) => stopping.abort(error));
     signal.throwIfAborted();
-    begun = now.map(({ name }) => name);
+    begun = config.ROLES.filter((role) => first.has(role));
     for (const role of played.filter(({ name }) => !first.has(name))) {
       const whenOwned = (): void => void (later = later.then(() => startLate(role)).catch(failUnlessStopped));
       logs.of(role.name).then(whenOwned, failUnlessStopped);
