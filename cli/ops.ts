@@ -128,11 +128,23 @@ function metricSources(shared: Shared, sources: OpsSources): MetricSources {
     async swapProfits() {
       if (!shared.config.ROLES.includes('executor')) return [];
       const profits = await readSwapProfits(db.reads, nowMs() - HOUR_MS);
-      const nothing = { filled: 0, feesWei: 0n, filledCostWei: 0n, revertedCostWei: 0n, worstWei: 0n };
-      return servedTokens(markets).map(({ address, symbol }) => ({
-        ...(profits.find(({ token }) => token === address) ?? nothing),
-        token: symbol,
-      }));
+      const nothing = {
+        filled: 0,
+        feesWei: 0n,
+        worstWei: 0n,
+        filledCostWei: 0n,
+        revertedCostWei: 0n,
+        gaveWayCostWei: 0n,
+      };
+      const served = servedTokens(markets);
+      const others = profits.filter(({ token }) => served.every(({ address }) => address !== token));
+      return [
+        ...served.map(({ address, symbol }) => ({
+          ...(profits.find(({ token }) => token === address) ?? nothing),
+          token: symbol,
+        })),
+        ...others.map((profit) => ({ ...profit, token: profit.token ?? 'none' })),
+      ];
     },
     async suspense() {
       const { items, units } = await readSuspenseFacts(db.reads);

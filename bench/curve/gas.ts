@@ -9,7 +9,7 @@ import { createWorld } from '../gas/world.js';
 import type { BenchSide } from './books.js';
 
 const MARKET = { lotUnits: 1n } as Market;
-const FIRST_SEQ = 40_000_001;
+const FIRST_SEQ = 30_060_001;
 const TTL_SEC = 200;
 
 export interface PostGas {

@@ -26,6 +26,18 @@ export const swapSettings = {
   GAS_PRICE_ORACLE: address
     .default('0x420000000000000000000000000000000000000f')
     .describe('says what a rollup charges for data; nothing is charged where the chain has no contract there'),
+  SWAP_MAX_REVERTS: integer(1, 1_000, 2).describe(
+    "most reverted transactions of one owner's orders since its last fill; beyond it nothing is sent for the owner until it has swapped by itself",
+  ),
+  SWAP_NEW_ACCOUNT_GAS: integer(0, 10_000_000, 94_000).describe(
+    'gas that orders of an account may burn by reverting before its first fill or swap: what setting it up takes. Fills and swaps add to it; less than 80,000 refuses new accounts',
+  ),
+  SWAP_NEW_CONTRACT_GAS: integer(0, 10_000_000, 94_000).describe(
+    'the same for an account with code, whose check can burn all the gas of a transaction, 150,000 to 240,000: that much lets such accounts begin with an order instead of two swaps',
+  ),
+  SWAP_NEW_PERMIT_GAS: integer(0, 10_000_000, 60_000).describe(
+    'added to SWAP_NEW_ACCOUNT_GAS for an order that brings its approval by signature, which is burnt, too, if it reverts; less than 41,000 refuses such orders of new accounts',
+  ),
   SWAP_EXTRA_GAS: integer(0, 10_000_000, 0).describe(
     'gas added to every order in the fee, for what the chain charges beside gas and beside what the oracle says',
   ),
@@ -50,6 +62,19 @@ export const swapSettings = {
 };
 
 type SwapSettings = z.output<z.ZodObject<typeof swapSettings>>;
+
+/** What is risked for the owner of an order: the same for who quotes and who executes. */
+export const riskLimits = (
+  settings: Pick<
+    SwapSettings,
+    'SWAP_MAX_REVERTS' | 'SWAP_NEW_ACCOUNT_GAS' | 'SWAP_NEW_CONTRACT_GAS' | 'SWAP_NEW_PERMIT_GAS'
+  >,
+) => ({
+  maxReverts: settings.SWAP_MAX_REVERTS,
+  newAccountGas: BigInt(settings.SWAP_NEW_ACCOUNT_GAS),
+  newContractGas: BigInt(settings.SWAP_NEW_CONTRACT_GAS),
+  newPermitGas: BigInt(settings.SWAP_NEW_PERMIT_GAS),
+});
 
 /** The part of a deployment manifest that swaps need. */
 export const swapManifest = {

@@ -112,8 +112,8 @@ export interface RouteQuestion {
   /** How much worse than the best route our own may be and still be preferred. */
   toleranceBps: number;
   feeOf(ids: readonly string[]): bigint;
-  /** Only routes of one source. */
-  isSingle?: boolean;
+  /** Whether a route of these sources may be taken at all. Default: any. */
+  mayTake?(ids: readonly string[]): boolean;
   /** What a route costs beyond its fee, in the sell token: it counts where routes are compared, and is taken from nobody. Default: nothing. */
   burdenOf?(ids: readonly string[]): bigint;
 }
@@ -157,12 +157,16 @@ export function bestRoute(question: RouteQuestion): RoutePlan | NoRoute {
   return least === null ? { problem: 'liquidity' } : { problem: 'fee', feeUnits: least };
 }
 
-function candidatesOf({ sources, preference, isSingle = false }: RouteQuestion): Source[][] {
+function candidatesOf(question: RouteQuestion): Source[][] {
+  const { mayTake = () => true } = question;
+  return possibleOf(question).filter((sources) => mayTake(sources.map(({ id }) => id)));
+}
+
+function possibleOf({ sources, preference }: RouteQuestion): Source[][] {
   const own = sources.filter(({ id }) => id === OWN);
   if (preference === 'onlyService') return own.map((source) => [source]);
   const others = sources.filter(({ id }) => id !== OWN);
   const singles = sources.map((source) => [source]);
-  if (isSingle) return singles;
   const pairs = own.flatMap((mine) => others.map((other) => [mine, other]));
   const all = sources.length > 2 ? [[...sources]] : [];
   const external = own.length > 0 && others.length > 1 ? [[...others]] : [];

@@ -1,4 +1,5 @@
 /** What a keeper's transactions cost, from receipts, and what they cost in the last hour. */
+import type { Knex } from 'knex';
 import type { Address, Hex } from '../../core/types.js';
 import { toSafeInt } from '../../core/amounts.js';
 import {
@@ -27,6 +28,8 @@ export interface CostsDeps {
   nowMs(): number;
   /** For intervals; a step of the wall clock must neither free nor lock the budget. */
   monotonicMs(): number;
+  /** What becomes durable with them, in the same transaction. */
+  also?(tx: Knex.Transaction, costs: readonly TransactionCost[]): Promise<void>;
 }
 
 export interface Costs {
@@ -63,7 +66,12 @@ export async function createCosts(deps: CostsDeps): Promise<Costs> {
     const missing = costs.indexOf(null);
     // In nonce order, because the highest stored nonce says where to go on.
     const found = (missing === -1 ? costs : costs.slice(0, missing)) as TransactionCost[];
-    if (found.length > 0) await writer.tx((tx) => insertCosts(tx, role, found));
+    if (found.length > 0) {
+      await writer.tx(async (tx) => {
+        await insertCosts(tx, role, found);
+        await deps.also?.(tx, found);
+      });
+    }
     recent = [...recent, ...found.map(({ feeWei }) => ({ feeWei, atMs: monotonicMs() }))];
     for (const { nonce } of found) askedMs.delete(nonce);
     return found;

@@ -1,4 +1,5 @@
 import { Transaction, Wallet } from 'ethers';
+import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { minBig } from '../../core/amounts.js';
 import type { Address, Hex } from '../../core/types.js';
@@ -36,6 +37,16 @@ export interface TxRequest {
    * any more waits, or, when others wait behind it, gives way to a transfer. Default: the ceiling.
    */
   maxFeeWei?: bigint | null;
+  /** Asked within the transaction that stores what was signed first: false leaves it unsigned. Default: it is wanted. */
+  isWanted?(tx: Knex.Transaction): Promise<boolean>;
+}
+
+/** Nobody wants a transaction any more that was about to be signed. */
+export class UnwantedError extends Error {
+  constructor(txKey: string) {
+    super(`${txKey} is not wanted any more`);
+    this.name = 'UnwantedError';
+  }
 }
 
 export interface SentTx {
@@ -78,7 +89,7 @@ export interface Outbox {
   bidWei(baseFeeWei: bigint): bigint;
   /**
    * Signs, stores, broadcasts. With `order: 'replace'` at the first unused nonce, in the place of what is unmined there; with
-   * `'queue'` behind everything that is unmined. A broadcast that the node refused is repeated by `resume`. Throws FeeCeilingError.
+   * `'queue'` behind everything that is unmined. A broadcast that the node refused is repeated by `resume`. Throws FeeCeilingError, and UnwantedError.
    */
   send(request: TxRequest): Promise<SentTx>;
   /**
@@ -229,7 +240,10 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       validUntilSec: request.validUntilSec,
       maxFeeWei: request.maxFeeWei ?? null,
     };
-    await writer.tx((tx) => insertOutbox(tx, row));
+    await writer.tx(async (tx) => {
+      if ((await request.isWanted?.(tx)) === false) throw new UnwantedError(request.txKey);
+      await insertOutbox(tx, row);
+    });
     seenMs.set(row.hash, monotonicMs());
     return row;
   }

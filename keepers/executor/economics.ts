@@ -2,6 +2,7 @@
 import { ceilDiv, maxBig, minBig } from '../../core/amounts.js';
 import { feeUnits, gasOf, mostCostWei, worthWei } from '../../core/swap/pricing.js';
 import { OWN } from '../../core/swap/source.js';
+import { gasLimitOf, leastLimitOf } from '../../core/swap/trust.js';
 import type { Part } from '../../core/swap/split.js';
 import type { Hex } from '../../core/types.js';
 import type { SwapQuote } from '../../ledger/swaps/swap-log.js';
@@ -14,16 +15,8 @@ import type { ExecutorDeps } from './deps.js';
 const NOTE_FUNDS_MS = 60_000;
 /** Our own curve and two calls: as dear as an order usually gets. */
 const FULL_ROUTE = [OWN, 'a', 'b'];
-/** Room of a transaction whose owner's code may use it up. */
-const SPARE_GAS = 30_000n;
 /** Least tip per gas of a transaction. */
 const TIP_WEI = 1_000_000n;
-
-/**
- * The limit of a transaction that was simulated. Room for what the market may do until it is mined, another segment of the curve or another tick
- * of a pool, is not for an owner with code, who may use it up.
- */
-export const gasLimitOf = (gas: bigint, hasCode: boolean): bigint => (hasCode ? gas : (gas * 13n) / 10n) + SPARE_GAS;
 
 /** What a transaction may take at most: gas, and wei per gas; null for as much as the service pays for anything. */
 export interface Terms {
@@ -32,13 +25,12 @@ export interface Terms {
 }
 
 /**
- * Terms under which a transaction can't cost more than `boundWei`, whatever replaces it and however much gas it burns: room for gas is given up
- * for a price that still pays after a full block. Null when not even a tenth more gas than it took can be paid for so.
+ * Terms under which a transaction can't cost more than `boundWei`, whatever replaces it and however much gas it burns: room for gas below `whole` is
+ * given up for a price that still pays after a full block. Null when not even a tenth more gas than it took can be paid for so.
  */
-export function termsWithin(boundWei: bigint, gas: bigint, hasCode: boolean, baseFeeWei: bigint): Terms | null {
-  const whole = gasLimitOf(gas, hasCode);
+export function termsWithin(boundWei: bigint, gas: bigint, whole: bigint, baseFeeWei: bigint): Terms | null {
   const gasLimit = minBig(whole, boundWei / (ceilDiv(baseFeeWei * 9n, 8n) + TIP_WEI));
-  if (gasLimit < minBig(whole, ceilDiv(gas * 11n, 10n))) return null;
+  if (gasLimit < minBig(whole, leastLimitOf(gas))) return null;
   return { gasLimit, maxFeeWei: boundWei / gasLimit };
 }
 
@@ -46,6 +38,8 @@ export function termsWithin(boundWei: bigint, gas: bigint, hasCode: boolean, bas
 interface Costly {
   data: Hex;
   gas: bigint;
+  /** Most gas that it may be given. */
+  mostGas: bigint;
   parts: readonly Part[];
 }
 
@@ -112,14 +106,14 @@ export function createEconomics(deps: Deps): Economics {
 
   /** Terms that the service pays for, or why it pays for none. */
   async function termsOf(quote: SwapQuote, one: Costly, hasCode: boolean, head: Head): Promise<Terms | Unpaid> {
-    const mostGas = hasCode ? minBig(deps.maxGas, paidGas(quote, one.parts)) : deps.maxGas;
-    if (one.gas > mostGas) return TOO_MUCH_GAS;
+    const paidFor = hasCode ? minBig(deps.maxGas, paidGas(quote, one.parts)) : deps.maxGas;
+    if (one.gas > paidFor) return TOO_MUCH_GAS;
     if (!(await outbox.affords(head.baseFeeWei))) return GAS_TOO_DEAR;
-    const gasLimit = gasLimitOf(one.gas, hasCode);
+    const gasLimit = one.mostGas;
     const most = await mostWei(quote, head);
     if (most === null) return { gasLimit, maxFeeWei: null };
     const chargeWei = await marketData.chargeWei({ to: deps.settler, data: one.data, gasLimit }, head);
-    const terms = termsWithin(maxBig(most - chargeWei, 0n), one.gas, hasCode, head.baseFeeWei);
+    const terms = termsWithin(maxBig(most - chargeWei, 0n), one.gas, gasLimit, head.baseFeeWei);
     return terms ?? GAS_TOO_DEAR;
   }
 

@@ -1,9 +1,12 @@
+import type { Knex } from 'knex';
+import { OWN } from '../../core/swap/source.js';
 import type { Part } from '../../core/swap/split.js';
 import type { Sent } from '../../core/swap/trust.js';
 import { isBetter, isNoRoute, withBurden } from '../../core/swap/pricing.js';
 import type { Address, Hex } from '../../core/types.js';
 import { lastGeneration } from '../../ledger/chain/ledger-log.js';
 import {
+  changeAttempt,
   closeOrders,
   insertAttempt,
   insertOutcome,
@@ -19,13 +22,14 @@ import {
   type SwapQuote,
 } from '../../ledger/swaps/swap-log.js';
 import { holdPending } from '../../ledger/swaps/swap-cancellations.js';
-import { readUnminedSales, type UnminedSale } from '../../ledger/swaps/swap-wallets.js';
+import { readUndecidedSales, type UndecidedSale } from '../../ledger/swaps/swap-wallets.js';
 import type { GenerationRow } from '../../ledger/types.js';
 import { codeAt, type Head } from '../../liquidity/eth.js';
-import { decodeRoute, planRoute } from '../../liquidity/planner.js';
+import { checkGasIn, decodeRoute, planRoute } from '../../liquidity/planner.js';
+import { UnwantedError } from '../chain/outbox.js';
 import { MAX_REORG_BLOCKS } from '../watcher/reconcile.js';
 import { startLoop, type Loop } from '../loop.js';
-import { createCosts } from './costs.js';
+import { createOrderCosts } from './costs.js';
 import type { ExecutorDeps } from './deps.js';
 import { createEconomics, type Terms } from './economics.js';
 import type { Refusal } from './refusals.js';
@@ -49,14 +53,14 @@ interface Progress {
   isUnderWay: boolean;
   /** Key of the newest attempt if nothing was signed for it, as when the node did not answer. */
   begun: string | null;
-  /** Transactions whose nonces the chain has used. */
-  mined: readonly Hex[];
 }
 
 /** A route as it was simulated. */
 type Tried = Simulated & { parts: readonly Part[] };
 /** One that gives what was signed. */
 type Filling = Extract<Tried, { ok: true }>;
+/** One that its owner's credit covers, with so much gas at most. */
+type Trusted = Filling & { mostGas: bigint };
 
 /** An owner whose orders are looked at, one after the other. */
 interface Wallet {
@@ -91,7 +95,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   const { db, writer, outbox, rpc, marketData, logger, ordersPerRound = ORDERS_PER_ROUND } = deps;
   const { monotonicMs = deps.nowMs } = deps;
   const economics = createEconomics(deps);
-  const costs = createCosts(deps);
+  const costs = createOrderCosts(deps);
   /** Round in which an order was looked at last. */
   const looked = new Map<string, number>();
   let roundNo = 0;
@@ -110,13 +114,13 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     const pending = await takeTurns();
     if (generation === null) return;
     await outbox.resume(toSec(generation.blockTimestampMs));
-    await noteFills();
+    await noteCosts();
     if (pending.length === 0 && !economics.isDue()) return;
     const head = await marketData.head();
     await economics.noteFunds(head);
     if (pending.length === 0) return;
     unmined = outbox.status().unminedCount;
-    const wallets = walletsOf(pending, await readUnminedSales(db.knex)).values();
+    const wallets = walletsOf(pending, await readUndecidedSales(db.knex, outbox.signer)).values();
     // Each takes the next owner from the same list.
     const work = async (): Promise<void> => {
       for (const wallet of wallets) {
@@ -126,9 +130,11 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     await Promise.all(Array.from({ length: CONCURRENCY }, work));
   }
 
-  /** That costs can't be read must not hold up orders. */
-  async function noteFills(): Promise<void> {
-    await costs.noteFills().catch((error: unknown) => logger.warn({ err: error }, 'what fills cost could not be read'));
+  /** That costs can't be read must not hold up the orders of owners of whom nothing was mined. */
+  async function noteCosts(): Promise<void> {
+    for (const note of [costs.collect, costs.noteFills]) {
+      await note().catch((error: unknown) => logger.warn({ err: error }, 'what orders cost could not be noted'));
+    }
   }
 
   /** What is wrong with one order must not hold up the others. */
@@ -185,7 +191,6 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     const { order, quote } = one;
     const isPast = toSec(generation.blockTimestampMs) > quote.validToSec;
     const progress = await progressOf(order.id);
-    await costs.noteReverts(one, progress.mined);
     if (isPast) return end(one, generation, 'expired', expiryReason(progress.attempts));
     if (progress.isUnderWay) {
       usedAt.delete(order.id);
@@ -204,13 +209,11 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   const isCode = async (owner: Address): Promise<boolean> => (await codeAt(rpc, owner)) !== '0x';
 
   async function progressOf(orderId: string): Promise<Progress> {
-    const mined: Hex[] = [];
     const progress: Progress = {
       attempts: await readAttempts(db.knex, orderId),
       signed: 0,
       isUnderWay: false,
       begun: null,
-      mined,
     };
     for (const attempt of progress.attempts) {
       progress.begun = null;
@@ -219,7 +222,6 @@ export function createExecutor(deps: ExecutorDeps): Executor {
       if (transactions.length === 0) progress.begun = attempt.txKey;
       else progress.signed += 1;
       if (transactions.some(({ isFinished }) => !isFinished)) progress.isUnderWay = true;
-      mined.push(...transactions.filter(({ isFinished }) => isFinished).map(({ hash }) => hash));
     }
     return progress;
   }
@@ -234,15 +236,17 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     if (unmined >= MAX_UNMINED) return;
     const { attempts, signed } = progress;
     const one = await withNeededPermit(rpc, listed);
-    const { fillings, refusal } = await transactionsOf(one, head);
+    const { underWay, owner } = wallet;
+    const hasCode = await isCode(owner);
+    const checkGas = checkGasIn(one.quote.route);
+    const risk = await riskOf(deps, { owner, isCode: hasCode, checkGas, hasPermit: one.permit !== null, underWay });
+    const { fillings, refusal } = await transactionsOf(one, risk, head);
     if (refusal === null) {
       usedAt.delete(one.order.id);
       if (signed >= deps.maxSends) {
         const message = `${signed} transactions were sent, and none filled the order`;
         return end(one, generation, 'failed', { code: 'TOO_MANY_ATTEMPTS', message });
       }
-      const hasCode = await isCode(wallet.owner);
-      const risk = await riskOf(deps, { owner: wallet.owner, isCode: hasCode, underWay: wallet.underWay });
       const trusted = await trustedOf(one, fillings, risk, head);
       if (trusted.length === 0) return noteRefusal(one, attempts, risk.refusal);
       const paid = await economics.firstPaid(one.quote, trusted, hasCode, head);
@@ -271,6 +275,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
    */
   async function transactionsOf(
     one: PendingOrder,
+    risk: Risk,
     head: Head,
   ): Promise<{ fillings: Filling[]; refusal: Refusal | null }> {
     const { quote } = one;
@@ -279,7 +284,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     const alone = first.ok ? { fillings: [first], refusal: null } : { fillings: [], refusal: first.refusal };
     if (first.ok && delivers(quote, first)) return alone;
     const burdenOf = await economics.burdenOf(quote, head);
-    const parts = await replan(quote, head, burdenOf);
+    const parts = await replan(quote, head, burdenOf, risk.mayTake);
     if (parts === null) return alone;
     // A purchase from an owner without reserves depends on what the parts cost, too.
     if (isSameRoute(parts, quoted) && (first.ok || quote.kind === 'sell')) return alone;
@@ -312,13 +317,13 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     fillings: readonly Filling[],
     risk: Risk,
     head: Head,
-  ): Promise<Filling[]> {
-    const isTrusted = (filling: Filling): boolean => risk.judge(filling) !== 'refuse';
-    const trusted = fillings.filter(isTrusted);
+  ): Promise<Trusted[]> {
+    const trusted = fillings.flatMap((filling) => bounded(filling, risk));
     if (trusted.length > 0 || fillings.every(({ parts }) => parts.length === 1)) return trusted;
-    const parts = await replan(one.quote, head, await economics.burdenOf(one.quote, head), true);
+    const mayTake = (ids: readonly string[]): boolean => ids.length === 1 && risk.mayTake(ids);
+    const parts = await replan(one.quote, head, await economics.burdenOf(one.quote, head), mayTake);
     const single = parts === null ? null : await simulateParts(one, parts);
-    return single !== null && single.ok && isTrusted(single) ? [single] : [];
+    return single !== null && single.ok ? bounded(single, risk) : [];
   }
 
   /** The best route now, with the fee as it was quoted, and what others cost beyond the quoted one counted. */
@@ -326,10 +331,10 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     quote: SwapQuote,
     head: Head,
     burdenOf: (ids: readonly string[]) => bigint,
-    isSingle = false,
+    mayTake: (ids: readonly string[]) => boolean,
   ): Promise<Part[] | null> {
     const question = {
-      isSingle,
+      mayTake,
       kind: quote.kind,
       sellToken: quote.sellToken,
       buyToken: quote.buyToken,
@@ -347,24 +352,28 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   async function send(
     { order, quote }: PendingOrder,
     { attempts, begun }: Progress,
-    { data, gasLimit, maxFeeWei }: Terms & { data: Hex },
+    { data, parts, gasLimit, maxFeeWei }: Terms & Filling,
   ): Promise<void> {
     unmined += 1;
     const attemptNo = nextNo(attempts);
     const txKey = begun ?? `order:${order.id}:${attemptNo}`;
-    if (begun === null) {
-      const attempt = { orderId: order.id, attemptNo, timeMs: deps.nowMs(), result: 'sent' as const, txKey };
-      const isHeld = await writer.tx(async (tx) => {
-        const held = await holdPending(tx, order.id);
-        if (held) await insertAttempt(tx, attempt);
-        return held;
-      });
-      // Its owner took it back meanwhile.
-      if (!isHeld) return;
+    const isOnCurve = parts.some(({ id }) => id === OWN);
+    const attempt = { orderId: order.id, attemptNo, timeMs: deps.nowMs(), result: 'sent' as const, txKey, isOnCurve };
+    const isHeld = await writer.tx(async (tx) => {
+      const held = await holdPending(tx, order.id);
+      if (held) await (begun === null ? insertAttempt(tx, attempt) : changeAttempt(tx, txKey, isOnCurve));
+      return held;
+    });
+    // Its owner took it back meanwhile, and may do so until it is signed.
+    if (!isHeld) return;
+    const isWanted = (tx: Knex.Transaction): Promise<boolean> => holdPending(tx, order.id);
+    const terms = { gasLimit, maxFeeWei, validUntilSec: quote.validToSec, isWanted };
+    try {
+      const sent = await outbox.send({ txKey, to: deps.settler, data, ...terms });
+      logger.info({ orderId: order.id, txKey, hash: sent.hash }, 'sent an order');
+    } catch (error) {
+      if (!(error instanceof UnwantedError)) throw error;
     }
-    const terms = { gasLimit, maxFeeWei, validUntilSec: quote.validToSec };
-    const sent = await outbox.send({ txKey, to: deps.settler, data, ...terms });
-    logger.info({ orderId: order.id, txKey, hash: sent.hash }, 'sent an order');
   }
 
   /** Once per reason: an order is tried at every block. */
@@ -407,7 +416,7 @@ const EXECUTOR_UNFUNDED = {
 };
 
 /** Orders by their owner, with what is under way of each. */
-function walletsOf(pending: readonly PendingOrder[], unmined: readonly UnminedSale[]): Wallet[] {
+function walletsOf(pending: readonly PendingOrder[], undecided: readonly UndecidedSale[]): Wallet[] {
   const wallets = new Map<Address, Wallet>();
   for (const one of pending) {
     const { owner } = one.order;
@@ -415,7 +424,7 @@ function walletsOf(pending: readonly PendingOrder[], unmined: readonly UnminedSa
     wallets.set(owner, wallet);
     wallet.orders.push(one);
   }
-  for (const { owner, sellToken, raw } of unmined) wallets.get(owner)?.underWay.push({ sellToken, ...sentOf(raw) });
+  for (const { owner, sellToken, raw } of undecided) wallets.get(owner)?.underWay.push({ sellToken, ...sentOf(raw) });
   return [...wallets.values()];
 }
 
@@ -432,6 +441,12 @@ function expiryReason(attempts: readonly SwapAttempt[]): { code: string; message
 
 function delivers(quote: SwapQuote, { inUnits, outUnits }: { inUnits: bigint; outUnits: bigint }): boolean {
   return quote.kind === 'sell' ? outUnits >= quote.buyUnits : inUnits <= quote.expectedSellUnits;
+}
+
+/** The transaction with the most gas that it may be given; none when it may not be risked. */
+function bounded(filling: Filling, risk: Risk): Trusted[] {
+  const mostGas = risk.mostGas(filling);
+  return mostGas === null ? [] : [{ ...filling, mostGas }];
 }
 
 /** A route of one part is the same however much it brings. */

@@ -1,11 +1,10 @@
 /** Which transactions the service risks for the owner of an order, by what the owner has spent. */
 import { Transaction } from 'ethers';
 import { DEFAULT_GAS } from '../../core/swap/pricing.js';
-import { mayRisk, type Sent } from '../../core/swap/trust.js';
+import { limitWithin, mayRisk, mayTake, refusalCodeOf, type Sent, type Standing } from '../../core/swap/trust.js';
 import type { Address, Hex } from '../../core/types.js';
 import { readDealings } from '../../ledger/swaps/swap-wallets.js';
 import type { ExecutorDeps } from './deps.js';
-import { gasLimitOf } from './economics.js';
 import { fillIn } from './permits.js';
 import type { Refusal } from './refusals.js';
 import { venuesOf } from './transaction.js';
@@ -19,6 +18,10 @@ interface Candidate {
 export interface Risk {
   /** At once; when a transaction that is under way did not revert; or not before the owner spent more. */
   judge(one: Candidate): 'send' | 'wait' | 'refuse';
+  /** Most gas that the transaction may be given, so that the owner's credit covers what it burns; null for one that is refused. */
+  mostGas(one: Candidate): bigint | null;
+  /** Whether an order over these sources may be sent, by what it takes as a rule. */
+  mayTake(ids: readonly string[]): boolean;
   /** Why a transaction is refused. */
   refusal: Refusal;
 }
@@ -31,37 +34,57 @@ export function sentOf(raw: Hex): Sent {
 
 /** What counts of a transaction with this call. */
 export const sentAs = (data: Hex, gasLimit: bigint): Sent => ({
-  venues: venuesOf(data),
+  ...venuesOf(data),
   gasLimit,
   beforeGas: fillIn(data).hasPermit ? DEFAULT_GAS.permit : 0n,
 });
 
+/** Whose order, what its check takes, whether it is to bring an approval, and what of its owner is under way. */
+interface RiskQuestion {
+  owner: Address;
+  isCode: boolean;
+  checkGas: bigint;
+  hasPermit: boolean;
+  underWay: readonly Sent[];
+}
+
 /** Judges transactions of an owner of whom `underWay` are not mined. */
 export async function riskOf(
   { db, maxReverts, newAccountGas, newContractGas, newPermitGas = 0n }: ExecutorDeps,
-  { owner, isCode, underWay }: { owner: Address; isCode: boolean; underWay: readonly Sent[] },
+  { owner, isCode, checkGas, hasPermit, underWay }: RiskQuestion,
 ): Promise<Risk> {
   const dealings = await readDealings(db.knex, owner);
-  const limits = { underWay, maxReverts };
+  const standingWith = (brings: boolean): Standing => {
+    const newGas = isCode ? newContractGas : newAccountGas + (brings ? newPermitGas : 0n);
+    return { dealings, isCode, maxReverts, newAccountGas: newGas };
+  };
+  const within = ({ gas, data }: Candidate) => {
+    const { gasLimit: _, ...sent } = sentAs(data, 0n);
+    const standing = standingWith(fillIn(data).hasPermit);
+    return { sent, standing, gasLimit: limitWithin(standing, { ...sent, gas }) };
+  };
   return {
-    judge({ gas, data }) {
-      const sent = sentAs(data, gasLimitOf(gas, isCode));
-      const credit = isCode ? newContractGas : newAccountGas + ((sent.beforeGas ?? 0n) > 0n ? newPermitGas : 0n);
-      return mayRisk(dealings, { ...sent, isCode }, { ...limits, newAccountGas: credit });
+    mostGas: (one) => within(one).gasLimit,
+    judge(one) {
+      const { sent, standing, gasLimit } = within(one);
+      if (gasLimit === null) return 'refuse';
+      return mayRisk(dealings, { ...sent, gasLimit, isCode }, { ...standing, underWay });
     },
-    refusal: dealings.some(({ kind }) => kind === 'revert') ? TOO_MANY_REVERTS : UNPROVEN_ACCOUNT,
+    mayTake: mayTake(standingWith(hasPermit), checkGas, hasPermit ? DEFAULT_GAS.permit : 0n),
+    refusal: REFUSALS[refusalCodeOf(dealings)],
   };
 }
 
-const TOO_MANY_REVERTS = {
-  code: 'TOO_MANY_REVERTS',
-  message: "Transactions of this owner's orders reverted; it is tried again once the owner has swapped by itself",
-  isFinal: false,
-};
-
-const UNPROVEN_ACCOUNT = {
-  code: 'UNPROVEN_ACCOUNT',
-  message:
-    'Were the transaction of this order to fail, it could burn more gas than its owner has spent here; it is tried once the owner has swapped by itself',
-  isFinal: false,
+const REFUSALS = {
+  TOO_MANY_REVERTS: {
+    code: 'TOO_MANY_REVERTS',
+    message: "Transactions of this owner's orders reverted; it is tried again once the owner has swapped by itself",
+    isFinal: false,
+  },
+  UNPROVEN_ACCOUNT: {
+    code: 'UNPROVEN_ACCOUNT',
+    message:
+      'Were the transaction of this order to fail, it could burn more gas than its owner has spent here; it is tried once the owner has swapped by itself',
+    isFinal: false,
+  },
 };

@@ -72,10 +72,10 @@ async function fillCalldata(
   return SETTLER.encodeFunctionData('fillRoute', [signed, route]) as Hex;
 }
 
-/** Number of venues that a call of `orderCalldata` trades with. */
-export function venuesOf(data: Hex): number {
+/** Number of venues that a call of `orderCalldata` trades with, and how many of them are pools. */
+export function venuesOf(data: Hex): { venues: number; pools: number } {
   const call = SETTLER.parseTransaction({ data: fillIn(data).fill });
-  if (call?.name !== 'fillRoute') return 1;
+  if (call?.name !== 'fillRoute') return { venues: 1, pools: 0 };
   const { ownAmount, calls } = call.args[1] as { ownAmount: bigint; calls: readonly unknown[] };
-  return calls.length + (ownAmount > 0n ? 1 : 0);
+  return { venues: calls.length + (ownAmount > 0n ? 1 : 0), pools: calls.length };
 }

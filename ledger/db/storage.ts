@@ -75,7 +75,7 @@ export const SHARES: readonly {
       'swap_pending',
       'swap_attempts',
       'swap_outcomes',
-      'swap_costs',
+      'swap_fees',
       'swap_cancellations',
       'swap_nonces',
       'settled_orders',

@@ -237,6 +237,8 @@ declare module 'knex/types/tables.js' {
       tx_key: string | null;
       code: string | null;
       message: string | null;
+      /** Whether our curve is a part of the route; 1 for attempts of which that was not noted. */
+      on_curve: number;
     };
     swap_outcomes: {
       order_id: string;
@@ -254,14 +256,12 @@ declare module 'knex/types/tables.js' {
       time_ms: number;
       gas_used: Amount;
     };
-    swap_costs: {
+    swap_fees: {
       tx_hash: Hex;
       order_id: string;
       token: Address;
-      filled: number;
       time_ms: number;
       fee_wei: Amount;
-      cost_wei: Amount;
     };
     swap_cancellations: {
       order_id: string;

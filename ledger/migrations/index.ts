@@ -18,6 +18,7 @@ import { hints } from './0032-hints.js';
 import { outboxBounds, swapCosts, swapCancellations } from './0035-0037-columns.js';
 import { swapPermits } from './0038-swap-permits.js';
 import { pastOrders } from './0039-past-orders.js';
+import { swapFees } from './0040-swap-fees.js';
 
 /** All steps, oldest first. */
 export const migrations: readonly Migration[] = [
@@ -52,4 +53,5 @@ export const migrations: readonly Migration[] = [
   swapCancellations,
   swapPermits,
   pastOrders,
+  swapFees,
 ];

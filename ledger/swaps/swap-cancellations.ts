@@ -2,6 +2,7 @@
 import type { Knex } from 'knex';
 import type { Hex } from '../../core/types.js';
 import { closeOrders, readAttempts } from './swap-log.js';
+import { wasSigned } from '../transactions/outbox.js';
 import type { Db, Queryable } from '../types.js';
 
 interface SwapCancellation {
@@ -25,12 +26,17 @@ export async function holdPending(tx: Knex.Transaction, orderId: string): Promis
   return held > 0;
 }
 
-/** Takes an order back unless a transaction was ever about to be sent for it. Durable once it resolves. */
+/**
+ * Takes an order back unless a transaction was ever signed for it. One that is about to be signed is not, since whoever signs holds the order, too.
+ * Durable once it resolves.
+ */
 export async function cancelOrder(db: Db, cancellation: SwapCancellation): Promise<CancelResult> {
   const { orderId, signature, timeMs } = cancellation;
   return db.knex.transaction(async (tx) => {
     if (!(await holdPending(tx, orderId))) return (await isCancelled(tx, orderId)) ? 'cancelled' : 'ended';
-    if ((await readAttempts(tx, orderId)).some(({ result }) => result === 'sent')) return 'sent';
+    for (const attempt of await readAttempts(tx, orderId)) {
+      if (attempt.result === 'sent' && (await wasSigned(tx, attempt.txKey))) return 'sent';
+    }
     await tx('swap_cancellations').insert({ order_id: orderId, signature, time_ms: timeMs });
     await closeOrders(tx, [orderId]);
     return 'cancelled';

@@ -1,56 +1,44 @@
-/** What mined transactions of signed orders cost the service, and what it earned by them. */
+/** What the fees of signed orders brought, beside what all transactions of executors cost. */
 import type { Knex } from 'knex';
+import { minBig } from '../../core/amounts.js';
 import type { Address, Hex } from '../../core/types.js';
 import { fromColumn, toColumn } from '../db/columns.js';
 import type { Queryable } from '../types.js';
 
-/** A mined transaction of an order. */
-interface SwapCost {
+/** What the fee of a fill was worth. */
+interface SwapFee {
   txHash: Hex;
   orderId: string;
-  /** In which the fee is taken. */
+  /** In which it is taken. */
   token: Address;
-  /** False for one that reverted. */
-  isFilled: boolean;
-  /** What the fee was worth when this was noted, in wei rounded down; 0 for a revert, and where nothing priced it. */
+  /** When this was noted, in wei rounded down; 0 where nothing priced it. */
   feeWei: bigint;
-  /** Gas at its price, and what the rollup took for data. */
-  costWei: bigint;
   timeMs: number;
 }
 
-/** Appends a cost; one that is known stays as it is. Inside a transaction of the swap log's writer. */
-export async function insertCost(tx: Knex.Transaction, cost: SwapCost): Promise<void> {
-  await tx('swap_costs')
-    .insert({
-      tx_hash: cost.txHash,
-      order_id: cost.orderId,
-      token: cost.token,
-      filled: cost.isFilled ? 1 : 0,
-      fee_wei: toColumn(cost.feeWei),
-      cost_wei: toColumn(cost.costWei),
-      time_ms: cost.timeMs,
-    })
-    .onConflict('tx_hash')
-    .ignore();
+/** Appends a fee; one that is known stays as it is. Inside a transaction of the swap log's writer. */
+export async function insertFee(tx: Knex.Transaction, fee: SwapFee): Promise<void> {
+  const { txHash, orderId, token, feeWei, timeMs } = fee;
+  const row = { tx_hash: txHash, order_id: orderId, token, fee_wei: toColumn(feeWei), time_ms: timeMs };
+  await tx('swap_fees').insert(row).onConflict('tx_hash').ignore();
 }
 
-/** A fill by the ledger of which no cost is known yet. */
-interface UncostedFill {
+/** A fill by the ledger of which it is not known what its fee was worth. */
+interface UnvaluedFill {
   orderId: string;
   txHash: Hex;
   token: Address;
   feeUnits: bigint;
 }
 
-/** Fills of the last blocks whose costs are not noted, at most `limit`. A fill that no reorganisation can take back is not among them any more. */
-export async function readUncostedFills(q: Queryable, limit: number): Promise<UncostedFill[]> {
+/** Fills of the last blocks whose fees are not noted, at most `limit`. A fill that no reorganisation can take back is not among them any more. */
+export async function readUnvaluedFills(q: Queryable, limit: number): Promise<UnvaluedFill[]> {
   const rows = await q('swap_pending as pending')
     .join('swap_orders as placed', 'placed.id', 'pending.order_id')
     .join('swap_quotes as quote', 'quote.id', 'placed.quote_id')
     .join('settled_orders as fill', { 'fill.owner': 'quote.owner', 'fill.nonce': 'quote.nonce' })
-    .leftJoin('swap_costs as cost', 'cost.tx_hash', 'fill.tx_hash')
-    .whereNull('cost.tx_hash')
+    .leftJoin('swap_fees as fee', 'fee.tx_hash', 'fill.tx_hash')
+    .whereNull('fee.tx_hash')
     .limit(limit)
     .select<{ order_id: string; tx_hash: string; token_in: string; fee_units: string }[]>(
       'pending.order_id',
@@ -68,41 +56,84 @@ export async function readUncostedFills(q: Queryable, limit: number): Promise<Un
 
 /** What orders of one sell token brought and cost. */
 interface SwapProfit {
-  token: Address;
+  /** Null for what was sent for no order, as a transfer into a gap between nonces. */
+  token: Address | null;
   filled: number;
   feesWei: bigint;
-  /** Of fills, and of transactions that reverted. */
+  /** Of fills; of transactions that reverted; and of transfers that took the place of a transaction. */
   filledCostWei: bigint;
   revertedCostWei: bigint;
-  /** Least that one order brought: its fee less what its fill and its reverts cost. */
+  gaveWayCostWei: bigint;
+  /** Least that one order brought: its fee less what its transactions cost. */
   worstWei: bigint;
 }
 
-/** By sell token, of transactions noted since `sinceMs`. A fill that the chain has dropped since does not count. */
+/** A transaction of an executor as it was mined. */
+interface MinedRow {
+  signer: string;
+  nonce: number;
+  succeeded: number;
+  cost_wei: string;
+  mined_key: string;
+  /** Of the order for which something was signed at that nonce; null for none. */
+  tx_key: string | null;
+  order_id: string | null;
+  sell_token: Address | null;
+  fee_wei: string | null;
+}
+
+/**
+ * By sell token, of the transactions of executors whose costs were noted since `sinceMs`, with the fees that these brought. The fee of a fill that the
+ * chain has dropped since does not count. All of them together cost what `readCosts` says of the executors.
+ */
 export async function readSwapProfits(q: Queryable, sinceMs: number): Promise<SwapProfit[]> {
-  const rows = await q('swap_costs as cost')
-    .leftJoin('settled_orders as fill', 'fill.tx_hash', 'cost.tx_hash')
-    .where('cost.time_ms', '>=', sinceMs)
-    .where((either) => void either.where('cost.filled', 0).orWhereNotNull('fill.generation'))
-    .select<{ order_id: string; token: string; filled: number; fee_wei: string; cost_wei: string }[]>('cost.*');
-  const profits = new Map<string, SwapProfit>();
-  const orders = new Map<string, bigint>();
-  for (const row of rows) {
-    const { token, filled } = row;
-    const [feeWei, costWei] = [fromColumn(row.fee_wei), fromColumn(row.cost_wei)];
-    const profit = profits.get(token) ?? {
-      ...{ token: token as Address, filled: 0, feesWei: 0n, filledCostWei: 0n, revertedCostWei: 0n, worstWei: 0n },
+  const profits = new Map<Address | null, SwapProfit>();
+  const brought = new Map<string, { token: Address | null; wei: bigint }>();
+  for (const row of await readMined(q, sinceMs)) {
+    const [costWei, feeWei] = [fromColumn(row.cost_wei), row.fee_wei === null ? 0n : fromColumn(row.fee_wei)];
+    if (costWei === 0n) continue;
+    const profit = profits.get(row.sell_token) ?? {
+      ...{ token: row.sell_token, filled: 0, feesWei: 0n, worstWei: 0n },
+      ...{ filledCostWei: 0n, revertedCostWei: 0n, gaveWayCostWei: 0n },
     };
-    profit.filled += filled;
+    profits.set(row.sell_token, profit);
+    const isOrder = row.mined_key === row.tx_key;
+    const isFilled = isOrder && row.succeeded === 1;
+    profit[isFilled ? 'filledCostWei' : isOrder ? 'revertedCostWei' : 'gaveWayCostWei'] += costWei;
+    profit.filled += isFilled ? 1 : 0;
     profit.feesWei += feeWei;
-    profit[filled === 1 ? 'filledCostWei' : 'revertedCostWei'] += costWei;
-    profits.set(token, profit);
-    const key = `${token}:${row.order_id}`;
-    orders.set(key, (orders.get(key) ?? 0n) + feeWei - costWei);
+    const name = row.order_id ?? '';
+    const order = brought.get(name) ?? { token: row.sell_token, wei: 0n };
+    brought.set(name, { ...order, wei: order.wei + feeWei - costWei });
   }
   for (const profit of profits.values()) {
-    const each = [...orders].filter(([key]) => key.startsWith(`${profit.token}:`)).map(([, wei]) => wei);
-    profit.worstWei = each.reduce((least, wei) => (wei < least ? wei : least));
+    const each = [...brought.values()].filter(({ token }) => token === profit.token).map(({ wei }) => wei);
+    profit.worstWei = each.reduce((least, wei) => minBig(least, wei));
   }
   return [...profits.values()];
+}
+
+/** One row per nonce, however many transactions were signed for it. */
+async function readMined(q: Queryable, sinceMs: number): Promise<MinedRow[]> {
+  const rows = await q('order_costs as cost')
+    .leftJoin('outbox as sent', { 'sent.signer': 'cost.signer', 'sent.nonce': 'cost.nonce' })
+    .leftJoin('swap_attempts as attempt', 'attempt.tx_key', 'sent.tx_key')
+    .leftJoin('swap_orders as placed', 'placed.id', 'attempt.order_id')
+    .leftJoin('swap_quotes as quote', 'quote.id', 'placed.quote_id')
+    .leftJoin('settled_orders as fill', 'fill.tx_hash', 'cost.hash')
+    .leftJoin('swap_fees as fee', 'fee.tx_hash', 'fill.tx_hash')
+    .where('cost.seen_ms', '>=', sinceMs)
+    .select<MinedRow[]>('cost.signer', 'cost.nonce', 'cost.succeeded', 'fee.fee_wei', {
+      cost_wei: 'cost.fee_wei',
+      mined_key: 'cost.tx_key',
+      tx_key: 'attempt.tx_key',
+      order_id: 'placed.id',
+      sell_token: 'quote.sell_token',
+    });
+  const mined = new Map<string, MinedRow>();
+  for (const row of rows) {
+    const name = `${row.signer}:${row.nonce}`;
+    if (row.tx_key !== null || !mined.has(name)) mined.set(name, row);
+  }
+  return [...mined.values()];
 }

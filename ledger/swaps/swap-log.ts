@@ -54,9 +54,9 @@ export interface SwapOrder {
   createdMs: number;
 }
 
-/** A try to execute an order: sent under a key of the outbox, or refused before anything was sent. */
+/** A try to execute an order: sent under a key of the outbox, over our curve or not, or refused before anything was sent. */
 export type SwapAttempt = { orderId: string; attemptNo: number; timeMs: number } & (
-  { result: 'sent'; txKey: string } | { result: 'refused'; code: string; message: string }
+  { result: 'sent'; txKey: string; isOnCurve: boolean } | { result: 'refused'; code: string; message: string }
 );
 
 /** Why an order will never be filled, as of a generation of the ledger log. */
@@ -256,7 +256,15 @@ export async function insertAttempt(tx: Knex.Transaction, attempt: SwapAttempt):
     tx_key: sent?.txKey ?? null,
     code: refused?.code ?? null,
     message: refused?.message ?? null,
+    ...(sent === null ? {} : { on_curve: sent.isOnCurve ? 1 : 0 }),
   });
+}
+
+/** Says by which kind of route an attempt is sent that was begun by another. Inside a transaction of the swap log's writer. */
+export async function changeAttempt(tx: Knex.Transaction, txKey: string, isOnCurve: boolean): Promise<void> {
+  await tx('swap_attempts')
+    .where({ tx_key: txKey })
+    .update({ on_curve: isOnCurve ? 1 : 0 });
 }
 
 /** Every attempt of an order, oldest first. */
@@ -264,7 +272,9 @@ export async function readAttempts(q: Queryable, orderId: string): Promise<SwapA
   const rows = await q('swap_attempts').where({ order_id: orderId }).orderBy('attempt_no').select();
   return rows.map((row) => {
     const common = { orderId: row.order_id, attemptNo: row.attempt_no, timeMs: row.time_ms };
-    if (row.result === 'sent') return { ...common, result: 'sent', txKey: row.tx_key ?? '' };
+    if (row.result === 'sent') {
+      return { ...common, result: 'sent', txKey: row.tx_key ?? '', isOnCurve: row.on_curve !== 0 };
+    }
     return { ...common, result: 'refused', code: row.code ?? '', message: row.message ?? '' };
   });
 }
@@ -300,8 +310,8 @@ export async function closeOrders(tx: Knex.Transaction, orderIds: readonly strin
 }
 
 /**
- * Puts orders back on the list of those to look after whose fills a reorganisation took back, but for those that ended otherwise, inside a
- * transaction of the ledger log's writer.
+ * Puts orders back on the list of those to look after whose fills a reorganisation took back, but for those that ended otherwise or that their owners
+ * took back, as a swap log may say that was restored to a time before their fills; inside a transaction of the ledger log's writer.
  */
 export async function reopenOrders(
   tx: Knex.Transaction,
@@ -311,9 +321,11 @@ export async function reopenOrders(
     const rows = await tx('swap_quotes as quote')
       .join('swap_orders as placed', 'placed.quote_id', 'quote.id')
       .leftJoin('swap_outcomes as ended', 'ended.order_id', 'placed.id')
+      .leftJoin('swap_cancellations as cancelled', 'cancelled.order_id', 'placed.id')
       .leftJoin('swap_pending as pending', 'pending.order_id', 'placed.id')
       .where({ 'quote.owner': owner, 'quote.nonce': nonce })
       .whereNull('ended.order_id')
+      .whereNull('cancelled.order_id')
       .whereNull('pending.order_id')
       .select<object[]>('quote.valid_to_sec', 'quote.owner', 'quote.sell_token', {
         order_id: 'placed.id',

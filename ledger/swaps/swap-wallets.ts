@@ -4,6 +4,7 @@ import { toSafeInt } from '../../core/amounts.js';
 import type { Dealing } from '../../core/swap/trust.js';
 import type { Address, Hex } from '../../core/types.js';
 import { fromColumn, toColumn } from '../db/columns.js';
+import type { TransactionCost } from '../transactions/costs.js';
 import { readUnmined } from '../transactions/outbox.js';
 import type { Queryable } from '../types.js';
 
@@ -55,28 +56,37 @@ export async function lockOwner(tx: Knex.Transaction, owner: Address): Promise<v
     .update({ issued: tx.raw<number>('issued') });
 }
 
-/** A pending order of which a transaction is signed and, as far as its signer knows, not mined. */
-export interface UnminedSale {
+/** An order of which a transaction may still revert: it is signed, and what became of it is not known. */
+export interface UndecidedSale {
   owner: Address;
   sellToken: Address;
   /** The newest signed transaction of the order; those that it replaces differ by their fees alone. */
   raw: Hex;
 }
 
-/** One entry per order. */
-export async function readUnminedSales(q: Queryable): Promise<UnminedSale[]> {
-  const signers = (await readUnmined(q)).filter(({ count }) => count > 0).map(({ signer }) => signer);
-  if (signers.length === 0) return [];
+/**
+ * One entry per order, ended or not: of every signer what the chain has not used as far as its keeper knows, and of `signer` what was mined and
+ * is not among the costs yet.
+ */
+export async function readUndecidedSales(q: Queryable, signer: Address): Promise<UndecidedSale[]> {
+  const signers = (await readUnmined(q)).filter(({ count }) => count > 0).map((one) => one.signer);
+  const costed = q('order_costs').where({ signer }).max('nonce');
   const rows = await q('outbox as sent')
     .join('swap_attempts as attempt', 'attempt.tx_key', 'sent.tx_key')
-    .join('swap_pending as pending', 'pending.order_id', 'attempt.order_id')
-    .where('sent.finished', 0)
-    .whereIn('sent.signer', signers)
+    .join('swap_orders as placed', 'placed.id', 'attempt.order_id')
+    .join('swap_quotes as quote', 'quote.id', 'placed.quote_id')
+    .where((either) => {
+      void either.where('sent.finished', 0).whereIn('sent.signer', signers);
+      void either.orWhere((used) => {
+        void used.where({ 'sent.signer': signer, 'sent.finished': 1 });
+        void used.where('sent.nonce', '>', q.raw('coalesce((?), -1)', [costed]));
+      });
+    })
     .orderBy('sent.sent_ms')
     .select<{ order_id: string; owner: Address; sell_token: Address; raw: Hex }[]>(
-      'pending.order_id',
-      'pending.owner',
-      'pending.sell_token',
+      'placed.id as order_id',
+      'placed.owner',
+      'quote.sell_token',
       'sent.raw',
     );
   const sales = rows.map(
@@ -85,29 +95,21 @@ export async function readUnminedSales(q: Queryable): Promise<UnminedSale[]> {
   return [...new Map(sales).values()];
 }
 
-/** A transaction of an order that was mined and reverted. */
-interface SwapRevert {
-  txHash: Hex;
-  orderId: string;
-  owner: Address;
-  blockNumber: number;
-  gasUsed: bigint;
-  timeMs: number;
-}
-
-/** Appends a revert; one that is known stays as it is. Inside a transaction of the swap log's writer. */
-export async function insertRevert(tx: Knex.Transaction, revert: SwapRevert): Promise<void> {
-  await tx('swap_reverts')
-    .insert({
-      tx_hash: revert.txHash,
-      order_id: revert.orderId,
-      owner: revert.owner,
-      block_number: revert.blockNumber,
-      gas_used: toColumn(revert.gasUsed),
-      time_ms: revert.timeMs,
-    })
-    .onConflict('tx_hash')
-    .ignore();
+/** Appends those of mined transactions that are of orders and reverted; one that is known stays as it is. */
+export async function insertReverts(tx: Knex.Transaction, mined: readonly TransactionCost[]): Promise<void> {
+  for (const { txKey, hash, blockNumber, gasUsed, succeeded, seenMs } of mined) {
+    if (succeeded || gasUsed === 0) continue;
+    const order = (await tx('swap_attempts as attempt')
+      .join('swap_orders as placed', 'placed.id', 'attempt.order_id')
+      .where('attempt.tx_key', txKey)
+      .first('placed.id', 'placed.owner')) as { id: string; owner: Address } | undefined;
+    if (order === undefined) continue;
+    const row = { tx_hash: hash, order_id: order.id, owner: order.owner, block_number: blockNumber, time_ms: seenMs };
+    await tx('swap_reverts')
+      .insert({ ...row, gas_used: toColumn(BigInt(gasUsed)) })
+      .onConflict('tx_hash')
+      .ignore();
+  }
 }
 
 /**

@@ -128,8 +128,8 @@ function addGas(sums: Sums<typeof GAS_DAYS>, role: CostRole, row: StoredRow): vo
 }
 
 /**
- * Markets of transactions, by their keys, as they are when a cost is stored: those of its posts, or the one where both tokens of its order are traded.
- * They stay with the cost, because a pair may be listed later, and a publication may make way for another one.
+ * Markets of transactions, by their keys, as they are when a cost is stored: those of its posts, or the one where both tokens of its order are traded
+ * if our curve is a part of its route. They stay with the cost, because a pair may be listed later, and a publication may make way for another one.
  */
 const MARKETS_SQL: Readonly<Record<CostRole, string | null>> = {
   poster: 'select tx_key, market from publications where tx_key in',
@@ -138,7 +138,8 @@ const MARKETS_SQL: Readonly<Record<CostRole, string | null>> = {
     'select attempt.tx_key, listed.market from swap_attempts as attempt ' +
     'join swap_orders as swap on swap.id = attempt.order_id join swap_quotes as quote on quote.id = swap.quote_id ' +
     'join markets as listed on (listed.base_address = quote.sell_token and listed.quote_address = quote.buy_token) ' +
-    'or (listed.base_address = quote.buy_token and listed.quote_address = quote.sell_token) where attempt.tx_key in',
+    'or (listed.base_address = quote.buy_token and listed.quote_address = quote.sell_token) ' +
+    'where attempt.on_curve = 1 and attempt.tx_key in',
 };
 
 async function marketsByKey(q: Queryable, role: CostRole, keys: readonly string[]): Promise<Map<string, number[]>> {

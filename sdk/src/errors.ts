@@ -39,6 +39,8 @@ const REMEDIES: Readonly<Record<string, string>> = {
   BELOW_MINIMUM: 'lower minBuy, or wait for a better price',
   NO_GASLESS: 'swap directly: this deployment has no gasless swaps',
   INSUFFICIENT_LIQUIDITY: 'take a smaller amount, or come back in a few seconds',
+  UNPROVEN_ACCOUNT: 'swap directly first, an account with code twice, or take a smaller amount',
+  TOO_MANY_REVERTS: 'swap directly; signed orders are taken again after that',
   INSUFFICIENT_BALANCE: 'the wallet holds less, pending orders counted: take a smaller amount',
   INSUFFICIENT_ALLOWANCE: 'allow the token to Permit2 first',
   INSUFFICIENT_FUNDS: 'bring back balance and allowance, or start again with what is there',

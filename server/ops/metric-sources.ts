@@ -27,13 +27,14 @@ export interface EndpointFacts {
   counts: { silent: number; contradiction: number; wrongChain: number };
 }
 
-/** What signed orders of one sell token, named by its symbol, brought and cost. */
+/** What signed orders of one sell token, named by its symbol, brought and cost; `none` for what was sent for no order. */
 export interface SwapProfitFacts {
   token: string;
   filled: number;
   feesWei: bigint;
   filledCostWei: bigint;
   revertedCostWei: bigint;
+  gaveWayCostWei: bigint;
   worstWei: bigint;
 }
 

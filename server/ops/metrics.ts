@@ -138,11 +138,17 @@ function strangerGauges(registry: Registry, { transfers, orderReverts, swapProfi
   );
   gauge(
     registry,
-    ['swap_costs_hour_gwei', 'what mined transactions of orders cost in the last hour, by outcome', 'token', 'outcome'],
+    [
+      'swap_costs_hour_gwei',
+      'what transactions of executors cost in the last hour, by outcome, with transfers that took the place of one',
+      'token',
+      'outcome',
+    ],
     async () =>
-      (await swapProfits()).flatMap(({ token, filledCostWei, revertedCostWei }): [Labels, number][] => [
+      (await swapProfits()).flatMap(({ token, filledCostWei, revertedCostWei, gaveWayCostWei }): [Labels, number][] => [
         [{ token, outcome: 'filled' }, saturated(filledCostWei / GWEI)],
         [{ token, outcome: 'reverted' }, saturated(revertedCostWei / GWEI)],
+        [{ token, outcome: 'gave_way' }, saturated(gaveWayCostWei / GWEI)],
       ]),
   );
   gauge(

@@ -10,17 +10,21 @@ const KEEP_MS = 2_000;
 /** Most owners that are remembered. */
 const MAX_OWNERS = 10_000;
 
+/** What an owner's check takes, and whether it is done by code. */
+export interface Check {
+  gas: bigint;
+  isCode: boolean;
+}
+
 /**
  * Gas of an owner's check; throws 400 for one that takes more than an order may. However many quotes are asked for an owner, its code runs once
  * in a while, so that the dearest code costs little more than one that is asked once.
  */
-export function createCheckGas(deps: SwapDeps): (owner: Address) => Promise<bigint> {
+export function createCheckGas(deps: SwapDeps): (owner: Address) => Promise<Check> {
   const { eth, permit2, maxGas = DEFAULT_CHECK_GAS, nowMs } = deps;
   let kept = new Map<Address, { code: Hex; atMs: number; gas: Promise<bigint | null> }>();
 
-  async function gasOf(owner: Address): Promise<bigint | null> {
-    const code = await codeAt(eth, owner);
-    if (code === '0x') return 0n;
+  async function gasOf(owner: Address, code: Hex): Promise<bigint | null> {
     const known = kept.get(owner);
     if (known?.code === code && Math.abs(nowMs() - known.atMs) < KEEP_MS) return known.gas;
     if (kept.size >= MAX_OWNERS) kept = new Map();
@@ -32,8 +36,10 @@ export function createCheckGas(deps: SwapDeps): (owner: Address) => Promise<bigi
   }
 
   return async (owner) => {
-    const gas = await gasOf(owner);
+    const code = await codeAt(eth, owner);
+    if (code === '0x') return { gas: 0n, isCode: false };
+    const gas = await gasOf(owner, code);
     if (gas === null) throw badRequest(`from: checking a signature of ${owner} takes more than ${maxGas} gas`);
-    return gas;
+    return { gas, isCode: true };
   };
 }

@@ -40,6 +40,11 @@ export interface SwapDeps {
   gasVolatilityBps?: number;
   /** Most gas that checking an owner's signature may take. Default: a million. */
   maxGas?: bigint;
+  /** What executors risk for an owner: see ExecutorDeps, which has to be given the same. */
+  maxReverts: number;
+  newAccountGas: bigint;
+  newContractGas: bigint;
+  newPermitGas: bigint;
   /** How much worse our own route may be and still be preferred by `preferService`. */
   toleranceBps: number;
   /** How long an order for a quote is accepted, and how long it may be executed. */

@@ -202,7 +202,7 @@ export const SWAP_ENDPOINTS: readonly ServedEndpoint<SwapEndpointDeps>[] = [
     body: quoteRequestSchema,
     answer: quoteSchema,
     refusals: {
-      400: 'BAD_REQUEST or INSUFFICIENT_LIQUIDITY, with every problem named',
+      400: 'BAD_REQUEST or INSUFFICIENT_LIQUIDITY, with every problem named; UNPROVEN_ACCOUNT or TOO_MANY_REVERTS: no order of this owner would be sent by any route that there is',
       413: 'BAD_REQUEST: the body is too long',
       429: RATE_LIMITED,
       503: `NOT_READY or EXECUTOR_UNFUNDED: no quotes at the moment; TOKEN_QUARANTINED: none in one of these tokens; ${SILENT}`,
@@ -231,7 +231,7 @@ export const SWAP_ENDPOINTS: readonly ServedEndpoint<SwapEndpointDeps>[] = [
     },
     answer: priceSchema,
     refusals: {
-      400: 'BAD_REQUEST or INSUFFICIENT_LIQUIDITY, with every problem named',
+      400: 'BAD_REQUEST or INSUFFICIENT_LIQUIDITY, with every problem named; UNPROVEN_ACCOUNT: a new account could not trade so much',
       429: RATE_LIMITED,
       503: `NOT_READY or EXECUTOR_UNFUNDED: no prices at the moment; TOKEN_QUARANTINED: none in one of these tokens; ${SILENT}`,
     },

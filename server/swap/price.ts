@@ -5,6 +5,7 @@ import type { Head } from '../../liquidity/eth.js';
 import type { SwapDeps } from './deps.js';
 import { impactBps, routeAnswer } from './impact.js';
 import { checkTokens, parseRequest, planRequest, refuseWhileUnable, type QuoteRequest } from './quote.js';
+import { newcomer } from './standing.js';
 
 /** How long an answer may be kept: a price is of one block. */
 const KEEP_SEC = 1;
@@ -13,7 +14,8 @@ const NOBODY = '0x0000000000000000000000000000000000000001';
 
 /**
  * GET /api/v1/price: what a quote would say at the newest block, for whoever has no wallet yet. Nothing is stored, no nonce is given out, and answers
- * may be kept for a block; an account with code may be quoted a higher fee.
+ * may be kept for a block. It is the price of an account that has not traded here: one that has may be quoted a better route over several venues, and
+ * an account with code a higher fee.
  */
 export function priceHandler(deps: SwapDeps): RouterMiddleware {
   return async (ctx) => {
@@ -27,7 +29,12 @@ export function priceHandler(deps: SwapDeps): RouterMiddleware {
     });
     checkTokens(deps, request);
     await refuseWhileUnable(deps, request);
-    const { plan, head, atSec } = await planRequest(deps, request, { gas: 0n, calls: 0 });
+    const { plan, head, atSec } = await planRequest(
+      deps,
+      request,
+      { gas: 0n, beforeGas: 0n, calls: 0 },
+      newcomer(deps, false),
+    );
     ctx.set('Cache-Control', `public, max-age=${KEEP_SEC}`);
     ctx.body = answerOf(request, plan, head, await impactBps(deps, request, plan, head, atSec));
   };

@@ -10,6 +10,7 @@ import {
   withVolatility,
 } from '../../core/swap/pricing.js';
 import { OWN } from '../../core/swap/source.js';
+import { mayTake, type Standing } from '../../core/swap/trust.js';
 import { WITNESS_TYPE_STRING, type OrderTypedData } from '../../core/swap/typed-data.js';
 import type { Address } from '../../core/types.js';
 import { readExecutors } from '../../ledger/swaps/swap-executors.js';
@@ -20,10 +21,11 @@ import { ApiError, badRequest } from '../errors.js';
 import { parseAs, readBody } from './body.js';
 import type { Permits } from '../../liquidity/permits.js';
 import { approvalAnswer, approvalState, bringsPermit, type ApprovalState } from './approval.js';
-import { createCheckGas } from './check-gas.js';
+import { createCheckGas, type Check } from './check-gas.js';
 import type { SwapDeps } from './deps.js';
 import { impactBps, routeAnswer } from './impact.js';
 import type { QuoteStore } from './quote-store.js';
+import { refusedFor, standingOf, withPermit } from './standing.js';
 import { requireToken } from './tokens.js';
 
 const MAX_SLIPPAGE_BPS = 2_000;
@@ -73,11 +75,11 @@ export function quoteHandler(deps: SwapDeps, store: QuoteStore, permits: Permits
     const request = await readBody(ctx.req, quoteRequestSchema);
     checkRequest(deps, request);
     await refuseWhileUnable(deps, request);
-    const [checkGas, approval] = await Promise.all([
+    const [check, approval] = await Promise.all([
       checkGasOf(request.from),
       approvalState(permits, request.sellToken, request.from),
     ]);
-    const priced = await priceRequest(deps, request, checkGas, approval);
+    const priced = await priceRequest(deps, request, check, approval);
     ctx.body = answerOf(deps, await store.save(draftOf(deps, request, priced)), approval);
   };
 }
@@ -137,17 +139,22 @@ type PricedRoute = RoutePlan & Required<RouteNotes>;
 async function priceRequest(
   deps: SwapDeps,
   request: QuoteRequest,
-  checkGas: bigint,
+  { gas: checkGas, isCode }: Check,
   approval: ApprovalState,
 ): Promise<PricedRoute> {
   const extraWith = (isBrought: boolean): Extra =>
-    isBrought ? { gas: checkGas + deps.gasModel.permit, calls: 1 } : { gas: checkGas, calls: 0 };
+    isBrought
+      ? { gas: checkGas + deps.gasModel.permit, beforeGas: deps.gasModel.permit, calls: 1 }
+      : { gas: checkGas, beforeGas: 0n, calls: 0 };
+  const standing = await standingOf(deps, request.from, isCode);
+  const planWith = (isBrought: boolean): ReturnType<typeof planRequest> =>
+    planRequest(deps, request, extraWith(isBrought), isBrought ? withPermit(deps, standing) : standing);
   // What a purchase takes is known once it is priced.
   let isBrought = bringsPermit(approval, request.sellAmountBeforeFee ?? 0n);
-  let priced = await planRequest(deps, request, extraWith(isBrought));
+  let priced = await planWith(isBrought);
   if (!isBrought && bringsPermit(approval, mostUnits(request, priced.plan))) {
     isBrought = true;
-    priced = await planRequest(deps, request, extraWith(isBrought));
+    priced = await planWith(isBrought);
   }
   const { plan, head, atSec } = priced;
   const permit =
@@ -162,14 +169,20 @@ const mostUnits = ({ kind, slippageBps }: QuoteRequest, { inUnits }: RoutePlan):
 /** What an order takes beside its route: gas, and data, in calls of the usual length. */
 interface Extra {
   gas: bigint;
+  /** Of that, an approval that comes first. */
+  beforeGas: bigint;
   calls: number;
 }
 
-/** The best route at the newest block, with what else the order takes in its fee. Throws 400 without one. */
+/**
+ * The best route at the newest block of those that executors take for an owner of that standing, with what else the order takes in its fee. Throws
+ * 400 without one.
+ */
 export async function planRequest(
   deps: SwapDeps,
   request: QuoteRequest,
   extra: Extra,
+  standing: Standing,
 ): Promise<{ plan: RoutePlan; head: Head; atSec: number }> {
   const { marketData } = deps;
   const { kind, sellToken, buyToken, routingPreference } = request;
@@ -190,8 +203,14 @@ export async function planRequest(
       return feeUnits(gasOf(deps.gasModel, ids) + extra.gas, price, deps.feeMarginBps, calls);
     },
   };
-  const plan = await planRoute(marketData, question, head, atSec);
+  const plan = await planRoute(
+    marketData,
+    { ...question, mayTake: mayTake(standing, extra.gas - extra.beforeGas, extra.beforeGas) },
+    head,
+    atSec,
+  );
   if (!isNoRoute(plan)) return { plan, head, atSec };
+  if (!isNoRoute(await planRoute(marketData, question, head, atSec))) throw refusedFor(standing);
   if (plan.problem === 'fee') {
     throw badRequest(`sellAmountBeforeFee: too little, the fee alone is ${plan.feeUnits}`);
   }

@@ -35,8 +35,7 @@ forOneDatabase((name, open) =>
     beforeEach(async function () {
       this.timeout(60_000);
       await chain.reset();
-      // Of an operator who lets a new account begin with a split.
-      stack = await startSwapStack(await open(), chain, {}, { newAccountGas: 1_000_000n });
+      stack = await startSwapStack(await open(), chain);
       await chain.mine();
       await stack.keepers.watcher.scan();
     });
@@ -72,6 +71,18 @@ forOneDatabase((name, open) =>
       for (const symbol of ['WETH', 'USDC']) {
         const held = await stack.balanceOf(symbol, chain.manifest.contracts.custodian);
         expect(sums.get(stack.token(symbol)), symbol).to.equal(held);
+      }
+    }
+
+    /** Two small orders of the taker, after which its orders may go over several venues. */
+    async function proveTaker(): Promise<void> {
+      for (let i = 0; i < 2; i++) {
+        const { body } = await stack.submit(
+          await stack.quote(taker.address, { sellAmountBeforeFee: wei('0.1') }),
+          taker,
+        );
+        await stack.land();
+        expect((await stack.order(body.orderId)).status).to.equal('filled');
       }
     }
 
@@ -197,24 +208,31 @@ forOneDatabase((name, open) =>
         });
         expect(own).to.deep.include({ status: 400 });
         expect(own.body).to.have.nested.property('error.code', 'INSUFFICIENT_LIQUIDITY');
+        await proveTaker();
+        const earned = await operatorBalance('WETH');
         const quote = await stack.quote(taker.address, amounts);
+        expect(quote.route).to.have.length.above(1);
         const { body } = await stack.submit(quote, taker);
         await stack.land();
         const order = await stack.order(body.orderId);
         expect(order).to.include({ status: 'filled', executedBuyAmount: quote.quote.buyAmount });
-        const fill = await fillWithLegs(stack.db.knex, 0, 1);
+        const fill = await fillWithLegs(stack.db.knex, 0, 3);
         expect(fill?.fill.taker).to.equal(taker.address.toLowerCase());
         expect(fill?.fill.inputFeeUnits).to.equal(BigInt(quote.quote.feeAmount));
-        expect(await operatorBalance('WETH')).to.equal(BigInt(quote.quote.feeAmount));
+        expect((await operatorBalance('WETH')) - earned).to.equal(BigInt(quote.quote.feeAmount));
         await expectSolvent();
       });
     }
 
     for (const route of ['pool', 'split']) {
       it(`buys for an owner who has what it costs, and not what slippage adds (${route})`, async () => {
-        if (route === 'split') await quoteMarket();
+        if (route === 'split') {
+          await quoteMarket();
+          await proveTaker();
+        }
         const buyAmountAfterFee = micros(route === 'split' ? '90000' : '7000');
         const quote = await stack.quote(taker.address, { kind: 'buy', buyAmountAfterFee, slippageBps: 500 });
+        expect(quote.route).to.have.lengthOf(route === 'split' ? 2 : 1);
         const most = BigInt(quote.quote.sellAmount);
         const spare = (await stack.balanceOf('WETH', taker.address)) - (most * 97n) / 100n;
         await chain.provider.send('hardhat_setBalance', [taker.address, '0xde0b6b3a7640000']);

@@ -18,7 +18,7 @@ const GAS = { setUp: 94_000, spoil: 34_000, transfer: 34_000, swap: 95_000, fill
 /** A thousandth of a cent per thousand gas. */
 const GAS_PER_DOLLAR = 100_000_000n;
 const MAX_REVERTS = 2;
-const onOneVenue = { venues: 1, gasLimit: BigInt(GAS.fill) };
+const onOneVenue = { venues: 1, pools: 0, gasLimit: BigInt(GAS.fill) };
 const ORDER_TTL_SEC = 120;
 const BPS = 10_000n;
 

@@ -1,15 +1,17 @@
 /** What transactions cost, by the markets that they were for, whatever is listed, imported or made anew later. */
 import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
-import type { Address } from '../../core/types.js';
+import type { Address, Hex } from '../../core/types.js';
 import { verifyActivity } from '../../keepers/verify/activity.js';
 import { rebuildActivity } from '../../ledger/accounts/rebuild.js';
 import { GAS_DAYS } from '../../ledger/accounts/tables.js';
 import { sendForRows } from '../../ledger/db/dialects.js';
 import { migrate } from '../../ledger/db/db.js';
 import { migrations } from '../../ledger/migrations/index.js';
+import { readSwapProfits } from '../../ledger/swaps/swap-costs.js';
+import { insertOutbox } from '../../ledger/transactions/outbox.js';
 import { acceptOrder, appendQuotes, insertAttempt } from '../../ledger/swaps/swap-log.js';
-import { insertCosts, type CostRole, type TransactionCost } from '../../ledger/transactions/costs.js';
+import { insertCosts, readCosts, type CostRole, type TransactionCost } from '../../ledger/transactions/costs.js';
 import type { Db } from '../../ledger/types.js';
 import { forEachDatabase } from '../support/db.js';
 import { MARKETS } from '../support/ledger-log.js';
@@ -18,6 +20,8 @@ import { drawer } from '../support/random.js';
 
 const OWNER: Address = `0x${'a1'.repeat(20)}`;
 const TOKENS: [Address, Address] = [`0x${'c3'.repeat(20)}`, `0x${'d4'.repeat(20)}`];
+
+const hashOf = (name: string): Hex => `0x${Buffer.from(name).toString('hex').padStart(64, '0')}`;
 
 const costOf = (nonce: number, txKey: string, feeWei: bigint): TransactionCost => ({
   ...{ signer: OWNER, nonce, hash: '0x', txKey, blockNumber: 1, gasUsed: 10, feeWei, seenMs: 5, succeeded: true },
@@ -44,7 +48,7 @@ forEachDatabase((name, open) => {
         ({ role, market, fee_wei: fee }) => `${role} ${market} ${fee}`,
       );
 
-    async function sentOrder(txKey: string): Promise<void> {
+    async function sentOrder(txKey: string, isOnCurve = true): Promise<void> {
       const draft = {
         ...{ id: randomUUID(), owner: OWNER, receiver: OWNER, sellToken: TOKENS[0], buyToken: TOKENS[1] },
         ...({ kind: 'sell', preference: 'auto', slippageBps: 0, sellUnits: 1n, expectedSellUnits: 1n } as const),
@@ -54,9 +58,18 @@ forEachDatabase((name, open) => {
       const { owner, id: quoteId } = quote!;
       const order = { id: randomUUID(), quoteId, owner, signature: '0x' as const, clientOrderId: null, createdMs: 1 };
       await acceptOrder(db, order, quote!);
-      const attempt = { orderId: order.id, attemptNo: 1, timeMs: 1, result: 'sent', txKey } as const;
+      const attempt = { orderId: order.id, attemptNo: 1, timeMs: 1, result: 'sent', txKey, isOnCurve } as const;
       await db.knex.transaction((tx) => insertAttempt(tx, attempt));
     }
+
+    /** Stores a signed transaction. */
+    const signAt = (nonce: number, txKey: string, name = txKey) =>
+      db.knex.transaction((tx) =>
+        insertOutbox(tx, {
+          ...{ txKey, signer: OWNER, nonce, to: OWNER, raw: '0x', hash: hashOf(name), sentMs: 1 },
+          ...{ validUntilSec: null, maxFeeWei: null },
+        }),
+      );
 
     /** Lists the pair of the two tokens as one more market, with the other columns of one that is listed. */
     async function list(): Promise<number> {
@@ -80,6 +93,64 @@ forEachDatabase((name, open) => {
       await verify();
       await rebuild();
       expect(await sums()).to.deep.equal(expected);
+    });
+
+    it('of orders that pools alone fill are of no market, though their pair is listed', async () => {
+      await createTradedLedger(db, MARKETS, drawer(3));
+      const market = await list();
+      await sentOrder('pools', false);
+      await sentOrder('curve');
+      await store('executor', costOf(1, 'pools', 7n));
+      await store('executor', costOf(2, 'curve', 11n));
+      expect(await sums()).to.deep.equal(['executor -1 7', `executor ${market} 11`]);
+      await rebuild();
+      await verify();
+      expect(await sums()).to.deep.equal(['executor -1 7', `executor ${market} 11`]);
+    });
+
+    it('of orders are one sum, by their sell token, with the transfers that took the place of some', async () => {
+      for (const [nonce, key] of ['filled', 'reverted', 'gave way'].entries()) {
+        await sentOrder(key);
+        await signAt(nonce, key);
+      }
+      // Of the last one a transfer was mined in its place; the one after it filled a gap.
+      await signAt(2, 'expired:2', 'transfer');
+      await signAt(3, 'gap:3');
+      await store('executor', { ...costOf(0, 'filled', 7n), hash: hashOf('filled') });
+      await store('executor', { ...costOf(1, 'reverted', 11n), succeeded: false });
+      await store('executor', costOf(2, 'expired:2', 13n));
+      await store('executor', costOf(3, 'gap:3', 17n));
+      const profits = await readSwapProfits(db.knex, 0);
+      const [ofToken, ofNone] = [TOKENS[0], null].map((token) => profits.find((one) => one.token === token)!);
+      const nothing = { filled: 0, feesWei: 0n, filledCostWei: 0n, revertedCostWei: 0n };
+      expect(ofToken).to.deep.equal({
+        ...{ token: TOKENS[0], filled: 1, feesWei: 0n, worstWei: -13n },
+        ...{ filledCostWei: 7n, revertedCostWei: 11n, gaveWayCostWei: 13n },
+      });
+      expect(ofNone).to.deep.equal({ ...nothing, token: null, gaveWayCostWei: 17n, worstWei: -17n });
+      const all = await readCosts(db.knex, 'executor', { signer: OWNER, sinceMs: 0 });
+      expect(all.reduce((sum, { feeWei }) => sum + feeWei, 0n)).to.equal(48n);
+      expect(await sums(), 'which the summary shows').to.deep.equal(['executor -1 48']);
+      expect(await readSwapProfits(db.knex, 6), 'noted before').to.deep.equal([]);
+    });
+
+    it('of orders lose no fee that was noted before they had one definition', async () => {
+      const old = await open();
+      const at = migrations.findIndex(({ name: step }) => step === '0040-swap-fees');
+      await old.knex.transaction(async (tx) => {
+        for (const step of migrations.slice(0, at)) await step.up(tx);
+        for (const [name, filled] of Object.entries({ a: 1, b: 0 })) {
+          const row = { tx_hash: hashOf(name), order_id: name, token: TOKENS[0], filled, time_ms: 3 };
+          await tx.table('swap_costs').insert({ ...row, fee_wei: filled === 1 ? '5' : '0', cost_wei: '4' });
+        }
+        const attempt = { order_id: 'a', result: 'sent' as const, attempt_no: 1, time_ms: 3, tx_key: 'order:a:1' };
+        await tx.table('swap_attempts').insert(attempt);
+        await migrations[at]!.up(tx);
+      });
+      const fees = await old.knex('swap_fees').select();
+      expect(fees.map(({ order_id: id, fee_wei: fee }) => [id, String(fee)])).to.deep.equal([['a', '5']]);
+      const [attempt] = await old.knex('swap_attempts').select('on_curve');
+      expect(attempt?.on_curve).to.equal(1);
     });
 
     it('stay with the markets of posts whose publications make way for others', async () => {

@@ -40,6 +40,7 @@ const SOURCES: MetricSources = {
         feesWei: 9n * 10n ** 12n,
         filledCostWei: 7n * 10n ** 12n,
         revertedCostWei: 10n ** 12n,
+        gaveWayCostWei: 5n * 10n ** 11n,
         worstWei: -(10n ** 11n),
       },
     ]),
@@ -163,6 +164,7 @@ describe('Metrics and probes', () => {
     expect(values.get('curvebook_swap_fees_hour_gwei{token="USDC"}')).to.equal('9000');
     expect(values.get('curvebook_swap_costs_hour_gwei{token="USDC",outcome="filled"}')).to.equal('7000');
     expect(values.get('curvebook_swap_costs_hour_gwei{token="USDC",outcome="reverted"}')).to.equal('1000');
+    expect(values.get('curvebook_swap_costs_hour_gwei{token="USDC",outcome="gave_way"}')).to.equal('500');
     expect(values.get('curvebook_swap_worst_order_hour_gwei{token="USDC"}')).to.equal('-100');
     expect(values.get('curvebook_token_quarantined{token="USDC"}')).to.equal('1');
     expect(values.get('curvebook_token_quarantined{token="WETH"}')).to.equal('0');

@@ -23,6 +23,12 @@ import { startKeepers, type KeeperStack, type ManualChain } from './keeper-stack
 
 const PLENTY = { requests: 1_000_000, windowSec: 60 };
 
+const RISK = { maxReverts: 2, newAccountGas: 94_000n, newContractGas: 94_000n, newPermitGas: 60_000n };
+
+/** Quotes foretell what the executor of the same operator risks. */
+const riskIn = (change: Partial<ExecutorDeps>): Partial<typeof RISK> =>
+  Object.fromEntries(Object.entries(change).filter(([name]) => name in RISK));
+
 /** The fields of a quote's answer that tests look at. */
 export interface QuoteAnswer {
   id: string;
@@ -183,6 +189,8 @@ export async function startSwapStack(
     gasModel: DEFAULT_GAS,
     feeMarginBps: 2_000,
     gasVolatilityBps: 2_500,
+    ...RISK,
+    ...riskIn(executorChange),
     toleranceBps: 10,
     quoteTtlSec: 30,
     orderTtlSec: 120,
@@ -238,10 +246,7 @@ export async function startSwapStack(
       gasModel: DEFAULT_GAS,
       feeMarginBps: 2_000,
       maxLossBps: 1_000,
-      maxReverts: 2,
-      newAccountGas: 94_000n,
-      newContractGas: 94_000n,
-      newPermitGas: 60_000n,
+      ...RISK,
       pollIntervalMs: 50,
       nowMs,
       logger,

@@ -6,7 +6,7 @@ import { tokenRows } from '../../../deploy/chain-preset.js';
 import type { SwapDeps } from '../../../server/swap/deps.js';
 import { swapRoutes } from '../../../server/swap/endpoints.js';
 import type { SwapToken } from '../../../server/swap/deps.js';
-import { explorerUrlOf } from '../../settings/swap.js';
+import { explorerUrlOf, riskLimits } from '../../settings/swap.js';
 import { rpcPool, type Shared } from '../shared.js';
 import { marketDataOf } from '../liquidity.js';
 
@@ -41,6 +41,7 @@ export function swapRouter(shared: Shared, onOrder: SwapDeps['onOrder']): Router
       feeMarginBps: config.SWAP_FEE_MARGIN_BPS,
       gasVolatilityBps: config.SWAP_GAS_VOLATILITY_BPS,
       maxGas: BigInt(config.SWAP_MAX_GAS),
+      ...riskLimits(config),
       toleranceBps: config.SWAP_TOLERANCE_BPS,
       quoteTtlSec: config.SWAP_QUOTE_TTL_SEC,
       orderTtlSec: config.SWAP_ORDER_TTL_SEC,

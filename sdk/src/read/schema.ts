@@ -4195,7 +4195,7 @@ export interface operations {
                     "application/json": components["schemas"]["SwapQuote"];
                 };
             };
-            /** @description BAD_REQUEST or INSUFFICIENT_LIQUIDITY, with every problem named */
+            /** @description BAD_REQUEST or INSUFFICIENT_LIQUIDITY, with every problem named; UNPROVEN_ACCOUNT or TOO_MANY_REVERTS: no order of this owner would be sent by any route that there is */
             400: {
                 headers: {
                     /** @description requests per window */
@@ -4318,7 +4318,7 @@ export interface operations {
                     "application/json": components["schemas"]["SwapPrice"];
                 };
             };
-            /** @description BAD_REQUEST or INSUFFICIENT_LIQUIDITY, with every problem named */
+            /** @description BAD_REQUEST or INSUFFICIENT_LIQUIDITY, with every problem named; UNPROVEN_ACCOUNT: a new account could not trade so much */
             400: {
                 headers: {
                     /** @description requests per window */

@@ -1,10 +1,22 @@
 import { expect } from 'chai';
-import { creditGas, mayRisk, riskGas, type Dealing, type Risky, type Sent } from '../../../core/swap/trust.js';
+import {
+  creditGas,
+  limitWithin,
+  mayRisk,
+  mayTake,
+  refusalCodeOf,
+  riskGas,
+  type Dealing,
+  type Risky,
+  type Sent,
+  type Standing,
+} from '../../../core/swap/trust.js';
 
 const limits = { underWay: [] as Sent[], maxReverts: 2, newAccountGas: 94_000n };
-const own: Risky = { venues: 1, gasLimit: 200_000n, isCode: false };
-const split: Risky = { venues: 2, gasLimit: 350_000n, isCode: false };
-const code: Risky = { venues: 1, gasLimit: 180_000n, isCode: true };
+const own: Risky = { venues: 1, pools: 0, gasLimit: 200_000n, isCode: false };
+const split: Risky = { venues: 2, pools: 1, gasLimit: 350_000n, isCode: false };
+const pool: Risky = { venues: 1, pools: 1, gasLimit: 340_000n, isCode: false };
+const code: Risky = { venues: 1, pools: 0, gasLimit: 180_000n, isCode: true };
 const fill: Dealing = { kind: 'fill' };
 const swap: Dealing = { kind: 'swap' };
 const revert = (gasUsed = 79_000n): Dealing => ({ kind: 'revert', gasUsed });
@@ -51,6 +63,22 @@ describe('what is risked for an owner of signed orders', () => {
     expect(judge([...many, revert(), revert(), swap, revert()])).to.equal('refuse');
   });
 
+  it('is one transaction over a pool by itself for an owner of whom nothing reverted, and then what it spent', () => {
+    expect([judge([], pool), judge([fill], pool)]).to.deep.equal(['send', 'send']);
+    expect(judge([], pool, { newAccountGas: 79_999n })).to.equal('refuse');
+    expect(judge([], { ...pool, isCode: true })).to.equal('refuse');
+    expect([judge([], pool, { underWay: [own] }), judge([], own, { underWay: [pool] })]).to.deep.equal([
+      'wait',
+      'wait',
+    ]);
+    expect(judge([fill, fill, fill], pool, { underWay: [own] })).to.equal('send');
+    expect(judge([fill, fill, fill], pool, { underWay: [pool] }), '680,000 of 574,000').to.equal('wait');
+    expect([judge([revert(), fill], pool), judge([revert(), fill, fill, fill], pool)]).to.deep.equal([
+      'refuse',
+      'send',
+    ]);
+  });
+
   it('counts what is under way', () => {
     expect(judge([], own, { underWay: [own] })).to.equal('wait');
     expect(judge([fill], own, { underWay: [own] })).to.equal('send');
@@ -60,6 +88,39 @@ describe('what is risked for an owner of signed orders', () => {
     expect(judge([fill, swap], own, { underWay: [split] }), '350,000 and 80,000 of 350,000').to.equal('wait');
     expect(judge([fill, fill, swap], own, { underWay: [split] }), 'of 510,000').to.equal('send');
     expect(judge([fill], code, { underWay: [own] }), 'an account that has code by now').to.equal('wait');
+  });
+
+  it('limits a transaction to what the credit covers, and lets quotes name what will be sent with all its room', () => {
+    const standing = (dealings: Dealing[], isCode = false): Standing => ({ ...limits, dealings, isCode });
+    const two = { venues: 2, pools: 1, gas: 250_000n };
+    const one = { venues: 1, pools: 0, gas: 140_000n };
+    expect(limitWithin(standing([]), one)).to.equal(212_000n);
+    expect(limitWithin(standing([]), two)).to.equal(null);
+    expect(limitWithin(standing([fill]), two), 'of 254,000').to.equal(null);
+    expect(limitWithin(standing([fill, swap]), two), 'all of 350,000').to.equal(350_000n);
+    expect(limitWithin(standing([fill, fill]), two), 'of 414,000').to.equal(355_000n);
+    expect(limitWithin(standing([fill, fill, revert(), revert()]), one), 'by the count').to.equal(null);
+    expect(limitWithin(standing([swap], true), one)).to.equal(170_000n);
+    expect(limitWithin(standing([], true), one)).to.equal(null);
+
+    const quotes = (dealings: Dealing[], isCode = false) => [
+      mayTake(standing(dealings, isCode), isCode ? 30_000n : 0n)(['own']),
+      mayTake(standing(dealings, isCode), isCode ? 30_000n : 0n)(['pool']),
+      mayTake(standing(dealings, isCode), isCode ? 30_000n : 0n)(['own', 'pool']),
+      mayTake(standing(dealings, isCode), isCode ? 30_000n : 0n)(['own', 'pool', 'other']),
+    ];
+    expect(quotes([])).to.deep.equal([true, true, false, false]);
+    expect(quotes([fill])).to.deep.equal([true, true, false, false]);
+    expect(quotes([fill, fill])).to.deep.equal([true, true, true, false]);
+    expect(quotes([fill, fill, fill])).to.deep.equal([true, true, true, true]);
+    expect(quotes([revert()])).to.deep.equal([false, false, false, false]);
+    expect(quotes([swap], true)).to.deep.equal([false, false, false, false]);
+    expect(quotes([swap, swap], true)).to.deep.equal([true, false, false, false]);
+    expect(quotes([swap, swap, swap], true)).to.deep.equal([true, true, true, false]);
+    expect([[fill], [swap, revert()]].map((one) => refusalCodeOf(one))).to.deep.equal([
+      'UNPROVEN_ACCOUNT',
+      'TOO_MANY_REVERTS',
+    ]);
   });
 
   it('never comes to more than what was spent, whatever happens in whatever order', () => {

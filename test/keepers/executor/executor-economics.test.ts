@@ -7,7 +7,8 @@ import type { Address, Hex } from '../../../core/types.js';
 import { GAS_PRICE_ORACLE_ADDRESS } from '../../../deploy/sandbox/canonical.js';
 import { chooseFees, freshBidWei } from '../../../keepers/chain/fees.js';
 import { createRpc } from '../../../keepers/chain/rpc.js';
-import { createEconomics, gasLimitOf, termsWithin } from '../../../keepers/executor/economics.js';
+import { gasLimitOf } from '../../../core/swap/trust.js';
+import { createEconomics, termsWithin } from '../../../keepers/executor/economics.js';
 import type { ExecutorDeps } from '../../../keepers/executor/deps.js';
 import { readPending } from '../../../ledger/swaps/swap-log.js';
 import { listOutbox } from '../../../ledger/transactions/outbox.js';
@@ -227,7 +228,7 @@ describe('the terms of an order', () => {
       const [gas, baseFeeWei] = [50_000n + below(900_000), below(10) ** 10n + below(1e9)];
       const boundWei = (gas * (baseFeeWei + 1n) * below(400)) / 100n;
       const hasCode = draw(10) < 3;
-      const terms = termsWithin(boundWei, gas, hasCode, baseFeeWei);
+      const terms = termsWithin(boundWei, gas, gasLimitOf(gas, hasCode), baseFeeWei);
       if (terms === null) {
         refused += 1;
         continue;
@@ -239,7 +240,7 @@ describe('the terms of an order', () => {
       expect(maxFeeWei! * 8n >= baseFeeWei * 9n).to.equal(true);
     }
     expect(refused).to.be.within(2_000, 18_000);
-    expect(termsWithin(0n, 100_000n, false, 0n)).to.equal(null);
+    expect(termsWithin(0n, 100_000n, 160_000n, 0n)).to.equal(null);
   });
 });
 

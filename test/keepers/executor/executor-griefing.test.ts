@@ -4,6 +4,7 @@ import { Contract, Transaction, parseUnits, toBeHex, type TransactionResponse, t
 import { PERMIT2_ADDRESS } from '../../../deploy/sandbox/canonical.js';
 import { sumReverts } from '../../../ledger/swaps/swap-wallets.js';
 import { OrderSettler__factory } from '../../../typechain-types/factories/OrderSettler__factory.js';
+import type { Outbox } from '../../../keepers/chain/outbox.js';
 import type { ExecutorDeps } from '../../../keepers/executor/deps.js';
 import type { ManualChain } from '../../support/keeper-stack.js';
 import { forEachSwapStack } from '../../support/manual-suite.js';
@@ -17,6 +18,9 @@ const SETUP_GAS = 46_000n + 48_000n;
 const FICKLE = '0x5f5415631626ba7e60e01b025f5260205ff3';
 /** Hashes 128 kB, for about 70,000 gas, before it answers that the signature is valid. */
 const WASTEFUL = '0x620200005f2050631626ba7e60e01b5f5260205ff3';
+
+/** What the executor does is its own: another server may quote more. */
+const GENEROUS = { maxReverts: 1_000, newAccountGas: 10_000_000n, newContractGas: 10_000_000n };
 
 interface Submitted {
   status: number;
@@ -36,14 +40,14 @@ describe('orders that lean on one balance', () => {
 
     beforeEach(async function () {
       this.timeout(60_000);
-      ({ chain, stack, taker } = await begin());
+      ({ chain, stack, taker } = await begin(GENEROUS));
       await furnish();
     });
 
     /** Begins anew with another executor. */
     async function beginAgain(executor: Partial<ExecutorDeps>): Promise<void> {
       await stack.stop();
-      ({ chain, stack, taker } = await begin({}, executor));
+      ({ chain, stack, taker } = await begin(GENEROUS, executor));
       await furnish();
     }
 
@@ -328,6 +332,87 @@ describe('orders that lean on one balance', () => {
       for (const { orderId } of later) {
         expect((await stack.order(orderId!)).reason?.code).to.equal('TOO_MANY_REVERTS');
       }
+    });
+
+    /** Has an order sent whose transaction is kept back; returns what lets it be mined as a revert. */
+    async function sentAndSpoilt(owner: Wallet): Promise<() => Promise<void>> {
+      const { orderId, nonce } = await submit(owner);
+      await stack.executor.round();
+      const hash = (await stack.order(orderId!)).attempts.find(({ result }) => result === 'sent')!.txHashes[0]!;
+      const { serialized } = Transaction.from((await chain.provider.getTransaction(hash))!);
+      await chain.provider.send('hardhat_dropTransaction', [hash]);
+      return async () => {
+        await invalidate(owner, nonce);
+        await chain.mine();
+        await chain.provider.send('eth_sendRawTransaction', [serialized]);
+        await chain.mine();
+        await stack.keepers.watcher.scan();
+      };
+    }
+
+    /** An owner who has also WETH, of which Permit2 may take all. */
+    async function ownerOfBoth(): Promise<Wallet> {
+      const [owner] = (await createOwners(chain, 'USDC', 1, usdc('5000'))) as [Wallet];
+      const weth = chain.tokenAs('WETH', 'taker1');
+      await weth.getFunction('transfer').send(owner.address, parseUnits('1', 18));
+      await (weth.connect(owner) as Contract).getFunction('approve').send(PERMIT2_ADDRESS, parseUnits('1', 18));
+      await chain.mine();
+      return owner;
+    }
+
+    const submitWeth = async (owner: Wallet): Promise<string> => {
+      const quote = await stack.quote(owner.address, { sellAmountBeforeFee: parseUnits('0.2', 18).toString() });
+      return (await stack.submit(quote, owner)).body.orderId;
+    };
+
+    it('holds a mined revert against the owner of whichever of its orders comes first', async () => {
+      const griefer = await ownerOfBoth();
+      const start = await chain.provider.getBlockNumber();
+      // Older than the order that reverts, so that its turn comes first; the market does not give what it asks for until then.
+      const earlier = await submitWeth(griefer);
+      await stack.keepers.order(chain.address('maker1'), [{ side: 'bid', priceTicks: 200_000n, sizeLots: 10n }], [2]);
+      await stack.keepers.poster.round();
+      await chain.mine();
+      await stack.keepers.watcher.scan();
+      const land = await sentAndSpoilt(griefer);
+      await land();
+      await stack.keepers.order(
+        chain.address('maker1'),
+        [{ side: 'bid', priceTicks: 249_990n, sizeLots: 200_000n }],
+        [3],
+      );
+      await stack.keepers.poster.round();
+      await chain.mine();
+      await stack.keepers.watcher.scan();
+      await stack.restartExecutor();
+      for (let i = 0; i < 2; i++) await stack.land();
+      expect(await sentSince(start)).to.deep.include({ filled: 0, reverted: 1 });
+      expect((await stack.order(earlier)).reason?.code).to.equal('TOO_MANY_REVERTS');
+    });
+
+    it('counts a transaction as under way though its order has expired, until it is known what became of it', async () => {
+      const griefer = await ownerOfBoth();
+      const start = await chain.provider.getBlockNumber();
+      const land = await sentAndSpoilt(griefer);
+      stack.advance(130_000);
+      await chain.provider.send('evm_increaseTime', [130]);
+      await chain.provider.send('evm_mine', []);
+      await stack.keepers.watcher.scan();
+      await stack.makeMarket();
+      const wrap = { outbox: (outbox: Outbox): Outbox => ({ ...outbox, resume: () => Promise.resolve() }) };
+      await stack.restartExecutor(wrap);
+      await stack.executor.round();
+      expect((await stack.keepers.db.knex('swap_outcomes').select('status')).map(({ status }) => status)).to.deep.equal(
+        ['expired'],
+      );
+      const second = await submitWeth(griefer);
+      await stack.executor.round();
+      expect((await stack.order(second)).attempts, 'the first may still revert').to.deep.equal([]);
+      await land();
+      await stack.restartExecutor();
+      await stack.land();
+      expect((await stack.order(second)).reason?.code).to.equal('TOO_MANY_REVERTS');
+      expect(await sentSince(start)).to.deep.include({ filled: 0, reverted: 1 });
     });
 
     it('adds up what everything under way for an owner could burn', async () => {

@@ -170,7 +170,7 @@ forEachDatabase((name, open) => {
         code: 'PRICE_MOVED',
         message: 'm',
       } as const;
-      const sent = { orderId, attemptNo: 2, timeMs: 6, result: 'sent', txKey: 'order:1:2' } as const;
+      const sent = { orderId, attemptNo: 2, timeMs: 6, result: 'sent', txKey: 'order:1:2', isOnCurve: false } as const;
       await writer.tx((tx) => insertAttempt(tx, refused));
       await writer.tx((tx) => insertAttempt(tx, sent));
       expect(await readAttempts(db.knex, orderId)).to.deep.equal([refused, sent]);

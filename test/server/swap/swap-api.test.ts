@@ -280,7 +280,7 @@ describe('swap API', () => {
           runs += method === 'eth_estimateGas' ? 1 : 0;
           return rpc.call(method, params);
         };
-        await start({ eth: { ...rpc, call } });
+        await start({ eth: { ...rpc, call }, newContractGas: 250_000n });
         const owner = Wallet.createRandom().address;
         await chain.provider.send('hardhat_setCode', [owner, TRUSTING]);
         const quote = () => stack.quote(owner, { sellAmountBeforeFee: wei('1') });

@@ -4,6 +4,8 @@ import { parseUnits, type Wallet } from 'ethers';
 import { cancellationTypedData } from '../../../core/swap/typed-data.js';
 import type { Address, Hex } from '../../../core/types.js';
 import { cancelOrder } from '../../../ledger/swaps/swap-cancellations.js';
+import type { Outbox } from '../../../keepers/chain/outbox.js';
+import { forksOf } from '../../support/nodes/fork.js';
 import type { ManualChain } from '../../support/keeper-stack.js';
 import { forEachSwapStack } from '../../support/manual-suite.js';
 import { createOwners, type ErrorAnswer, type SwapStack } from '../../support/swap-stack.js';
@@ -88,6 +90,63 @@ describe('cancelled orders', () => {
       expect((await stack.order(orderId)).status).to.equal('filled');
     });
 
+    it('can be taken back while nothing is signed, though an executor is about to', async () => {
+      const orderId = await submitted();
+      const signature = await signed(orderId);
+      const failing = (outbox: Outbox): Outbox => ({ ...outbox, send: () => Promise.reject(new Error('no answer')) });
+      await stack.restartExecutor({ outbox: failing });
+      await stack.executor.round();
+      const { attempts } = await stack.order(orderId);
+      expect(attempts).to.have.lengthOf(1);
+      expect(attempts[0]).to.deep.include({ result: 'sent', txHashes: [] });
+      const { status, body } = await cancel(orderId, signature);
+      expect([status, body.status]).to.deep.equal([200, 'failed']);
+      await stack.restartExecutor();
+      await stack.land();
+      expect((await stack.order(orderId)).reason?.code).to.equal('CANCELLED');
+    });
+
+    it('are not signed when they are taken back between the two', async () => {
+      const orderId = await submitted();
+      const signature = await signed(orderId);
+      let cancelled = 0;
+      const late = (outbox: Outbox): Outbox => ({
+        ...outbox,
+        async send(request) {
+          cancelled = (await cancel(orderId, signature)).status;
+          return outbox.send(request);
+        },
+      });
+      await stack.restartExecutor({ outbox: late });
+      await stack.land();
+      await stack.land();
+      expect(cancelled).to.equal(200);
+      const { status, reason, attempts } = await stack.order(orderId);
+      expect([status, reason?.code]).to.deep.equal(['failed', 'CANCELLED']);
+      expect(attempts.flatMap(({ txHashes }) => txHashes)).to.deep.equal([]);
+      expect(stack.outbox.status().unminedCount).to.equal(0);
+    });
+
+    it('stay so when a reorganisation takes back a fill of before the log was restored', async () => {
+      const forks = forksOf(chain, stack.keepers);
+      const mark = await forks.mark();
+      const orderId = await submitted();
+      await stack.land();
+      expect((await stack.order(orderId)).status).to.equal('filled');
+      // As in a log of before the transaction, in which the owner took the order back.
+      await stack.db.knex('swap_attempts').delete();
+      await stack.db.knex('outbox').delete();
+      await stack.db.knex('order_costs').delete();
+      await stack.db.knex('swap_cancellations').insert({ order_id: orderId, signature: '0x01', time_ms: Date.now() });
+      await stack.db.knex('swap_pending').delete();
+      await forks.fork(mark);
+      await forks.reconcile();
+      await stack.restartExecutor();
+      for (let round = 0; round < 2; round++) await stack.land();
+      const { status, reason } = await stack.order(orderId);
+      expect([status, reason?.code]).to.deep.equal(['failed', 'CANCELLED']);
+    });
+
     it('are taken back by the code of an account that has some', async () => {
       const [owner] = await createOwners(chain, 'WETH', 1, parseUnits('3', 18));
       const orderId = await submitted(owner);
@@ -105,7 +164,7 @@ describe('cancelled orders', () => {
       await stack.land();
       for (const [i, orderId] of ids.entries()) {
         const { status, attempts } = await stack.order(orderId);
-        const wasSent = attempts.some(({ result }) => result === 'sent');
+        const wasSent = attempts.some(({ txHashes }) => txHashes.length > 0);
         expect(results[i], `${i}`).to.equal(wasSent ? 'sent' : 'cancelled');
         expect(status).to.equal(wasSent ? 'filled' : 'failed');
       }

@@ -1,0 +1,180 @@
+/** What owners are quoted who have spent little here: what executors send for them, and nothing else. */
+import { expect } from 'chai';
+import { Contract, MaxUint256, Transaction, parseUnits, type Wallet } from 'ethers';
+import type { ExecutorDeps } from '../../../keepers/executor/deps.js';
+import { listOutbox } from '../../../ledger/transactions/outbox.js';
+import { forOneDatabase } from '../../support/db.js';
+import { startManualChain, type ManualChain } from '../../support/keeper-stack.js';
+import { sellToPool } from '../../support/contracts/pool-router.js';
+import {
+  createOwners,
+  startSwapStack,
+  type OrderAnswer,
+  type QuoteAnswer,
+  type SwapStack,
+} from '../../support/swap-stack.js';
+
+/** Answers of ERC-1271 that any signature is valid. */
+const AGREEABLE = '0x631626ba7e60e01b5f5260205ff3';
+/** An approval of Permit2, and tokens sent to the account. */
+const SETUP_GAS = 94_000n;
+const weth = (amount: string): bigint => parseUnits(amount, 18);
+
+forOneDatabase((name, open) =>
+  describe(`owners who have spent little, on ${name}`, () => {
+    let chain: ManualChain;
+    let stack: SwapStack;
+    let owner: Wallet;
+
+    before(async function () {
+      this.timeout(120_000);
+      chain = await startManualChain(1, { pools: true });
+    });
+
+    after(() => chain?.close());
+
+    beforeEach(async function () {
+      this.timeout(60_000);
+      await begin();
+    });
+
+    afterEach(() => stack.stop());
+
+    /** A market of 20 WETH a side on our curve, better than the pool near its price, and an owner of 100 WETH. */
+    async function begin(executor: Partial<ExecutorDeps> = {}): Promise<void> {
+      await chain.reset();
+      stack = await startSwapStack(await open(), chain, {}, executor);
+      [owner] = (await createOwners(chain, 'WETH', 1, weth('100'))) as [Wallet];
+      await stack.makeMarket();
+    }
+
+    const sale = (amount: string, routingPreference = 'auto'): Promise<QuoteAnswer> =>
+      stack.quote(owner.address, { sellAmountBeforeFee: weth(amount).toString(), routingPreference });
+
+    const request = (amount: string) => ({
+      chainId: chain.manifest.chainId,
+      from: owner.address,
+      sellToken: stack.token('WETH'),
+      buyToken: stack.token('USDC'),
+      kind: 'sell',
+      sellAmountBeforeFee: weth(amount).toString(),
+      signingScheme: 'eip712',
+    });
+
+    /** Has a quote filled, as it was quoted. */
+    async function fill(quote: QuoteAnswer): Promise<OrderAnswer> {
+      const { status, body } = await stack.submit(quote, owner);
+      expect(status, JSON.stringify(body)).to.equal(200);
+      await stack.land();
+      const order = await stack.order(body.orderId);
+      expect(order).to.include({ status: 'filled', executedBuyAmount: quote.quote.buyAmount });
+      expect(order.attempts.map(({ result }) => result)).to.deep.equal(['sent']);
+      return order;
+    }
+
+    async function swapByHimself(): Promise<void> {
+      const { target } = chain.entrypointAs('taker1');
+      await chain.tokenAs('WETH', 'taker1').connect(owner).getFunction('approve').send(target, weth('1'));
+      await chain.mine();
+      const tokens = [stack.token('WETH'), stack.token('USDC')] as const;
+      const entrypoint = chain.entrypointAs('taker1').connect(owner);
+      await entrypoint.swap(...tokens, weth('0.01'), 0n, owner.address, MaxUint256, { gasLimit: 500_000n });
+      await chain.mine();
+      await stack.keepers.watcher.scan();
+    }
+
+    it('are quoted the best venue by itself for a large order, and splits once their fills have paid for it', async () => {
+      const first = await sale('40');
+      expect(first.route).to.have.lengthOf(1);
+      await fill(first);
+      expect((await sale('30')).route, 'one fill does not pay for it').to.have.lengthOf(1);
+      await fill(await sale('0.2'));
+      const later = await sale('30');
+      expect(later.route).to.have.lengthOf(2);
+      await fill(later);
+    });
+
+    it('are told a price that a quote keeps', async () => {
+      const query = new URLSearchParams({
+        sellToken: stack.token('WETH'),
+        buyToken: stack.token('USDC'),
+        kind: 'sell',
+        sellAmountBeforeFee: weth('40').toString(),
+      });
+      const { body } = await stack.request<{ buyAmount: string; route: unknown[] }>(
+        'GET',
+        `/price?${query.toString()}`,
+      );
+      const { quote, route } = await sale('40');
+      expect([body.buyAmount, body.route]).to.deep.equal([quote.buyAmount, route]);
+    });
+
+    it('with code are refused a quote until they have swapped twice by themselves', async () => {
+      await chain.provider.send('hardhat_setCode', [owner.address, AGREEABLE]);
+      const refusal = async () => (await stack.refused('POST', '/quote', request('1'))).slice(0, 2);
+      expect(await refusal()).to.deep.equal([400, 'UNPROVEN_ACCOUNT']);
+      for (const isEnough of [false, true]) {
+        await chain.provider.send('hardhat_setCode', [owner.address, '0x']);
+        await swapByHimself();
+        await chain.provider.send('hardhat_setCode', [owner.address, AGREEABLE]);
+        if (!isEnough) expect(await refusal()).to.deep.equal([400, 'UNPROVEN_ACCOUNT']);
+      }
+      await fill(await sale('1'));
+    });
+
+    it('hear of too little liquidity, not of their account, where there is none for anybody', async () => {
+      const [status, code] = await stack.refused('POST', '/quote', {
+        ...request('21'),
+        routingPreference: 'onlyService',
+      });
+      expect([status, code]).to.deep.equal([400, 'INSUFFICIENT_LIQUIDITY']);
+    });
+
+    it('cost the service a bounded amount, once, by a trade in a pool that spoils their order', async () => {
+      await stack.keepers.order(chain.address('maker1'), [], [1, 2]);
+      await stack.keepers.poster.round();
+      await chain.mine();
+      await stack.keepers.watcher.scan();
+      const router = chain.manifest.contracts['uniswapV3Router']!;
+      const tokenIn = stack.token('WETH');
+      const approval = await new Contract(tokenIn, ['function approve(address, uint256)'], chain.wallet('taker2'))
+        .getFunction('approve')
+        .send(router, MaxUint256);
+      await chain.mine();
+      await approval.wait();
+      const quote = await stack.quote(owner.address, { sellAmountBeforeFee: weth('1').toString(), slippageBps: 0 });
+      expect(quote.route.map(({ source }) => source)).not.to.include('own');
+      const { body } = await stack.submit(quote, owner);
+      await stack.executor.round();
+      const trade = { tokenIn, tokenOut: stack.token('USDC'), amountIn: 10n ** 15n };
+      const spoiling = await sellToPool(chain, 'taker2', trade, {
+        gasLimit: 500_000n,
+        ...{ gasPrice: parseUnits('40', 'gwei') },
+      });
+      await chain.mine();
+      await stack.keepers.watcher.scan();
+      const [hash] = (await stack.order(body.orderId)).attempts.flatMap(({ txHashes }) => txHashes);
+      const receipt = (await chain.provider.getTransactionReceipt(hash!))!;
+      expect(receipt.status).to.equal(0);
+      const spoilt = (await spoiling.wait())!.gasUsed;
+      // The bound that docs/swap.md states: at most so much more than account and trade cost, and never again for this account.
+      expect(receipt.gasUsed <= 310_000n, String(receipt.gasUsed)).to.equal(true);
+      expect(SETUP_GAS + spoilt >= 205_000n, String(spoilt)).to.equal(true);
+      await stack.executor.round();
+      const refused = await stack.refused('POST', '/quote', { ...request('0.1') });
+      expect(refused.slice(0, 2)).to.deep.equal([400, 'TOO_MANY_REVERTS']);
+    });
+
+    it('get splits with no more gas than their credit covers', async () => {
+      const newAccountGas = 400_000n;
+      await stack.stop();
+      await begin({ newAccountGas });
+      const quote = await sale('40');
+      expect(quote.route).to.have.lengthOf(2);
+      await fill(quote);
+      const [sent] = await listOutbox(stack.db.knex, { signer: stack.outbox.signer, limit: 1 });
+      const { gasLimit } = Transaction.from(sent!.raw);
+      expect(gasLimit).to.equal(newAccountGas);
+    });
+  }),
+);
