@@ -22,6 +22,9 @@ const WASTEFUL = '0x620200005f2050631626ba7e60e01b5f5260205ff3';
 /** What the executor does is its own: another server may quote more. */
 const GENEROUS = { maxReverts: 1_000, newAccountGas: 10_000_000n, newContractGas: 10_000_000n };
 
+/** Runs until its gas is used up. */
+const ENDLESS = '0x5b5f56';
+
 interface Submitted {
   status: number;
   nonce: bigint;
@@ -413,6 +416,33 @@ describe('orders that lean on one balance', () => {
       await stack.land();
       expect((await stack.order(second)).reason?.code).to.equal('TOO_MANY_REVERTS');
       expect(await sentSince(start)).to.deep.include({ filled: 0, reverted: 1 });
+    });
+
+    it('loses the limit of one transaction, once, by code that appears while it is under way', async () => {
+      const [griefer] = (await createOwners(chain, 'USDC', 1, usdc('5000'))) as [Wallet];
+      const start = await chain.provider.getBlockNumber();
+      await submit(griefer);
+      await stack.executor.round();
+      await chain.provider.send('hardhat_setCode', [griefer.address, ENDLESS]);
+      await chain.mine();
+      await stack.keepers.watcher.scan();
+      const { reverted, lostGas } = await sentSince(start);
+      expect(reverted).to.equal(1);
+      // A new account, and the delegation: 94k and 34k to 46k.
+      expect(lostGas <= 250_000n, String(lostGas)).to.equal(true);
+      await chain.provider.send('hardhat_setCode', [griefer.address, '0x']);
+      let spent = 0n;
+      // What was burnt is made up for before anything is sent again.
+      while (spent + SETUP_GAS < lostGas + 80_000n) {
+        const { orderId } = await submit(griefer, usdc('10'));
+        await stack.land();
+        const { status, reason } = await stack.order(orderId!);
+        expect([status, reason?.code]).to.deep.equal(['pending', 'TOO_MANY_REVERTS']);
+        await swapOf(griefer);
+        spent += 96_000n;
+      }
+      await stack.land();
+      expect((await sentSince(start)).filled > 0).to.equal(true);
     });
 
     it('adds up what everything under way for an owner could burn', async () => {
