@@ -140,7 +140,7 @@ function strangerGauges(registry: Registry, { transfers, orderReverts, swapProfi
     registry,
     [
       'swap_costs_hour_gwei',
-      'what transactions of executors cost in the last hour, by outcome, with transfers that took the place of one',
+      'what transactions of executors cost in the last hour: filled, reverted, or gave_way for a transfer that took the place of one',
       'token',
       'outcome',
     ],
