@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openDb } from '../../ledger/db/db.js';
+import { startFaultProxy } from '../support/nodes/fault-proxy.js';
 import { startManualChain, type ManualChain } from '../support/keeper-stack.js';
 import { runProgram, startProgram, type Program } from '../support/console/program.js';
 import { forEachDatabaseUrl, until, type TestDatabase } from '../support/stack.js';
@@ -88,18 +89,46 @@ forEachDatabaseUrl((database, open) => {
       }
     });
 
-    it('is 1 when every endpoint serves another chain, which it names', async () => {
-      const manifest = join(folder, 'elsewhere.json');
-      writeFileSync(
-        manifest,
-        JSON.stringify({ ...chain.manifest, chainId: chain.manifest.chainId + 1, tokenList: undefined }),
-      );
-      for (const roles of ['watcher', 'settler']) {
-        const key = { SETTLER_PRIVATE_KEY: `0x${'11'.repeat(32)}`, ROLES: roles };
-        const { code, output } = await runProgram(SERVE, settings({ MANIFEST: manifest, ...key }));
-        expect(code, output).to.equal(1);
-        expect(output).to.contain(`every endpoint serves chain ${chain.manifest.chainId}`);
+    /** An endpoint in front of the chain that names another one, with the methods that it was asked. */
+    async function withOtherChain(run: (url: string, asked: Set<string>) => Promise<void>): Promise<void> {
+      const proxy = await startFaultProxy(chain.rpcUrl);
+      const asked = new Set<string>();
+      proxy.fault = ({ method }) => {
+        asked.add(method);
+        return method === 'eth_chainId' ? { result: '0x2a' } : 'pass';
+      };
+      try {
+        await run(proxy.url, asked);
+      } finally {
+        await proxy.close();
       }
+    }
+
+    const keys = { EXECUTOR_PRIVATE_KEY: `0x${'22'.repeat(32)}`, SETTLER_PRIVATE_KEY: `0x${'11'.repeat(32)}` };
+
+    it('is 1 when every endpoint serves another chain, which each role by itself names, asking for nothing else', async () => {
+      await withOtherChain(async (url, asked) => {
+        for (const roles of ['watcher', 'gateway', 'poster', 'settler', 'executor']) {
+          const { code, output } = await runProgram(SERVE, settings({ RPC_URL: url, ...keys, ROLES: roles }));
+          expect(code, output).to.equal(1);
+          expect(output, roles).to.contain('every endpoint serves chain 42');
+        }
+        expect([...asked]).to.deep.equal(['eth_chainId']);
+      });
+    });
+
+    it('is none when another endpoint serves the chain: the first one is asked for nothing but its id, by any role', async () => {
+      await withOtherChain(async (url, asked) => {
+        const program = serve({ RPC_URL: `${url},${chain.rpcUrl}` });
+        await says(program, 'serving watcher');
+        // Long enough for rounds of each keeper.
+        const from = await chain.provider.getBlockNumber();
+        await until('some blocks', async () => (await chain.provider.getBlockNumber()) > from + 4, LIMIT_MS);
+        expect([...asked]).to.deep.equal(['eth_chainId']);
+        expect(program.output()).to.contain('an RPC endpoint serves another chain');
+        program.kill('SIGTERM');
+        expect(await program.ended, program.output()).to.equal(0);
+      });
     });
 
     it('is 1 when somebody else has the port, which it names', async () => {
