@@ -112,28 +112,42 @@ async function checkReferences(verification: Verification, last: number): Promis
   const { q } = verification;
   const newest = (await extremes(q, 'checkpoint_rows', 'checkpoint_seq'))?.most ?? 0;
   if (newest > last) throw new VerifyError(CHECK, `checkpoint ${newest} has rows and is missing`);
-  const rows = await readRows(q, 'settlements', { orderBy: ['settlement_no'] });
-  for (const [i, one] of rows.entries()) {
-    const name = `settlement ${one.settlement_no}`;
-    same(CHECK, 'the number of a settlement', one.settlement_no, i + 1);
-    if (one.prepared_by !== 'archive') await checkPrevious(verification, name, one);
-    if (one.prepared_by === 'operator') {
-      const where = { operator_seq: one.operator_seq ?? 0, kind: 'lowerClaim' } as const;
-      const act = await firstRow(q, 'operator_log', { where });
-      // A claim that was not above the amount stayed as it was.
-      const left = act && minBig(fromColumn(act.amount_units), fromColumn(one.previous_units));
-      const asked = act && [act.maker, act.token, left, 0];
-      same(CHECK, `what ${name} says`, [one.maker, one.token, one.amount_units, one.checkpoint_seq], asked);
-    } else if (one.prepared_by === 'archive') {
-      const own = [one.checkpoint_seq, one.cut_generation, one.operator_seq];
-      same(CHECK, `what ${name} is of this database`, own, [0, 0, null]);
-    } else {
-      same(CHECK, `who prepared ${name}`, [one.prepared_by, one.operator_seq], ['settler', null]);
-      if (one.checkpoint_seq < 1 || one.checkpoint_seq > last)
-        throw new VerifyError(CHECK, `${name} was computed from checkpoint ${one.checkpoint_seq}, which is missing`);
+  const least = (await extremes(q, 'settlements', 'settlement_no'))?.least ?? 1;
+  let prepared = least - 1;
+  for (let rows = await page(); rows.length > 0; rows = await page()) {
+    for (const one of rows) {
+      same(CHECK, 'the number of a settlement', one.settlement_no, Math.max(prepared, 0) + 1);
+      prepared = one.settlement_no;
+      await checkReference(verification, one, last);
     }
   }
-  await checkOutcomes(verification, rows.length);
+  await checkOutcomes(verification, prepared);
+
+  function page(): Promise<Stored<'settlements'>[]> {
+    return readRows(q, 'settlements', { above: ['settlement_no', prepared], orderBy: ['settlement_no'], limit: PAGE });
+  }
+}
+
+/** What explains one settlement. */
+async function checkReference(verification: Verification, one: Stored<'settlements'>, last: number): Promise<void> {
+  const { q } = verification;
+  const name = `settlement ${one.settlement_no}`;
+  if (one.prepared_by !== 'archive') await checkPrevious(verification, name, one);
+  if (one.prepared_by === 'operator') {
+    const where = { operator_seq: one.operator_seq ?? 0, kind: 'lowerClaim' } as const;
+    const act = await firstRow(q, 'operator_log', { where });
+    // A claim that was not above the amount stayed as it was.
+    const left = act && minBig(fromColumn(act.amount_units), fromColumn(one.previous_units));
+    const asked = act && [act.maker, act.token, left, 0];
+    same(CHECK, `what ${name} says`, [one.maker, one.token, one.amount_units, one.checkpoint_seq], asked);
+  } else if (one.prepared_by === 'archive') {
+    const own = [one.checkpoint_seq, one.cut_generation, one.operator_seq];
+    same(CHECK, `what ${name} is of this database`, own, [0, 0, null]);
+  } else {
+    same(CHECK, `who prepared ${name}`, [one.prepared_by, one.operator_seq], ['settler', null]);
+    if (one.checkpoint_seq < 1 || one.checkpoint_seq > last)
+      throw new VerifyError(CHECK, `${name} was computed from checkpoint ${one.checkpoint_seq}, which is missing`);
+  }
 }
 
 /** What the claim was when the settlement was computed, unless a reorganisation has taken that back. */

@@ -15,7 +15,7 @@ import { readClaim } from '../../ledger/chain/claims.js';
 import { fromColumn } from '../../ledger/db/columns.js';
 import { isLost } from '../../ledger/settlements/settlement-log.js';
 import { servedFrom } from './listings.js';
-import { countRows, readRows } from '../../ledger/db/rows.js';
+import { countRows, extremes, readRows } from '../../ledger/db/rows.js';
 import type { Stored } from '../../ledger/db/tables.js';
 import { VerifyError, same, type Verification } from './verification.js';
 
@@ -43,7 +43,6 @@ interface Derived {
  */
 export async function verifyClaims(verification: Verification): Promise<number> {
   const { q, onProgress } = verification;
-  const settlements = await readPrepared(verification);
   const served = await servedFrom(verification);
   // An event of the very generation that listed its token counts: deployments list before anybody can deposit.
   const replayed = new Map<string, Replayed>();
@@ -55,6 +54,7 @@ export async function verifyClaims(verification: Verification): Promise<number> 
       limit: PAGE,
       offset: done,
     });
+    const settlements = await readPrepared(verification, page);
     for (const event of page) {
       if ((served.get(event.token) ?? Number.MAX_SAFE_INTEGER) > event.generation) continue;
       const key = `${event.generation}:${event.maker}:${event.token}`;
@@ -83,8 +83,15 @@ interface Prepared extends Stored<'settlements'> {
   lost: boolean;
 }
 
-async function readPrepared({ q, reversals }: Verification): Promise<Map<number, Prepared>> {
-  const rows = await readRows(q, 'settlements');
+/** The settlements that events of a page name, and those between them. */
+async function readPrepared(
+  { q, reversals }: Verification,
+  events: readonly Stored<'custody_events'>[],
+): Promise<Map<number, Prepared>> {
+  const named = events.flatMap(({ settlement_no: no }) => (no === null ? [] : [no]));
+  if (named.length === 0) return new Map();
+  const ends = { from: named.reduce((a, b) => Math.min(a, b)), to: named.reduce((a, b) => Math.max(a, b)) };
+  const rows = await readRows(q, 'settlements', { between: ['settlement_no', ends.from, ends.to] });
   const isGone = (row: Stored<'settlements'>): boolean =>
     isLost({ preparedBy: row.prepared_by, cutGeneration: row.cut_generation }, reversals);
   return new Map(rows.map((row) => [row.settlement_no, { ...row, lost: isGone(row) }]));
@@ -103,22 +110,28 @@ async function restartCapital({ q }: Verification, capital: Map<string, bigint>)
 }
 
 /** Every state that a claim ever had is kept, for a reorganisation may bring it back. */
-async function compareClaimChanges({ q }: Verification, derived: ReadonlyMap<string, ClaimState>): Promise<void> {
+async function compareClaimChanges({ q, head }: Verification, derived: ReadonlyMap<string, ClaimState>): Promise<void> {
   const left = new Map(derived);
   const newest = new Map<string, number>();
-  const rows = await readRows(q, 'claim_changes', { orderBy: ['generation'] });
-  for (const row of rows) {
-    const key = `${row.generation}:${row.maker}:${row.token}`;
-    const state = left.get(key);
-    same(
-      CHECK,
-      `the claim of ${row.maker} in ${row.token} after generation ${row.generation}`,
-      ofRow(row),
-      state && ofState(state),
-    );
-    left.delete(key);
-    newest.set(`${row.maker}:${row.token}`, row.generation);
+  for (let start = 0; start <= head.generation; start += PAGE) {
+    const between = ['generation', start, start + PAGE - 1] as const;
+    for (const row of await readRows(q, 'claim_changes', { between: [...between], orderBy: ['generation'] })) {
+      const key = `${row.generation}:${row.maker}:${row.token}`;
+      const state = left.get(key);
+      same(
+        CHECK,
+        `the claim of ${row.maker} in ${row.token} after generation ${row.generation}`,
+        ofRow(row),
+        state && ofState(state),
+      );
+      left.delete(key);
+      newest.set(`${row.maker}:${row.token}`, row.generation);
+    }
   }
+  const ends = await extremes(q, 'claim_changes', 'generation');
+  const strange = [ends?.least ?? 1, ends?.most ?? 1].find((one) => one < 0 || one > head.generation);
+  if (ends !== null && strange !== undefined)
+    throw new VerifyError(CHECK, `a claim changed in generation ${strange}, which is missing`);
   const [missing] = left.keys();
   if (missing !== undefined) throw new VerifyError(CHECK, `the claim ${missing} was not kept`);
   for (const row of await readRows(q, 'claims')) {
