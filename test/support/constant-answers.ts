@@ -1,0 +1,87 @@
+/**
+ * Fields of the read API's answers that are the same in every state of a ledger that trades at random, by the reason; other tests see those change that
+ * this world leaves alone. A path begins with the endpoint; [] is any place in a list. Of lists, those that are always empty.
+ */
+export const CONSTANT_ANSWERS: Readonly<Record<string, readonly string[]>> = {
+  'Of the deployment, which stays what it is.': [
+    '/v0/status.chain_id',
+    '/v0/status.deployment_id',
+    '/v0/status.version',
+    'limits.ledger.capital_flow_start_block',
+    'limits.ledger.deployment_id',
+  ],
+  'What a watcher and a gateway say of themselves, which do not run here: status.test.ts and read.test.ts have them.': [
+    '/v0/status.keepers[].waiting',
+    '/v0/status.ledger.head_age_ms',
+    '/v0/status.ledger.scan_age_ms',
+    '/v0/status.ready',
+    '/v0/status.reason',
+    '/v0/status.watcher.head',
+    '/v0/status.watcher.lag_blocks',
+    '/v0/status.watcher.next_block',
+    '/v0/status.watcher.target_block',
+    'limits.ledger.inventory_revision',
+    'limits.ledger.last_successful_scan_ms',
+    'limits.ledger.ready',
+    'limits.ledger.reason',
+    'limits.watcher.head',
+    'limits.watcher.lag_blocks',
+    'limits.watcher.next_block',
+    'limits.watcher.target_block',
+  ],
+  'Nothing is wrong in this world: status.test.ts has halts, tokens that are not trusted, and what nobody owns.': [
+    '/v0/status.halt',
+    '/v0/status.ledger.holdings[].suspense',
+    '/v0/status.ledger.holdings[].unattributed',
+    '/v0/status.ledger.suspense.executions',
+    '/v0/status.ledger.suspense.fills',
+    '/v0/status.ledger.suspense.settlements',
+    '/v0/status.tokens',
+  ],
+  'No transaction is sent in this world, and no checkpoint published: status.test.ts, accounts.test.ts and checkpoints.test.ts have them.':
+    [
+      '/v0/operator/summary.gas.fills',
+      '/v0/operator/summary.gas.posts',
+      '/v0/operator/summary.gas.settlements',
+      '/v0/operator/summary.pairs[].days[].gas.fills',
+      '/v0/operator/summary.pairs[].days[].gas.posts',
+      '/v0/operator/summary.pairs[].days[].gas.settlements',
+      '/v0/operator/summary.pairs[].days[].gas_quote',
+      '/v0/operator/summary.pairs[].total.gas.fills',
+      '/v0/operator/summary.pairs[].total.gas.posts',
+      '/v0/operator/summary.pairs[].total.gas.settlements',
+      '/v0/operator/summary.pairs[].total.gas_quote',
+      '/v0/status.checkpoint',
+      '/v0/status.transactions',
+    ],
+  'The interval is the one that was asked for.': ['performance.interval'],
+  'Nobody withdraws in this world, and all pay in at its first block: read.test.ts has every state of a withdrawal.': [
+    'limits.ledger.balances[].reserved',
+    'withdrawals.events[].block_number',
+    'withdrawals.events[].event',
+    'withdrawals.events[].ready_at_sec',
+    'withdrawals.withdrawals[].claim',
+    'withdrawals.withdrawals[].outstanding',
+    'withdrawals.withdrawals[].pending',
+    'withdrawals.withdrawals[].pending_since_block',
+    'withdrawals.withdrawals[].ready_at_sec',
+    'withdrawals.withdrawals[].settles_from_ms',
+    'withdrawals.withdrawals[].state',
+  ],
+  'A number is final once it is attributed, and these are; read.test.ts asks for one that is not.': [
+    'decomposition.status',
+  ],
+  'Curves of this world are each cut after all fills before them, from books without exact steps: what is carried over is in publication.test.ts and chain tests of the curve.':
+    [
+      '/v0/curves.prepared.exact_ask_knots',
+      '/v0/curves.prepared.exact_bid_knots',
+      '/v0/curves.raised_ask',
+      '/v0/curves.raised_bid',
+      '/v0/curves.snapshot.ask_volume',
+      '/v0/curves.snapshot.bid_volume',
+    ],
+  'Orders of this world have no client order ids: fill-cloids.test.ts has them.': ['/v0/makers/fills.fills[].cloid'],
+  'Nobody signs an order in this world: history.test.ts has signed ones.': ['swaps.swaps[].kind'],
+  "A reorganisation of this world takes no deposit back: status.test.ts has one that does, and its time is the stand-in's.":
+    ['/v0/status.last_reversal.event_count', '/v0/status.last_reversal.events', '/v0/status.last_reversal.time_ms'],
+};
