@@ -77,22 +77,31 @@ export function readEnvironment(
   }
 }
 
+/** Settings as they are before there is a deployment. */
+export interface PlainSettings {
+  settings: Settings;
+  /** Of the settings alone; keystores were opened. */
+  keys: BaseConfig['keys'];
+}
+
 /**
- * What is wrong with settings by themselves, before there is a deployment: what `serve` would complain of, but for what it takes from the
- * manifest. Keystores are opened.
+ * Settings by themselves, without the manifest, and what is wrong with them: what `serve` would complain of, but for what it takes from the
+ * manifest. Null where one of them can't be read.
  */
-export function settingsProblems(env: Readonly<Record<string, string | undefined>>): string[] {
+export function readPlainSettings(env: Readonly<Record<string, string | undefined>>): {
+  plain: PlainSettings | null;
+  problems: string[];
+} {
   const problems: string[] = [];
-  const settings = settingsSchema.safeParse(withKeystores(givenSettings(env), SIGNING_ROLES, problems));
-  if (!settings.success) return [...problems, ...describeIssues(settings.error)];
-  const played = ROLES.filter(({ name }) => settings.data.ROLES.includes(name));
+  const parsed = settingsSchema.safeParse(withKeystores(givenSettings(env), SIGNING_ROLES, problems));
+  if (!parsed.success) return { plain: null, problems: [...problems, ...describeIssues(parsed.error)] };
+  const settings = parsed.data;
+  const played = ROLES.filter(({ name }) => settings.ROLES.includes(name));
   const senders = played.filter(({ signs }) => signs).map(({ name }) => name);
-  return [
-    ...problems,
-    ...sharedKeys(keysOf(settings.data, [])),
-    ...jointProblems(settings.data, senders),
-    ...ROLES.flatMap((role) => role.problems?.(settings.data, played.includes(role)) ?? []),
-  ];
+  const keys = keysOf(settings, []);
+  problems.push(...sharedKeys(keys), ...jointProblems(settings, senders));
+  for (const role of ROLES) problems.push(...(role.problems?.(settings, played.includes(role)) ?? []));
+  return { plain: { settings, keys }, problems };
 }
 
 /** Reads what operator commands need, and judges nothing else; keystores of `signing` alone are opened. Throws `ConfigError` with all problems at once. */

@@ -10,5 +10,7 @@ export const EXIT_PENDING = 3;
 export const EXIT_NOT_HALTED = 4;
 /** `resume`: what a halt found is still so. */
 export const EXIT_CAUSE_STANDS = 5;
+/** `doctor`: something is in the way; nothing should be deployed or served before it is mended. */
+export const EXIT_UNFIT = 6;
 /** `serve`: start this process again; what failed may work then. */
 export const EXIT_RESTART = 75;

@@ -20,6 +20,8 @@ const CALL_BYTES = 160n;
 const PROBE_GAS = 1_000_000n;
 
 interface DataFees {
+  /** Most that a transaction of so many bytes costs beside its gas, whatever they are. */
+  ofBytes(bytes: bigint, head: Head): Promise<bigint>;
   /** By the model, for a quote; per gas it is rounded up. */
   expected(head: Head): Promise<{ data: DataFee; weiPerGas: bigint }>;
   /** Of one transaction, as it would be signed, at its whole limit of gas, for whoever is about to send it. */
@@ -67,6 +69,9 @@ export function createDataFees(eth: EthReader, oracle: Address | null): DataFees
   }
 
   return {
+    async ofBytes(bytes, head) {
+      return (await hasOracle()) ? ask('getL1FeeUpperBound', [bytes], head) : 0n;
+    },
     async expected(head) {
       if (!(await hasOracle())) return NOTHING;
       const [order, withCall, fixed, probe] = await Promise.all([

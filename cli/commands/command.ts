@@ -17,7 +17,7 @@ import type { SigningRole } from '../settings/keystore.js';
 /** Where a command reads answers and writes what it found. */
 export interface Io {
   input: Readable & { isTTY?: boolean };
-  output: Writable;
+  output: Writable & { isTTY?: boolean };
   /** Questions, progress and messages, so that output stays what was asked for. */
   errors: Writable & { isTTY?: boolean };
 }

@@ -2,7 +2,14 @@
  * Every operator command with its help. Nothing that a command needs to run is imported before it runs, so that help is there at once.
  */
 import type { CommandLine, OwnOptions } from '../arguments.js';
-import { EXIT_CAUSE_STANDS, EXIT_DIFFERENCE, EXIT_NOT_HALTED, EXIT_PENDING, EXIT_RESTART } from '../exit-codes.js';
+import {
+  EXIT_CAUSE_STANDS,
+  EXIT_DIFFERENCE,
+  EXIT_NOT_HALTED,
+  EXIT_PENDING,
+  EXIT_RESTART,
+  EXIT_UNFIT,
+} from '../exit-codes.js';
 import type { Io } from './command.js';
 import { OUTBOX_ROWS, RECONCILE_WAIT_MS } from './limits.js';
 
@@ -63,6 +70,25 @@ ${COMMON_OPTIONS}`,
       ...{ 'new-keys': 'switch', force: 'switch' },
     },
     load: async () => (await import('./init/init.js')).runInit,
+  },
+  doctor: {
+    summary: 'everything that can be wrong before money moves, and what to do about it',
+    help: `curvebook doctor [--test-alert] [--rpc <urls>] [--port <number>] [--archive <dir>] [options]
+
+Looks at settings, files with secrets, each RPC endpoint (chain, lag, headers, state, logs, receipts, proofs), the clock, the contracts with their
+owner, rights of the keys, balances in hours of gas, markets, Permit2 and swaps, the database with its disk and replicas, ports, the
+receiver of alerts and the archive; says what deploying and running cost at the gas price of the moment. Before a deployment it judges what can be
+judged. Sends nothing and changes nothing. Each line is OK, WARN or FAIL with a stable code, and below it what to do. Exits with ${EXIT_UNFIT} when
+anything fails.
+
+  --test-alert        send the receiver of alerts (ALERT_WEBHOOK_URL) one to try it
+  --rpc <urls>        JSON-RPC endpoints, comma-separated (RPC_URL)
+  --port <number>     HTTP port (PORT)
+  --archive <dir>     the archive (ARCHIVE_DIR)
+${COMMON_OPTIONS}`,
+    maxArguments: 0,
+    options: { 'test-alert': 'switch' },
+    load: async () => (await import('./doctor/doctor.js')).runDoctor,
   },
   maker: {
     summary: 'who may quote: approve, suspend, list',
@@ -272,5 +298,5 @@ ${Object.entries({ serve: SERVE, ...COMMANDS })
 
 Exit codes: 0 done; 1 refused or failed, with the reason on standard error, or as {"ok":false,…} on standard output with --json;
 ${EXIT_DIFFERENCE} \`verify\` found a difference; ${EXIT_PENDING} \`reconcile\` is asked for and not carried out yet; ${EXIT_NOT_HALTED} \`resume\` found no halt; ${EXIT_CAUSE_STANDS} the cause
-of a halt stands; ${EXIT_RESTART} \`serve\` wants to be started again.
+of a halt stands; ${EXIT_UNFIT} \`doctor\` found something in the way; ${EXIT_RESTART} \`serve\` wants to be started again.
 `;

@@ -46,8 +46,8 @@ interface RpcAnswer {
   error?: { code: number; message: string; data?: unknown };
 }
 
-/** A JSON-RPC client over HTTP. Every request is bounded by `timeoutMs`. */
-export function createRpc(url: string, timeoutMs = 5_000): Rpc {
+/** A JSON-RPC client over HTTP. Every request is bounded by `timeoutMs`, and its answer by `maxBytes` where there is such a bound. */
+export function createRpc(url: string, timeoutMs = 5_000, maxBytes: number | null = null): Rpc {
   const target = new URL(url);
   const name = target.host;
   const headers = { 'content-type': 'application/json', ...authorization(target) };
@@ -62,7 +62,7 @@ export function createRpc(url: string, timeoutMs = 5_000): Rpc {
         signal: AbortSignal.timeout(timeoutMs),
       });
       if (!response.ok) throw new Error(`HTTP ${response.status}`);
-      return await response.json();
+      return maxBytes === null ? await response.json() : JSON.parse(await boundedText(response, maxBytes));
     } catch (error) {
       throw new RpcUnavailableError(`no answer from ${name}: ${describe(error)}`, error);
     }
@@ -92,6 +92,18 @@ export function createRpc(url: string, timeoutMs = 5_000): Rpc {
       return unwrap(method, answer as RpcAnswer);
     },
   };
+}
+
+/** Leaves an answer that is longer, after as many bytes. */
+export async function boundedText(response: Response, maxBytes: number): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>) {
+    bytes += chunk.length;
+    if (bytes > maxBytes) throw new Error(`an answer of more than ${maxBytes} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
 }
 
 /** `fetch` takes no URL with a name and a password in it; they are sent as the header that they stand for, a lone % as it is. */

@@ -6,7 +6,7 @@ import { parseEnv } from 'node:util';
 import { expect } from 'chai';
 import { Wallet, computeAddress, getAddress } from 'ethers';
 import { ROLES as REGISTERED } from '../../cli/roles/registry.js';
-import { loadConfig, settingsProblems, settingsSchema } from '../../cli/config.js';
+import { loadConfig, readPlainSettings, settingsSchema } from '../../cli/config.js';
 import { SIGNING_ROLES, keystoreText, openKeystore } from '../../cli/settings/keystore.js';
 import type { Hex } from '../../core/types.js';
 import { readConfig } from '../../deploy/config.js';
@@ -61,7 +61,7 @@ describe('curvebook init', function () {
       ['USDC', 6],
     ]);
     expect(modeOf('.env')).to.equal(0o600);
-    expect(settingsProblems(env())).to.deep.equal([]);
+    expect(readPlainSettings(env()).problems).to.deep.equal([]);
     const written = read('.env') + read('deployments', '8453.config.json') + output;
     for (const key of keys) expect(written.toLowerCase()).to.not.include(key.slice(2).toLowerCase());
 
@@ -96,9 +96,11 @@ describe('curvebook init', function () {
       expect(modeOf('keys', name), name).to.equal(0o600);
     const key = openKeystore(at('keys', 'poster.json'), at('keys', 'password'), 'test');
     expect([computeAddress(key)]).to.deep.equal(readConfig(at('deployments', '8453.config.json')).curvePosters);
-    expect(settingsProblems(env())).to.deep.equal([]);
+    expect(readPlainSettings(env()).problems).to.deep.equal([]);
     writeFileSync(at('wrong'), 'wrong');
-    expect(settingsProblems({ ...env(), KEYSTORE_PASSWORD_FILE: at('wrong') })[0]).to.match(/the password is not its/);
+    expect(readPlainSettings({ ...env(), KEYSTORE_PASSWORD_FILE: at('wrong') }).problems[0]).to.match(
+      /the password is not its/,
+    );
     const before = read('keys', 'poster.json');
     const again = await init(...USUAL, '--new-keys', '--force');
     expect([again.code, read('keys', 'poster.json')]).to.deep.equal([1, before]);

@@ -114,6 +114,7 @@ forOneDatabase((name, open) =>
           'archive',
           'token',
           'init',
+          'doctor',
         ],
       ]);
     });

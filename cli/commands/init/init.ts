@@ -8,7 +8,7 @@ import type { Hex } from '../../../core/types.js';
 import { parseConfig } from '../../../deploy/config.js';
 import { DeployError } from '../../../deploy/errors.js';
 import type { CommandLine } from '../../arguments.js';
-import { readEnvironment, settingsProblems } from '../../config.js';
+import { readEnvironment, readPlainSettings } from '../../config.js';
 import { ConfigError } from '../../errors.js';
 import { httpUrl, privateKey } from '../../settings/fields.js';
 import {
@@ -160,7 +160,7 @@ function assertValid(
   // Keystores were opened, or are made of these very keys.
   const opened = Object.fromEntries(SIGNING_ROLES.map((role) => [keyName(role), keys[role]]));
   const closed = Object.fromEntries(SIGNING_ROLES.map((role) => [keystoreName(role), '']));
-  problems.push(...settingsProblems({ ...read, ...closed, ...opened }));
+  problems.push(...readPlainSettings({ ...read, ...closed, ...opened }).problems);
   if (!httpUrl.safeParse(settings['ALERT_WEBHOOK_URL']).success)
     problems.push('--alerts: must be an http:// or https:// URL');
   if (problems.length > 0) throw new ConfigError(problems);

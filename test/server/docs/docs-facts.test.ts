@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { settingsSchema } from '../../../cli/config.js';
+import { REMEDIES } from '../../../cli/commands/doctor/finding.js';
 import { COMMANDS } from '../../../cli/commands/list.js';
 import { splitProRata } from '../../../core/attribution/pro-rata.js';
 import { REMEMBERED_NONCES } from '../../../core/book/nonces.js';
@@ -266,6 +267,8 @@ describe('the guides', () => {
       'RPC_PORT',
       'BLOCK_TIME_MS',
       'SANDBOX_DIR',
+      // Codes of `curvebook doctor`.
+      ...Object.keys(REMEDIES),
     ]);
     const ofCode = read('docs/operators.md').slice(0, read('docs/operators.md').indexOf('| code | meaning |'));
     for (const text of [ofCode, read('docs/runbook.md'), read('README.md')])
