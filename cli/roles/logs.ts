@@ -13,7 +13,7 @@ const GRACE_MS = 750;
  */
 const POLITE_MS = 500;
 
-export interface RoleLogs {
+interface RoleLogs {
   /** Roles whose logs this process has. */
   readonly held: ReadonlyMap<Role, Writer>;
   /** Resolves once a role's log is this process's. Rejects when it was told to stop, or when the database fails. */

@@ -15,7 +15,7 @@ export interface ApprovalState {
 }
 
 /** What a quote says of it. */
-export interface ApprovalAnswer {
+interface ApprovalAnswer {
   required: boolean;
   type: PermitStyle | 'none';
   /** To be signed beside the order's; null where nothing is required, or nothing can be signed. */

@@ -32,7 +32,7 @@ export async function blocksWithoutPost(
 const MOST_WAITING = 0.1;
 
 /** Nanoseconds that all threads of a process have waited for a processor since their start; null where the system does not say. */
-export function waitedNs(pid: number): bigint | null {
+function waitedNs(pid: number): bigint | null {
   try {
     const tasks = readdirSync(`/proc/${pid}/task`);
     return tasks.reduce((sum, task) => {
@@ -44,7 +44,7 @@ export function waitedNs(pid: number): bigint | null {
   }
 }
 
-export interface Waits {
+interface Waits {
   /** Notes, upon each look, how long the processes have waited until the newest block. */
   look(block: number): void;
   /** Whether they got all the time that they wanted in the time of the last two blocks before this one; true where the system does not say. */
