@@ -16,7 +16,7 @@ export type HoldingsVerdict =
   | { kind: 'silent'; code: 'no_answer' | 'bad_answer' };
 
 /** How many endpoints must say the same. */
-const ENOUGH = 2;
+export const ENOUGH_VOTES = 2;
 
 /**
  * Judges what endpoints say of one block, one vote each. A balance is believed when two endpoints say it and fewer any other; without such a one the
@@ -47,7 +47,7 @@ function mostNamed(balances: readonly bigint[]): bigint | null {
   const counts = new Map<bigint, number>();
   for (const units of balances) counts.set(units, (counts.get(units) ?? 0) + 1);
   const [first, second] = [...counts].sort((a, b) => b[1] - a[1]);
-  if (first === undefined || first[1] < ENOUGH || first[1] === second?.[1]) return null;
+  if (first === undefined || first[1] < ENOUGH_VOTES || first[1] === second?.[1]) return null;
   return first[0];
 }
 

@@ -55,9 +55,10 @@ export interface RpcPool extends Rpc {
   ranked(): readonly Rpc[];
   /**
    * Asks each endpoint that is not resting by itself, all at once. Whoever answers an error, or not soon after the others, has no vote; the
-   * last error is thrown when nobody has one. The endpoint in use comes first.
+   * last error is thrown when nobody has one. The endpoint in use comes first. What takes `enough` votes, one by default, is asked of those
+   * that rest, too, where fewer are awake, and nobody is given up before as many have voted.
    */
-  survey<T>(ask: (rpc: Rpc) => Promise<T>): Promise<Vote<T>[]>;
+  survey<T>(ask: (rpc: Rpc) => Promise<T>, enough?: number): Promise<Vote<T>[]>;
   /** Asks all endpoints for their heads, at most once per probe interval. Never rejects. */
   probe(): Promise<void>;
   /**
@@ -319,14 +320,16 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
     throw last;
   }
 
-  async function survey<T>(question: (rpc: Rpc) => Promise<T>): Promise<Vote<T>[]> {
+  async function survey<T>(question: (rpc: Rpc) => Promise<T>, enough = 1): Promise<Vote<T>[]> {
     const usable = candidates();
     const awake = usable.filter((one) => !rests(one));
     const votes = new Map<Endpoint, T>();
     let last: unknown = new RpcUnavailableError('no RPC endpoint serves the configured chain');
-    const asked = (awake.length > 0 ? awake : usable).map(async (one) => {
+    const heard = Promise.withResolvers<void>();
+    const asked = (awake.length >= enough ? awake : usable).map(async (one) => {
       try {
         votes.set(one, await question(one.rpc));
+        if (votes.size === enough) heard.resolve();
       } catch (error) {
         last = error;
         if (!(error instanceof RpcResponseError)) fail(one, describe(error));
@@ -334,8 +337,8 @@ export function createRpcPool(urls: readonly string[], options: PoolOptions): Rp
     });
     const over = new AbortController();
     const all = Promise.all(asked).finally(() => over.abort());
-    // Once one has answered, the others are not waited for much longer.
-    const soon = Promise.any(asked).then(() =>
+    // Once enough have answered, the others are not waited for much longer.
+    const soon = heard.promise.then(() =>
       delay(PATIENCE_MS, undefined, { signal: over.signal }).catch(() => undefined),
     );
     await Promise.race([all, soon]);

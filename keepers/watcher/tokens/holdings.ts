@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { isRobbed, judgeHoldings, type HoldingsVerdict, type Said } from '../../../core/holdings.js';
+import { ENOUGH_VOTES, isRobbed, judgeHoldings, type HoldingsVerdict, type Said } from '../../../core/holdings.js';
 import type { Address } from '../../../core/types.js';
 import type { LedgerEntry, ScannedBlock, TokenFinding } from '../../../ledger/types.js';
 import type { RpcPool } from '../../chain/pool.js';
@@ -182,18 +182,15 @@ export function createHoldings(deps: HoldingsDeps): Holdings {
   ): Promise<Map<Address, Said[]>> {
     if (tokens.length === 0 || rpc.endpoints.length === 1)
       return new Map(tokens.map((token) => [token, [first.get(token) ?? 'no_answer']]));
-    const ranked = rpc.ranked();
-    const answers = await Promise.all(
-      ranked.map((endpoint) => readBalancesAt(endpoint, vault, tokens, block, silent).catch(() => null)),
-    );
+    // An endpoint that does not answer must not hold up the scan, and with it every market, for as long as a token is in doubt.
+    const surveyed = await rpc
+      .survey((endpoint) => readBalancesAt(endpoint, vault, tokens, block, silent), ENOUGH_VOTES)
+      .catch(() => []);
     const votes = new Map<Address, Said[]>();
     for (const token of tokens) {
-      const said = answers.map((answer) => answer?.get(token) ?? null);
-      votes.set(
-        token,
-        said.filter((vote): vote is Said => vote !== null),
-      );
-      ranked.forEach((endpoint, i) => blame(endpoint, token, said[i] ?? null, votes.get(token) ?? [], block));
+      const said = surveyed.flatMap(({ answer }) => answer.get(token) ?? []);
+      votes.set(token, said);
+      for (const { endpoint, answer } of surveyed) blame(endpoint, token, answer.get(token) ?? null, said, block);
     }
     return votes;
   }

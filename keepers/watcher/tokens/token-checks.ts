@@ -1,3 +1,4 @@
+import { ENOUGH_VOTES } from '../../../core/holdings.js';
 import type { Logger } from 'pino';
 import { isUsableSymbol } from '../../../core/token-names.js';
 import type { Address, Token } from '../../../core/types.js';
@@ -116,9 +117,10 @@ export function createTokenChecks(deps: TokenCheckDeps): TokenChecks {
       if (first === null) return null;
       if (isAlone || CAUSES.every((cause) => first[cause] === null)) return { looked: first, isCertain: false };
     }
-    const looks = (await Promise.all(rpc.ranked().map((endpoint) => lookThrough(endpoint, token, question)))).filter(
-      (one): one is Looked => one !== null,
-    );
+    const surveyed = await rpc
+      .survey((endpoint) => lookedThrough(endpoint, token, question), ENOUGH_VOTES)
+      .catch(() => []);
+    const looks = surveyed.map(({ answer }) => answer);
     if (looks.length < 2) return null;
     const agreed = (cause: Cause): Problem | null | undefined => {
       const problems = looks.map((one) => one[cause]).filter((one) => one !== null);
@@ -129,12 +131,16 @@ export function createTokenChecks(deps: TokenCheckDeps): TokenChecks {
     return { looked: { metadata: agreed('metadata'), transfers: agreed('transfers') }, isCertain: true };
   }
 
+  async function lookedThrough(endpoint: Rpc, token: Token, question: TokenQuestion): Promise<Looked> {
+    return {
+      metadata: await metadataProblem(endpoint, token, question),
+      transfers: await transferProblem(endpoint, token, question),
+    };
+  }
+
   async function lookThrough(endpoint: Rpc, token: Token, question: TokenQuestion): Promise<Looked | null> {
     try {
-      return {
-        metadata: await metadataProblem(endpoint, token, question),
-        transfers: await transferProblem(endpoint, token, question),
-      };
+      return await lookedThrough(endpoint, token, question);
     } catch (error) {
       logger.debug({ token: token.address, err: error }, 'a token could not be looked at');
       return null;

@@ -9,12 +9,13 @@ import { createOwnerWatch } from '../../../keepers/poster/owner-state.js';
 const BOOK: Address = `0x${'bb'.repeat(20)}`;
 const KEY: Address = `0x${'aa'.repeat(20)}`;
 
-/** A pool whose endpoints answer so when asked for a key; null for one that is down. */
-function poolOf(answers: (boolean | null)[]) {
+/** A pool whose endpoints answer so when asked for a key, `nothing` with no word at all; null for one that is down. */
+function poolOf(answers: (boolean | 'nothing' | null)[]) {
   const connect = (url: string): Rpc => {
     const call = (method: string): Promise<unknown> => {
       const answer = answers[Number(url)] ?? null;
       if (answer === null) return Promise.reject(new RpcUnavailableError('down'));
+      if (answer === 'nothing') return Promise.resolve('0x');
       return Promise.resolve(method === 'eth_getLogs' ? [] : toQuantity(answer ? 1 : 0));
     };
     return { name: url, call, batch: (requests) => Promise.all(requests.map(({ method }) => call(method))) };
@@ -31,6 +32,8 @@ describe('the key of a keeper', () => {
     [[false, false, true], false],
     [[false, null], false],
     [[false, true], 'doubt'],
+    [['nothing', true], true],
+    [['nothing', false, false], false],
   ] as const) {
     it(`${String(expected)} when endpoints say ${answers.join(', ')}`, async () => {
       const said = await mayPost(poolOf([...answers]), BOOK, KEY).catch((error: unknown) => error);

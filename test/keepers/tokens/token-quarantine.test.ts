@@ -262,8 +262,9 @@ forEachDatabase((name, open: OpenTestDb) =>
       const all = () => world.pool.endpoints.slice() as ReturnType<typeof world.pool.ranked>;
       const isSilent = () => Promise.reject(new RpcUnavailableError('no answer'));
       const [first, second] = all();
-      const ranked = world.pool.ranked.bind(world.pool);
-      world.pool.ranked = () => [first!, { ...second!, call: isSilent, batch: isSilent }];
+      const survey = world.pool.survey.bind(world.pool);
+      const silent = { ...second!, call: isSilent, batch: isSilent };
+      world.pool.survey = (ask, enough) => survey((one) => ask(one === second ? silent : one), enough);
       await world.step(3);
       expect(await codes('DAI'), 'one sees it, the other one is silent').to.deep.equal(['quarantined transfers_fail']);
       world.lies[0]!.clear();
@@ -271,7 +272,7 @@ forEachDatabase((name, open: OpenTestDb) =>
       expect(await codes('DAI'), 'one sees nothing, the other one is silent').to.deep.equal([
         'quarantined transfers_fail',
       ]);
-      world.pool.ranked = ranked;
+      world.pool.survey = survey;
       await world.step(3);
       expect(await codes('DAI'), 'one sees nothing, the other one still does').to.deep.equal([
         'quarantined transfers_fail',
@@ -279,6 +280,20 @@ forEachDatabase((name, open: OpenTestDb) =>
       truth();
       await world.step(2);
       expect(await codes('DAI')).to.deep.equal([]);
+    });
+
+    it('an endpoint that answers nothing holds up no scan while a token is in doubt', async () => {
+      await start({ endpoints: 3 });
+      for (const asked of ['balanceOf', 'symbol', 'transfer'] as const) {
+        for (const lies of world.lies.slice(0, 2)) lieOn(lies, world.token('DAI'), asked, () => null);
+        lieOn(world.lies[2]!, world.token('DAI'), asked, () => new Promise(() => undefined));
+      }
+      await world.step(3);
+      expect(await codes('DAI')).to.deep.equal([
+        'quarantined no_answer',
+        'quarantined symbol_changed',
+        'quarantined transfers_fail',
+      ]);
     });
 
     it('a wall clock that is put back keeps no token from being looked at', async () => {

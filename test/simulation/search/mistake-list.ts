@@ -36,8 +36,8 @@ export const MISTAKES: readonly Mistake[] = [
       },
       {
         file: 'core/holdings.ts',
-        from: 'const ENOUGH = 2;',
-        to: 'const ENOUGH = 1;',
+        from: 'const ENOUGH_VOTES = 2;',
+        to: 'const ENOUGH_VOTES = 1;',
       },
     ],
   },

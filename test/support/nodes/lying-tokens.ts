@@ -10,8 +10,8 @@ export const ASKED = {
   transfer: '0xa9059cbb',
 } as const;
 
-/** The answer instead of the true one; null for a revert, undefined for the truth. */
-export type Lie = (truth: Hex | null, block: string) => Hex | null | undefined;
+/** The answer instead of the true one; null for a revert, undefined for the truth, a promise that never settles for none at all. */
+export type Lie = (truth: Hex | null, block: string) => Hex | null | undefined | Promise<never>;
 
 /** Lies by token and selector. A test puts them in and takes them out. */
 export type Lies = Map<string, Lie>;
@@ -37,7 +37,7 @@ export function lyingRpc(rpc: Rpc, lies: Lies, { name = rpc.name, reverts = 'exe
       if (error instanceof RpcResponseError) return null;
       throw error;
     })) as Hex | null;
-    const said = lie(truth, block ?? 'latest');
+    const said = await lie(truth, block ?? 'latest');
     const answer = said === undefined ? truth : said;
     if (answer === null) throw revert();
     return answer;
