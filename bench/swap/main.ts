@@ -9,6 +9,7 @@ import { measureAll } from '../gas/measure.js';
 import { routes } from '../gas/report.js';
 import { snapshotOf } from '../gas/snapshot.js';
 import { holds, type Row } from '../gateway/measure.js';
+import { measurePlans } from './plan.js';
 import { measureHttp, temporaryDatabases, type HttpFigures } from './http.js';
 
 const text = (_key: string, value: unknown): unknown => (typeof value === 'bigint' ? value.toString() : value);
@@ -42,7 +43,14 @@ const figures = await measureHttp(databases.urlOf).finally(databases.drop);
 const gasRows = await measureAll();
 const snapshot = snapshotOf(gasRows);
 const model = gasModelOf(snapshot);
-const rows = rowsOf(figures);
+const plans = [1, 3, 6].map(measurePlans);
+const rows = [
+  ...rowsOf(figures),
+  ...plans.flatMap(({ sources, meanMs, p99Ms }): Row[] => [
+    { goal: '', what: `plan among ${sources}, CPU, mean`, value: meanMs, unit: 'ms', bound: { atMost: 5 } },
+    { goal: '', what: `plan among ${sources}, CPU, p99`, value: p99Ms, unit: 'ms', bound: null },
+  ]),
+];
 const isDefault = JSON.stringify(model, text) === JSON.stringify(DEFAULT_GAS, text);
 
 if (process.argv.includes('--json')) {

@@ -1,5 +1,6 @@
 /** What a quote promises, from what the market gives. Amounts in base units; what is rounded says so. */
 import { ceilDiv } from '../amounts.js';
+import { candidatesOf } from './candidates.js';
 import { OWN, type Source } from './source.js';
 import { split, type Part, type SplitKind } from './split.js';
 
@@ -124,27 +125,45 @@ export type NoRoute = { problem: 'liquidity' } | { problem: 'fee'; feeUnits: big
 export const isNoRoute = (plan: RoutePlan | NoRoute): plan is NoRoute => 'problem' in plan;
 
 /**
- * The best route after the fee of each. Candidates are each source by itself, our own curve with each other source, and all together;
- * of equal ones the first in that order.
+ * The best route after the fee of each, over any of the sources; of equal ones one of fewest sources. Sets that can't bring more than one that was
+ * found are not looked at.
  */
 export function bestRoute(question: RouteQuestion): RoutePlan | NoRoute {
-  const { preference, toleranceBps, kind } = question;
-  const candidates = candidatesOf(question);
+  const { preference, toleranceBps, kind, amountUnits, feeOf } = question;
+  const sources = question.sources.filter(({ id }) => preference !== 'onlyService' || id === OWN);
   let least: bigint | null = null;
+  const tradedBy = (set: readonly Source[]): bigint | null => {
+    if (kind === 'buy') return amountUnits;
+    const fee = feeOf(idsOf(set));
+    if (fee < amountUnits) return amountUnits - fee;
+    if (least === null || fee < least) least = fee;
+    return null;
+  };
+  const compare = (set: readonly Source[]): Compared | null => {
+    const plan = planOf(question, set);
+    return plan === null ? null : { plan, net: withBurden(kind, plan, burdenOn(question, set)) };
+  };
+  const { mayTake = () => true } = question;
+  const candidates = candidatesOf(kind, sources, tradedBy)
+    .filter(({ sources: set }) => mayTake(idsOf(set)))
+    .map(({ sources: set, boundUnits }) => ({ set, bound: boundNet(question, set, boundUnits) }))
+    .sort((a, b) => {
+      if (isBetter(kind, a.bound, b.bound)) return -1;
+      return isBetter(kind, b.bound, a.bound) ? 1 : a.set.length - b.set.length;
+    });
   let best: Compared | null = null;
-  let own: Compared | null = null;
-  for (const sources of candidates) {
-    const plan = planOf(question, sources);
-    if (plan === null) continue;
-    if ('problem' in plan) {
-      if (plan.problem === 'fee' && (least === null || plan.feeUnits < least)) least = plan.feeUnits;
-      continue;
-    }
-    const burden = question.burdenOf?.(sources.map(({ id }) => id)) ?? 0n;
-    const compared = { plan, net: withBurden(kind, plan, burden) };
-    if (sources.length === 1 && sources[0]?.id === OWN) own = compared;
-    if (best === null || isBetter(kind, compared.net, best.net)) best = compared;
+  for (const { set, bound } of candidates) {
+    if (best !== null && !isBetter(kind, bound, best.net)) break;
+    const one = compare(set);
+    if (one === null) continue;
+    const isEqual = best !== null && !isBetter(kind, best.net, one.net);
+    if (best === null || isBetter(kind, one.net, best.net) || (isEqual && isShorter(one, best))) best = one;
   }
+  const mine = sources.filter(({ id }) => id === OWN);
+  const own =
+    preference === 'preferService' && mine.length > 0 && mayTake([OWN]) && tradedBy(mine) !== null
+      ? compare(mine)
+      : null;
   if (
     preference === 'preferService' &&
     own !== null &&
@@ -157,26 +176,26 @@ export function bestRoute(question: RouteQuestion): RoutePlan | NoRoute {
   return least === null ? { problem: 'liquidity' } : { problem: 'fee', feeUnits: least };
 }
 
-function candidatesOf(question: RouteQuestion): Source[][] {
-  const { mayTake = () => true } = question;
-  return possibleOf(question).filter((sources) => mayTake(sources.map(({ id }) => id)));
+const idsOf = (sources: readonly Source[]): string[] => sources.map(({ id }) => id);
+
+const burdenOn = ({ burdenOf }: RouteQuestion, set: readonly Source[]): bigint => burdenOf?.(idsOf(set)) ?? 0n;
+
+const isShorter = (one: Compared, other: Compared): boolean => one.plan.parts.length < other.plan.parts.length;
+
+/** What no route over a set can better, as routes are compared. */
+function boundNet(question: RouteQuestion, set: readonly Source[], boundUnits: bigint): Totals {
+  const { kind, amountUnits } = question;
+  const fee = question.feeOf(idsOf(set));
+  const totals =
+    kind === 'sell'
+      ? { inUnits: amountUnits, outUnits: boundUnits, feeUnits: fee }
+      : { inUnits: boundUnits + fee, outUnits: amountUnits, feeUnits: fee };
+  return withBurden(kind, totals, burdenOn(question, set));
 }
 
-function possibleOf({ sources, preference }: RouteQuestion): Source[][] {
-  const own = sources.filter(({ id }) => id === OWN);
-  if (preference === 'onlyService') return own.map((source) => [source]);
-  const others = sources.filter(({ id }) => id !== OWN);
-  const singles = sources.map((source) => [source]);
-  const pairs = own.flatMap((mine) => others.map((other) => [mine, other]));
-  const all = sources.length > 2 ? [[...sources]] : [];
-  const external = own.length > 0 && others.length > 1 ? [[...others]] : [];
-  const together = own.length === 0 && sources.length === 2 ? [[...sources]] : [];
-  return [...singles, ...pairs, ...together, ...external, ...all];
-}
-
-function planOf({ kind, amountUnits, feeOf }: RouteQuestion, sources: readonly Source[]): RoutePlan | NoRoute | null {
-  const fee = feeOf(sources.map(({ id }) => id));
-  if (kind === 'sell' && fee >= amountUnits) return { problem: 'fee', feeUnits: fee };
+/** For a set whose fee leaves something to trade. */
+function planOf({ kind, amountUnits, feeOf }: RouteQuestion, sources: readonly Source[]): RoutePlan | null {
+  const fee = feeOf(idsOf(sources));
   const parts = split(kind, sources, kind === 'sell' ? amountUnits - fee : amountUnits);
   // A split that leaves a source out is another candidate, with a lower fee.
   if (parts?.length !== sources.length) return null;

@@ -11,9 +11,13 @@ export interface Part {
 export type SplitKind = 'sell' | 'buy';
 
 const RATE_BITS = 128n;
+/** The denominator of rates that are looked for. */
+export const RATE_ONE = 1n << RATE_BITS;
 const rateOf = (value: bigint): Rate => ({ out: value, in: 1n << RATE_BITS });
 /** The price at which a split meets is found to this many binary digits; what that leaves on the table is about the square of it. */
 const PRECISION_BITS = 40n;
+/** To so many where the price only bounds what there is. */
+const ROUGH_BITS = 24n;
 /** The search for that price begins with steps of so many binary digits. */
 const STRIDE_BITS = 4n;
 
@@ -35,8 +39,24 @@ export function split(kind: SplitKind, sources: readonly Source[], amountUnits: 
   return complete(kind, allocate(sources, tradedAt(high), tradedAt(low), amountUnits));
 }
 
+/** The rate at which all sources meet, in parts of RATE_ONE, never 0; null when they can't trade so much together. */
+export function meetingRateOf(kind: SplitKind, sources: readonly Source[], amountUnits: bigint): bigint | null {
+  const enough = (rate: bigint): boolean =>
+    sources.reduce((sum, source) => {
+      const { inUnits, outUnits } = source.tradedAt(rateOf(rate));
+      return sum + (kind === 'sell' ? inUnits : outUnits);
+    }, 0n) >= amountUnits;
+  if (!enough(0n)) return null;
+  const [low] = meetingRate(enough, averageRate(sources), ROUGH_BITS);
+  return maxBig(low, 1n);
+}
+
 /** Two neighbouring rates: enough is traded at the lower one, and not at the higher one. The search begins at `guess`, above zero. */
-function meetingRate(enough: (rate: bigint) => boolean, guess: bigint): [bigint, bigint] {
+function meetingRate(
+  enough: (rate: bigint) => boolean,
+  guess: bigint,
+  precisionBits = PRECISION_BITS,
+): [bigint, bigint] {
   let low = 0n;
   let high = guess;
   if (enough(high)) {
@@ -48,7 +68,7 @@ function meetingRate(enough: (rate: bigint) => boolean, guess: bigint): [bigint,
       else high = lower;
     }
   }
-  while (high - low > 1n && high - low > high >> PRECISION_BITS) {
+  while (high - low > 1n && high - low > high >> precisionBits) {
     const middle = (low + high) / 2n;
     if (enough(middle)) low = middle;
     else high = middle;
