@@ -7,7 +7,7 @@ const QUESTIONS = 1_000;
 const WARM_UP = 200;
 
 /** In milliseconds of CPU per question. */
-export interface PlanFigures {
+interface PlanFigures {
   sources: number;
   meanMs: number;
   p99Ms: number;

@@ -3,7 +3,7 @@ import type { Writable } from 'node:stream';
 
 const CODES = { red: 31, green: 32, yellow: 33, dim: 2, bold: 1 } as const;
 
-export type Paint = (colour: keyof typeof CODES, text: string) => string;
+type Paint = (colour: keyof typeof CODES, text: string) => string;
 
 /** Paints nothing on what is no terminal, on one that can't, and where NO_COLOR is set. */
 export function paintFor(

@@ -79,7 +79,7 @@ export async function startRoles(
   let serving: Promise<Standing | null> = Promise.resolve(null);
   /** Roles that begin later, one after the other. */
   let later: Promise<void> = Promise.resolve();
-  let begun: readonly Role[] = [];
+  let begun: readonly Role[];
   void failed.then((error) => {
     failure = error;
     logger.error({ err: error }, 'the roles end');

@@ -9,7 +9,7 @@ const MOST_SOURCES = 10;
 const ROUNDED_UNITS = 16n;
 
 /** A set of sources, and what no route over it can better: the most that it brings, or the least that it costs without fee. */
-export interface Candidate {
+interface Candidate {
   sources: Source[];
   boundUnits: bigint;
 }

@@ -1,5 +1,4 @@
 /** What a keeper's transactions cost, from receipts, and what they cost in the last hour. */
-import type { Knex } from 'knex';
 import type { Address, Hex } from '../../core/types.js';
 import { toSafeInt } from '../../core/amounts.js';
 import {
@@ -9,7 +8,7 @@ import {
   type CostRole,
   type TransactionCost,
 } from '../../ledger/transactions/costs.js';
-import type { Db, Writer } from '../../ledger/types.js';
+import type { Db, Transaction, Writer } from '../../ledger/types.js';
 import { feeOf, readReceipts, type TxReceipt } from './receipts.js';
 import type { Rpc } from './rpc.js';
 
@@ -29,7 +28,7 @@ export interface CostsDeps {
   /** For intervals; a step of the wall clock must neither free nor lock the budget. */
   monotonicMs(): number;
   /** What becomes durable with them, in the same transaction. */
-  also?(tx: Knex.Transaction, costs: readonly TransactionCost[]): Promise<void>;
+  also?(tx: Transaction, costs: readonly TransactionCost[]): Promise<void>;
 }
 
 export interface Costs {

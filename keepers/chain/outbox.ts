@@ -1,5 +1,4 @@
 import { Transaction, Wallet } from 'ethers';
-import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { minBig } from '../../core/amounts.js';
 import type { Address, Hex } from '../../core/types.js';
@@ -15,7 +14,7 @@ import {
   type ListedOutboxRow,
 } from '../../ledger/transactions/outbox.js';
 import { lastGeneration } from '../../ledger/chain/generations.js';
-import type { Db, OutboxRow, Writer } from '../../ledger/types.js';
+import type { Db, OutboxRow, Transaction as LedgerTransaction, Writer } from '../../ledger/types.js';
 import type { ProvenBlock } from './account-proof.js';
 import { createBaseFees } from './base-fees.js';
 import { FeeCeilingError, chooseFees, feesOf, freshBidWei, isAffordable } from './fees.js';
@@ -38,7 +37,7 @@ export interface TxRequest {
    */
   maxFeeWei?: bigint | null;
   /** Asked within the transaction that stores what was signed first: false leaves it unsigned. Default: it is wanted. */
-  isWanted?(tx: Knex.Transaction): Promise<boolean>;
+  isWanted?(tx: LedgerTransaction): Promise<boolean>;
 }
 
 /** Nobody wants a transaction any more that was about to be signed. */

@@ -1,9 +1,8 @@
-import type { Knex } from 'knex';
 import { OWN } from '../../core/swap/source.js';
 import type { Part } from '../../core/swap/split.js';
 import type { Sent } from '../../core/swap/trust.js';
 import { isBetter, isNoRoute, withBurden } from '../../core/swap/pricing.js';
-import type { Address, Hex } from '../../core/types.js';
+import type { Address } from '../../core/types.js';
 import { lastGeneration } from '../../ledger/chain/ledger-log.js';
 import {
   changeAttempt,
@@ -23,7 +22,7 @@ import {
 } from '../../ledger/swaps/swap-log.js';
 import { holdPending } from '../../ledger/swaps/swap-cancellations.js';
 import { readUndecidedSales, type UndecidedSale } from '../../ledger/swaps/swap-wallets.js';
-import type { GenerationRow } from '../../ledger/types.js';
+import type { GenerationRow, Transaction } from '../../ledger/types.js';
 import { codeAt, type Head } from '../../liquidity/eth.js';
 import { checkGasIn, decodeRoute, planRoute } from '../../liquidity/planner.js';
 import { UnwantedError } from '../chain/outbox.js';
@@ -366,7 +365,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     });
     // Its owner took it back meanwhile, and may do so until it is signed.
     if (!isHeld) return;
-    const isWanted = (tx: Knex.Transaction): Promise<boolean> => holdPending(tx, order.id);
+    const isWanted = (tx: Transaction): Promise<boolean> => holdPending(tx, order.id);
     const terms = { gasLimit, maxFeeWei, validUntilSec: quote.validToSec, isWanted };
     try {
       const sent = await outbox.send({ txKey, to: deps.settler, data, ...terms });

@@ -16,7 +16,7 @@ export interface PgDurability {
   connections: number;
 }
 
-export type Durability = PgDurability | { kind: 'sqlite'; journal: string; synchronous: number };
+type Durability = PgDurability | { kind: 'sqlite'; journal: string; synchronous: number };
 
 /** Reads it. */
 export async function readDurability(db: Db): Promise<Durability> {

@@ -99,10 +99,10 @@ export async function readUndecidedSales(q: Queryable, signer: Address): Promise
 export async function insertReverts(tx: Knex.Transaction, mined: readonly TransactionCost[]): Promise<void> {
   for (const { txKey, hash, blockNumber, gasUsed, succeeded, seenMs } of mined) {
     if (succeeded || gasUsed === 0) continue;
-    const order = (await tx('swap_attempts as attempt')
+    const order = await tx('swap_attempts as attempt')
       .join('swap_orders as placed', 'placed.id', 'attempt.order_id')
       .where('attempt.tx_key', txKey)
-      .first('placed.id', 'placed.owner')) as { id: string; owner: Address } | undefined;
+      .first<{ id: string; owner: Address } | undefined>('placed.id', 'placed.owner');
     if (order === undefined) continue;
     const row = { tx_hash: hash, order_id: order.id, owner: order.owner, block_number: blockNumber, time_ms: seenMs };
     await tx('swap_reverts')

@@ -5,9 +5,8 @@ import { frontendOrdersOf } from '../orders/info/orders.js';
 import type { InfoDeps } from '../orders/info/types.js';
 import type { GatewayEvent } from '../orders/events.js';
 import type { GatewayLogger } from '../orders/types.js';
-import { channelFrame } from './send-queue.js';
+import { channelFrame, type UpdateListener } from './send-queue.js';
 import type { StreamLimits } from './limits.js';
-import type { UpdateListener } from './updates.js';
 
 export interface AccountSource {
   type: 'openOrders' | 'spotState';

@@ -10,14 +10,14 @@ import type { GatewayLogger } from '../orders/types.js';
 import type { ConnectionHint } from '../orders/verify.js';
 import type { AccountFeed } from './account-feed.js';
 import type { BookFeed } from './books.js';
-import { acknowledgement, errorFrame, PONG, postFrame, type SendQueue } from './send-queue.js';
+import { acknowledgement, errorFrame, PONG, postFrame, type SendQueue, type UpdateListener } from './send-queue.js';
 import type { StreamLimits } from './limits.js';
 import type { PlatformFeed } from './platform.js';
 import type { MarketFeed } from './market-feed.js';
 import { postIdSchema } from './schemas.js';
 import type { Sessions } from './sessions.js';
 import { readSubscription, type Subscription } from './subscription.js';
-import type { UpdateFeed, UpdateListener } from './updates.js';
+import type { UpdateFeed } from './updates.js';
 
 export interface ConnectionDeps {
   gateway: Gateway;

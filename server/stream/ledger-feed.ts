@@ -7,8 +7,7 @@ import type { Gateway } from '../orders/engine.js';
 import { ledgerUpdateRows } from '../orders/info/ledger-updates.js';
 import { MAX_LEDGER_UPDATES } from '../orders/limits.js';
 import type { GatewayLogger } from '../orders/types.js';
-import { channelFrame } from './send-queue.js';
-import type { UpdateListener } from './updates.js';
+import { channelFrame, type UpdateListener } from './send-queue.js';
 
 /** Deposits and executed withdrawals by account: the latest first, then each later one once. */
 interface LedgerFeed {

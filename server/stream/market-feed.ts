@@ -6,11 +6,10 @@ import { tradeRow } from '../market-data/wire.js';
 import type { GatewayEvent } from '../orders/events.js';
 import type { GatewayLogger } from '../orders/types.js';
 import { createRemembered } from '../rendered.js';
-import { channelFrame } from './send-queue.js';
+import { channelFrame, type UpdateListener } from './send-queue.js';
 import type { StreamLimits } from './limits.js';
 import { mayChange, sharedContexts, stateOf } from './market-source.js';
 import type { MarketSource, SharedContexts, State, StateDeps } from './market-source.js';
-import type { UpdateListener } from './updates.js';
 
 /** Pushes of candles, tickers and best prices, each made once however many connections get it, and of every trade. */
 export interface MarketFeed {

@@ -31,6 +31,13 @@ export interface SendQueue {
   check(lastSeq: number): void;
 }
 
+/** A connection as the feed of a user's updates sees it. */
+export interface UpdateListener {
+  queue: SendQueue;
+  /** Ends the connection, because updates of it were lost. */
+  lost(): void;
+}
+
 interface Waiting {
   frame: Buffer;
   event: EventFrame | null;

@@ -7,16 +7,9 @@ import { frontendRow, orderHistoryOf, orderRow } from '../orders/info/orders.js'
 import { mergedFills, userFillJson } from '../orders/info/fills.js';
 import { MAX_USER_FILLS } from '../orders/limits.js';
 import type { GatewayLogger } from '../orders/types.js';
-import { channelFrame, type EventFrame, type SendQueue } from './send-queue.js';
+import { channelFrame, type EventFrame, type UpdateListener } from './send-queue.js';
 import { createLedgerFeed } from './ledger-feed.js';
 import type { Subscription } from './subscription.js';
-
-/** A connection as the feed of a user's updates sees it. */
-export interface UpdateListener {
-  queue: SendQueue;
-  /** Ends the connection, because updates of it were lost. */
-  lost(): void;
-}
 
 /** Order updates and fills by user, in the order in which they became durable, each event serialised once. */
 export interface UpdateFeed {

@@ -1,10 +1,10 @@
 /** No answer of the read API is a constant where the ledger knows better: every field that is the same in all states of this test is listed, with the reason. */
 import { expect } from 'chai';
 import { migrate } from '../../ledger/db/db.js';
-import { CONSTANT_ANSWERS } from '../support/constant-answers.js';
+import { CONSTANT_ANSWERS } from '../support/api/constant-answers.js';
 import { forEachDatabase } from '../support/db.js';
 import { MARKETS } from '../support/ledger-log.js';
-import { constantsOf, note, type Seen } from '../support/seen-fields.js';
+import { constantsOf, note, type Seen } from '../support/api/seen-fields.js';
 import { drawer } from '../support/random.js';
 import { startReadServer, type ReadServer } from '../support/api/read-server.js';
 import { createTradedLedger } from '../support/worlds/traded-ledger.js';

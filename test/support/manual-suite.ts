@@ -3,7 +3,8 @@ import type { Wallet } from 'ethers';
 import type { ExecutorDeps } from '../../keepers/executor/deps.js';
 import type { SwapDeps } from '../../server/swap/deps.js';
 import { custodyOf, type Custody } from './custody.js';
-import { forEachDatabase, forOneDatabase, type OpenTestDb } from './db.js';
+import type { forEachDatabase } from './db.js';
+import { forOneDatabase, type OpenTestDb } from './db.js';
 import {
   startKeepers,
   startManualChain,

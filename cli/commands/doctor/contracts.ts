@@ -31,7 +31,7 @@ async function view(
   return abi.decodeFunctionResult(method, answer);
 }
 
-export async function hasCode(eth: EthReader, at: string): Promise<boolean> {
+async function hasCode(eth: EthReader, at: string): Promise<boolean> {
   return (await eth.call('eth_getCode', [at, 'latest'])) !== '0x';
 }
 

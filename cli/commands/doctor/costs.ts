@@ -21,7 +21,7 @@ export const GAS = {
 } as const;
 
 /** What an hour is taken to have; posts are one per block, which is the most. */
-export const HOURLY = { settlements: 60n, orders: 60n } as const;
+const HOURLY = { settlements: 60n, orders: 60n } as const;
 const HOUR_MS = 3_600_000n;
 /** Where nothing is known of the chain's pace. */
 const USUAL_BLOCK_MS = 2_000n;
@@ -34,7 +34,7 @@ const ether = (wei: bigint): string => {
 };
 const gwei = (wei: bigint): string => formatUnits(wei, 9);
 
-export interface CostQuestion {
+interface CostQuestion {
   baseFeeWei: bigint;
   blockTimeMs: number | null;
   markets: number;
@@ -47,7 +47,7 @@ export interface CostQuestion {
 }
 
 /** What one hour of a role costs. */
-export interface HourlyCosts {
+interface HourlyCosts {
   weiPerGas: bigint;
   poster: bigint;
   settler: bigint;

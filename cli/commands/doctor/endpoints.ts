@@ -20,7 +20,7 @@ const PACE_BLOCKS = 32;
 const ZERO: Address = '0x0000000000000000000000000000000000000000';
 
 /** What is known of the chain before any endpoint is asked. */
-export interface Expectation {
+interface Expectation {
   /** Null before there is a configuration. */
   chainId: number | null;
   /** Null before there is a deployment. */

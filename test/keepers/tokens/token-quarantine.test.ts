@@ -261,7 +261,7 @@ forEachDatabase((name, open: OpenTestDb) =>
       expect(await codes('DAI')).to.deep.equal(['quarantined transfers_fail']);
       const all = () => world.pool.endpoints.slice() as ReturnType<typeof world.pool.ranked>;
       const isSilent = () => Promise.reject(new RpcUnavailableError('no answer'));
-      const [first, second] = all();
+      const [, second] = all();
       const survey = world.pool.survey.bind(world.pool);
       const silent = { ...second!, call: isSilent, batch: isSilent };
       world.pool.survey = (ask, enough) => survey((one) => ask(one === second ? silent : one), enough);

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import newest from 'ccxt';
 import older from 'ccxt-4.4.50';
 import { expect } from 'chai';
-import { expectDocumented, noCalls, recording } from '../../support/client-calls.js';
+import { expectDocumented, noCalls, recording } from '../../support/api/client-calls.js';
 import { addGeneration, addressOf, clientOf, fillOf, keyOf } from '../../support/gateway.js';
 import { forEachGateway, limit, orderAction, until } from '../../support/gateway-suite.js';
 import { WETH_USDC } from '../../support/markets.js';

@@ -5,8 +5,8 @@ import { addGeneration, addressOf, clientOf, deposit, fillOf, post } from '../..
 import { forEachGateway, limit, orderAction, until } from '../../support/gateway-suite.js';
 import { USDC, WETH, WETH_DAI, WETH_USDC } from '../../support/markets.js';
 import { connectWs, type Frame, type WsClient } from '../../support/ws.js';
-import { CONSTANT_FIELDS } from '../../support/constant-fields.js';
-import { constantsOf, note, type Seen } from '../../support/seen-fields.js';
+import { CONSTANT_FIELDS } from '../../support/api/constant-fields.js';
+import { constantsOf, note, type Seen } from '../../support/api/seen-fields.js';
 
 const ETHER = 10n ** 18n;
 const CLOID = `0x${'f1'.repeat(16)}`;

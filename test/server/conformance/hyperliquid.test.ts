@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { BASE_URLS, Hyperliquid, WSS_URLS } from 'hyperliquid';
 import { addGeneration, addressOf, fillOf, keyOf } from '../../support/gateway.js';
-import { expectDocumented, noCalls, recording } from '../../support/client-calls.js';
+import { expectDocumented, noCalls, recording } from '../../support/api/client-calls.js';
 import { forEachGateway, limit, orderAction, until } from '../../support/gateway-suite.js';
 import { WETH_USDC } from '../../support/markets.js';
 

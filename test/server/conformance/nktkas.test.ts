@@ -11,7 +11,7 @@ import { SymbolConverter, formatPrice, formatSize } from '@nktkas/hyperliquid/ut
 import { expect } from 'chai';
 import { ethers } from 'ethers';
 import { INFO_TYPES } from '../../../server/orders/info/registry.js';
-import { expectDocumented, noCalls, recording } from '../../support/client-calls.js';
+import { expectDocumented, noCalls, recording } from '../../support/api/client-calls.js';
 import { addGeneration, addressOf, fillOf, keyOf } from '../../support/gateway.js';
 import { forEachGateway, limit, orderAction, until } from '../../support/gateway-suite.js';
 import { WETH_USDC } from '../../support/markets.js';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { createMarketFeed, type MarketFeed, type MarketFeedDeps } from '../../../server/stream/market-feed.js';
-import type { UpdateListener } from '../../../server/stream/updates.js';
+import type { UpdateListener } from '../../../server/stream/send-queue.js';
 import type { Address } from '../../../core/types.js';
 import { WETH_DAI, WETH_USDC } from '../../support/markets.js';
 

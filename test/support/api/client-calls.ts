@@ -62,7 +62,7 @@ const cellsOf = (line: string): string[] =>
 
 /** The rows of the tables below a heading of the guide, cell by cell. */
 function tablesOf(heading: string): string[][] {
-  const guide = readFileSync(fileURLToPath(new URL('../../docs/orders.md', import.meta.url)), 'utf8');
+  const guide = readFileSync(fileURLToPath(new URL('../../../docs/orders.md', import.meta.url)), 'utf8');
   const [, section] = guide.split(`\n${heading}\n`);
   expect(section, heading).to.be.a('string');
   return section!
