@@ -19,7 +19,7 @@ import { ensureCompiled } from './compile.mjs';
 import { projectRoot, say } from './console.mjs';
 import { ensureInstalled } from './install.mjs';
 import { readCpuMs } from './testing/cpu.mjs';
-import { inLanes, laneCount, testGroups } from './testing/lanes.mjs';
+import { inLanes, laneCount, postgresFiles, testGroups } from './testing/lanes.mjs';
 import { ensureNode } from './node-version.mjs';
 import { run } from './process.mjs';
 import { transpile } from './testing/transpile.mjs';
@@ -202,8 +202,8 @@ const [deep, quick] = MODES.map((mode) => process.argv.includes(mode));
 const args = process.argv.slice(2).filter((arg) => !MODES.includes(arg));
 const env = { ...(deep ? { RUNS: process.env.RUNS ?? '20' } : {}), ...(quick ? { DATABASE_URL: '' } : {}) };
 const limits = deep ? ['--timeout', '0'] : [];
-const isSqlite = quick || process.env.DATABASE_URL === undefined;
-say(`TypeScript tests on ${isSqlite ? 'SQLite (DATABASE_URL is not set)' : 'SQLite and PostgreSQL'}`);
+const isSqlite = quick || !/^postgres(ql)?:/.test(process.env.DATABASE_URL ?? '');
+say(`TypeScript tests on ${isSqlite ? 'SQLite (DATABASE_URL names no PostgreSQL server)' : 'SQLite and PostgreSQL'}`);
 
 /** @returns {Promise<Totals[]>} */
 async function runGroups() {
@@ -212,7 +212,9 @@ async function runGroups() {
   const js = (file) => join(folder, file.replace(/ts$/, 'js'));
   const common = [...MOCHA_OPTIONS, '--require', js('test/support/every-answer.ts'), ...limits];
   const inFolder = { ...env, TRANSPILED: folder };
-  const groups = testGroups({ quick }).map(
+  const leftOut = isSqlite ? postgresFiles() : [];
+  if (leftOut.length > 0) say(`left out, they need PostgreSQL: ${leftOut.join(', ')}`);
+  const groups = testGroups({ quick, leftOut }).map(
     (files) => () => runTypeScriptTests(nameOf(files), [...common, ...files.map(js)], inFolder, lanes === 1),
   );
   // The one that takes longest first: what is left for the end should be small.

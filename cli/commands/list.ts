@@ -41,7 +41,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     help: `curvebook init [--chain <id>] [--rpc <urls>] [--owner <address>] [--market <pair>]… [--new-keys] [--dir <folder>] [--force] [options]
 
 Writes <folder>/deployments/<chain id>.config.json, which \`npm run deploy\` reads, and <folder>/.env with every setting of a server, both checked by
-what reads them later. What no option says is asked for on a terminal. Files that are there stay, unless --force says otherwise; keys always stay. .env is
+what reads them later. What no option says is asked for on a terminal. Files that are there stay, unless --force says otherwise, and then under another name; keys always stay. .env is
 readable by you alone. A key that comes from a keystore is never written; one that is in the environment (POSTER_PRIVATE_KEY, …) is written to .env.
 
   --chain <id>        chain, 8453 without; what is known of it comes from its preset
@@ -59,7 +59,7 @@ readable by you alone. A key that comes from a keystore is never written; one th
   --alerts <url>      where alerts are posted to (ALERT_WEBHOOK_URL)
   --port <number>     HTTP port (PORT)
   --dir <folder>      where to write; here without
-  --force             overwrite .env and the configuration
+  --force             replace .env and the configuration; the old ones are kept beside them
   --yes               do not ask
 ${COMMON_OPTIONS}`,
     maxArguments: 0,

@@ -49,11 +49,11 @@ const SEARCHES = 'test/economic/';
 
 /**
  * Every test file, in the groups that share a process, relative to the project's root.
- * @param {{ quick?: boolean }} [options] quick: only those that start neither a chain nor a process
+ * @param {{ quick?: boolean, leftOut?: readonly string[] }} [options] quick: only those that start neither a chain nor a process
  * @returns {string[][]}
  */
-export function testGroups({ quick = false } = {}) {
-  const files = testFiles();
+export function testGroups({ quick = false, leftOut = [] } = {}) {
+  const files = testFiles().filter((file) => !leftOut.includes(file));
   const isQuick = quickFiles(files);
   const quickOnes = files.filter((file) => isQuick.has(file));
   // Dealt out like cards, so that each gets some of every folder.
@@ -70,6 +70,11 @@ export function testGroups({ quick = false } = {}) {
     .sort((a, b) => rank(a) - rank(b))
     .flatMap((folder) => inGroups(folders[folder], FILES_PER_PROCESS[folder] ?? 1));
   return [...slowGroups, ...quickGroups];
+}
+
+/** Files that have tests for PostgreSQL alone: without a server nothing in them would run. @returns {string[]} */
+export function postgresFiles() {
+  return testFiles().filter((file) => /^forPostgresUrl\(/m.test(readFileSync(join(projectRoot, file), 'utf8')));
 }
 
 function testFiles() {

@@ -1,5 +1,5 @@
 /** `curvebook init`: what it writes is what `deploy` and `serve` read, and nobody loses a file or tells a key by it. */
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
@@ -111,7 +111,7 @@ describe('curvebook init', function () {
     writeFileSync(at('.env'), 'MINE=1\n', { mode: 0o644 });
     const refused = await init(...USUAL, '--new-keys');
     expect(refused.code).to.equal(1);
-    expect(refused.errors).to.match(/\.env is there already; --force overwrites it/);
+    expect(refused.errors).to.match(/\.env is there already; --force replaces it, and keeps the old one/);
     expect([read('.env'), existsSync(at('deployments')), existsSync(at('keys'))]).to.deep.equal([
       'MINE=1\n',
       false,
@@ -119,6 +119,23 @@ describe('curvebook init', function () {
     ]);
     expect((await init(...USUAL, '--new-keys', '--force')).code).to.equal(0);
     expect([modeOf('.env'), env()['MINE']], 'nobody else reads it').to.deep.equal([0o600, undefined]);
+  });
+
+  it('keeps what it replaces: keys, and the passwords that a database knows', async () => {
+    const wallets = ROLES.map(() => Wallet.createRandom());
+    const given = ROLES.map((role, i) => `${role.toUpperCase()}_PRIVATE_KEY=${wallets[i]!.privateKey}`);
+    writeFileSync(at('given'), `${given.join('\n')}\n`);
+    expect((await init(...USUAL, '--env', at('given'))).code).to.equal(0);
+    const before = [read('.env'), env()] as const;
+    const replaced = await init(...USUAL, '--new-keys', '--force');
+    expect([replaced.code, replaced.errors]).to.deep.equal([0, '']);
+    expect(env()['SETTLER_PRIVATE_KEY']).to.equal(undefined);
+    for (const name of ['DATABASE_PASSWORD', 'GRAFANA_PASSWORD'])
+      expect(env()[name], name).to.equal(before[1][name]).and.not.equal('');
+    const [old, ...more] = readdirSync(folder).filter((name) => name.startsWith('.env.replaced-'));
+    expect([read(old!), modeOf(old!), more]).to.deep.equal([before[0], 0o600, []]);
+    expect(replaced.output).to.include(old!);
+    expect(readdirSync(at('deployments'))).to.have.length(2);
   });
 
   it('writes a key that is in the environment, and never shows it', async () => {

@@ -9,14 +9,13 @@ import { writeManifest } from '../../deploy/manifest.js';
 import { openDb } from '../../ledger/db/db.js';
 import { startChild, type Child } from '../support/child.js';
 import { startManualChain, type ManualChain } from '../support/keeper-stack.js';
-import { forEachDatabaseUrl, until, type TestDatabase } from '../support/stack.js';
+import { forPostgresUrl, until, type TestDatabase } from '../support/stack.js';
 
 const LIMIT_MS = 90_000;
 /** Less than the server would take by itself to end a silent session; busy machines take longer than the 4 s that it needs. */
 const TAKEN_OVER_MS = 12_000;
 
-forEachDatabaseUrl((database, open) => {
-  if (database !== 'PostgreSQL') return;
+forPostgresUrl((database, open) => {
   describe(`A frozen process, on ${database}`, function () {
     this.timeout(240_000);
     let chain: ManualChain;

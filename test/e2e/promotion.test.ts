@@ -6,15 +6,14 @@ import { freePort } from '../../deploy/sandbox/ports.js';
 import { openDb } from '../../ledger/db/db.js';
 import { readOrderRows } from '../../ledger/orders/order-log.js';
 import { startChild, type Child } from '../support/child.js';
-import { accountOf, forEachDatabaseUrl, startStack, until, type Stack, type TestDatabase } from '../support/stack.js';
+import { accountOf, forPostgresUrl, startStack, until, type Stack, type TestDatabase } from '../support/stack.js';
 import { FIRST_ASSET } from '../support/trading.js';
 
 const KILLS = 3;
 /** Acknowledged by each gateway before it is killed. */
 const LEAST_ORDERS = 20;
 
-forEachDatabaseUrl((database, open) => {
-  if (database !== 'PostgreSQL') return;
+forPostgresUrl((database, open) => {
   describe(`A gateway's standby, on ${database}`, function () {
     this.timeout(300_000);
     let db: TestDatabase;

@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import { Wallet } from 'ethers';
 import { freePort } from '../../deploy/sandbox/ports.js';
 import { startChild, type Child } from '../support/child.js';
-import { accountOf, forEachDatabaseUrl, startStack, until, type Stack, type TestDatabase } from '../support/stack.js';
+import { accountOf, forPostgresUrl, startStack, until, type Stack, type TestDatabase } from '../support/stack.js';
 import { FIRST_ASSET } from '../support/trading.js';
 
 const CHAIN_SIDE = 'watcher,settler';
@@ -18,8 +18,7 @@ interface Line {
   role?: string;
 }
 
-forEachDatabaseUrl((database, open) => {
-  if (database !== 'PostgreSQL') return;
+forPostgresUrl((database, open) => {
   describe(`A standby for several processes, on ${database}`, function () {
     this.timeout(300_000);
     let db: TestDatabase;

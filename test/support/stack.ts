@@ -178,6 +178,12 @@ export function forEachDatabaseUrl(define: DefineTests): void {
   if (server !== null) onPostgres(server, define);
 }
 
+/** For what only PostgreSQL can do. Without a server `npm test` leaves files that call it out, and says so. */
+export function forPostgresUrl(define: DefineTests): void {
+  const server = postgresServer();
+  if (server !== null) onPostgres(server, define);
+}
+
 /** The same for what no database decides: PostgreSQL when DATABASE_URL names a server, else SQLite; `npm run test:deep` takes both. */
 export function forOneDatabaseUrl(define: DefineTests): void {
   const server = postgresServer();

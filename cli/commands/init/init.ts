@@ -1,6 +1,6 @@
 /** `curvebook init`: a deployment configuration, and the settings of a server, checked by what `npm run deploy` and `serve` read them with. */
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import { Wallet, computeAddress } from 'ethers';
@@ -52,6 +52,8 @@ export async function runInit(line: CommandLine, io: Io): Promise<number> {
   const { accounts } = made;
   const manifest = resolve(line.overrides.MANIFEST ?? join(folder, 'deployments', `${answers.chainId}.json`));
   const configuration = configurationOf(answers, accounts);
+  const envPath = join(folder, '.env');
+  const old = existsSync(envPath) ? parseEnv(readFileSync(envPath, 'utf8')) : {};
   const settings = {
     MANIFEST: manifest,
     RPC_URL: answers.rpcUrls,
@@ -61,8 +63,9 @@ export async function runInit(line: CommandLine, io: Io): Promise<number> {
     METRICS_PORT: env['METRICS_PORT'] ?? '9464',
     ...made.settings,
     ALERT_WEBHOOK_URL: answers.alertUrl,
-    DATABASE_PASSWORD: newPassword(),
-    GRAFANA_PASSWORD: newPassword(),
+    // A database that exists knows the old ones only.
+    DATABASE_PASSWORD: old['DATABASE_PASSWORD'] || newPassword(),
+    GRAFANA_PASSWORD: old['GRAFANA_PASSWORD'] || newPassword(),
     DEPLOY_RPC_URL: answers.rpcUrls.split(',')[0]?.trim() ?? '',
   };
   const text = environmentText(settings);
@@ -73,13 +76,14 @@ export async function runInit(line: CommandLine, io: Io): Promise<number> {
       text: `${JSON.stringify(configuration, null, 2)}\n`,
       mode: 0o644,
     },
-    { path: join(folder, '.env'), text, mode: SECRET_MODE },
+    { path: envPath, text, mode: SECRET_MODE },
   ];
   assertValid(configuration, text, settings, made);
-  writeAll(files, line.own.has('force'));
+  const kept = writeAll(files, line.own.has('force'));
   const shown = files.map(({ path }) => relative(process.cwd(), path));
-  const next = nextSteps(dirname(manifest), join(folder, '.env'));
-  print(io, line, { files: files.map(({ path }) => path), accounts }, [
+  const next = nextSteps(dirname(manifest), envPath);
+  print(io, line, { files: files.map(({ path }) => path), kept, accounts }, [
+    ...kept.map((path) => `kept what was there as ${relative(process.cwd(), path)}`),
     ...shown.map((path) => `wrote ${path}`),
     ...SIGNING_ROLES.map((role) => `${role}: ${accounts[role]} needs ether for gas`),
     'next:',
@@ -166,22 +170,42 @@ function assertValid(
   if (problems.length > 0) throw new ConfigError(problems);
 }
 
-/** Each file whole or not at all. Throws ConfigError, before anything is written, when one is there and may not be replaced. */
-function writeAll(files: readonly OutputFile[], force: boolean): void {
+/**
+ * Each file whole or not at all; what is replaced is kept under another name, since it may hold the only copy of a key. Throws
+ * ConfigError, before anything is written, when one is there and may not be replaced. Returns where the old ones are.
+ */
+function writeAll(files: readonly OutputFile[], force: boolean): string[] {
   const there = files.filter(({ path }) => existsSync(path));
   const keys = there.filter(({ path }) => dirname(path).endsWith('keys'));
   // A key that is replaced is lost, with whatever it holds.
   if (keys.length > 0)
     throw new ConfigError(keys.map(({ path }) => `${path} is there already, and a key is never overwritten`));
   if (there.length > 0 && !force)
-    throw new ConfigError(there.map(({ path }) => `${path} is there already; --force overwrites it`));
+    throw new ConfigError(
+      there.map(({ path }) => `${path} is there already; --force replaces it, and keeps the old one beside it`),
+    );
+  const kept: string[] = [];
+  const suffix = `.replaced-${new Date().toISOString().replace(/[-:]|\.\d+/g, '')}`;
   for (const { path, text, mode } of files) {
     mkdirSync(dirname(path), { recursive: true, mode: dirname(path).endsWith('keys') ? 0o700 : 0o755 });
     const partial = `${path}.partial`;
     // A file that is there keeps the rights that it has.
     rmSync(partial, { force: true });
     writeFileSync(partial, typeof text === 'string' ? text : text(), { mode, flag: 'wx' });
+    if (existsSync(path)) {
+      kept.push(unusedPath(`${path}${suffix}`));
+      renameSync(path, kept.at(-1)!);
+    }
     renameSync(partial, path);
+  }
+  return kept;
+}
+
+/** The path itself, or with a number behind it. */
+function unusedPath(path: string): string {
+  for (let n = 0; ; n++) {
+    const one = n === 0 ? path : `${path}-${n}`;
+    if (!existsSync(one)) return one;
   }
 }
 
