@@ -1,4 +1,5 @@
 import type { Address, OrderLogRow } from '../../core/types.js';
+import type { Account } from '../../ledger/types.js';
 import type { KnownOrder } from './history.js';
 
 /** An order that an event touched, as it stands after the event. */
@@ -21,6 +22,8 @@ export type GatewayEvent =
       to: number;
       /** Makers that had a fill. */
       makers: ReadonlySet<Address>;
+      /** Accounts whose balances changed, or that had a fill. */
+      accounts: ReadonlySet<Account>;
       /** Orders that a fill touched while they were open; dust that fills a closed order changes nothing of it. */
       changes: readonly OrderChange[];
       markets: ReadonlySet<number>;

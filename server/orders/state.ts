@@ -181,11 +181,13 @@ function createState(start: Start): GatewayState {
     hasBalances = true;
     const changes: OrderChange[] = [];
     pushChanges(changes, touched, null);
+    const makers = new Set(fills.map(({ maker }) => maker));
     events.emit({
       type: 'generations',
       from,
       to: generation,
-      makers: new Set(fills.map(({ maker }) => maker)),
+      makers,
+      accounts: new Set([...makers, ...news.balances.map(({ account }) => account)]),
       changes,
       markets: new Set(fills.map(({ market }) => market)),
     });

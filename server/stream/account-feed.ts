@@ -1,5 +1,8 @@
 /** What an account has, pushed whole whenever it changes: its open orders, and its balances. */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Address } from '../../core/types.js';
+import { chunks } from '../../ledger/db/columns.js';
+import type { Account } from '../../ledger/types.js';
 import { spotStatesOf } from '../orders/info/account.js';
 import { frontendOrdersOf } from '../orders/info/orders.js';
 import type { InfoDeps } from '../orders/info/types.js';
@@ -38,6 +41,8 @@ interface Topic {
 const PAUSE_MS = 1_000;
 /** One that is longer than this, at most as often as it is repeated elsewhere. */
 const LONG_BYTES = 32 * 1024;
+/** States that are made before others have their turn. */
+const TURN_STATES = 100;
 
 interface AccountFeedDeps extends Pick<InfoDeps, 'gateway' | 'db' | 'clock'> {
   limits: Pick<StreamLimits, 'coalesceMs' | 'repeatMs'>;
@@ -50,6 +55,8 @@ export function createAccountFeed(deps: AccountFeedDeps): AccountFeed {
   let gathering: NodeJS.Timeout | null = null;
   let isFlushing = false;
   let isStopped = false;
+  /** At the last event: a token that is listed later is a row of every account. */
+  let listed = gateway.markets().length;
 
   /** Balances of all that are due are read at once. */
   async function statesOf(due: readonly Topic[]): Promise<Map<Topic, object>> {
@@ -77,7 +84,11 @@ export function createAccountFeed(deps: AccountFeedDeps): AccountFeed {
       for (;;) {
         const due = [...topics].filter(([, topic]) => isDue(topic, clock()));
         if (due.length === 0 || isStopped) break;
-        await push(due);
+        for (const part of chunks(due, TURN_STATES)) {
+          await push(part);
+          await nextTurn();
+          if (isStopped) return;
+        }
       }
     } finally {
       isFlushing = false;
@@ -136,13 +147,16 @@ export function createAccountFeed(deps: AccountFeedDeps): AccountFeed {
       if (topic.listeners.size === 0) topics.delete(key);
     },
     onEvent(event) {
+      const { length } = gateway.markets();
+      const isListing = length !== listed;
+      listed = length;
       if (topics.size === 0) return;
-      const makers =
+      const makers: ReadonlySet<Account> =
         event.type === 'rows' ? new Set(event.changes.map(({ known }) => known.order.maker)) : event.makers;
-      // A generation changes balances of others than those who were filled.
-      for (const topic of topics.values())
-        topic.isDirty ||=
-          topic.source.type === 'spotState' ? event.type === 'generations' : makers.has(topic.source.user);
+      const accounts: ReadonlySet<Account> = event.type === 'rows' ? new Set() : event.accounts;
+      const isChanged = ({ type, user }: AccountSource): boolean =>
+        type === 'spotState' ? isListing || accounts.has(user) : makers.has(user);
+      for (const topic of topics.values()) topic.isDirty ||= isChanged(topic.source);
       soon();
     },
     stop() {

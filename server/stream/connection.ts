@@ -14,6 +14,7 @@ import { acknowledgement, errorFrame, PONG, postFrame, type SendQueue, type Upda
 import type { StreamLimits } from './limits.js';
 import type { PlatformFeed } from './platform.js';
 import type { MarketFeed } from './market-feed.js';
+import type { Quota } from './quota.js';
 import { postIdSchema } from './schemas.js';
 import type { Sessions } from './sessions.js';
 import { readSubscription, type Subscription } from './subscription.js';
@@ -27,6 +28,8 @@ export interface ConnectionDeps {
   accounts: AccountFeed;
   updates: UpdateFeed;
   platform: PlatformFeed;
+  /** Counts the subscriptions of an address to what an account has. */
+  accountQuota: Quota;
   sessions: Sessions;
   limits: Pick<StreamLimits, 'maxSubscriptions' | 'maxPendingPosts'>;
   logger: GatewayLogger;
@@ -199,6 +202,8 @@ export function createConnection(deps: ConnectionDeps, queue: SendQueue, socket:
     if (subscription === null) return complain('Invalid subscription', value);
     if (subscriptions.has(subscription.key)) return complain('Already subscribed:', value);
     if (subscriptions.size >= limits.maxSubscriptions) return complain('Invalid subscription', value);
+    if (subscription.kind === 'account' && !deps.accountQuota.take(socket.address))
+      return complain('Invalid subscription', value);
     subscriptions.set(subscription.key, subscription);
     queue.reply(acknowledgement('subscribe', value));
     // The acknowledgement may have been one frame too many.
@@ -228,10 +233,15 @@ export function createConnection(deps: ConnectionDeps, queue: SendQueue, socket:
     const { kind, key } = subscription;
     if (kind === 'user') updates.unsubscribe(subscription, self);
     else if (kind === 'trades') market.unsubscribeTrades(subscription.market, self);
-    else if (kind === 'account') accounts.unsubscribe(key, self);
+    else if (kind === 'account') endAccount(key);
     else if (kind === 'state') market.unsubscribe(key, self);
     else if (kind === 'platform') platform.unsubscribe(subscription.of, queue);
     else books.unsubscribe(key, queue);
+  }
+
+  function endAccount(key: string): void {
+    accounts.unsubscribe(key, self);
+    deps.accountQuota.give(socket.address);
   }
 
   function post(message: Readonly<Record<string, unknown>>, text: string): void {

@@ -2,6 +2,8 @@
 export interface StreamLimits {
   maxConnections: number;
   maxSubscriptions: number;
+  /** Subscriptions to what an account has, `openOrders` and `spotState`, of all connections from one address. */
+  maxAccountSubscriptions: number;
   maxMessageBytes: number;
   /** Posts of one connection that are answered at the same time. */
   maxPendingPosts: number;
@@ -25,6 +27,7 @@ export interface StreamLimits {
 export const STREAM_LIMITS: StreamLimits = {
   maxConnections: 5_000,
   maxSubscriptions: 32,
+  maxAccountSubscriptions: 1_000,
   maxMessageBytes: 1024 * 1024,
   maxPendingPosts: 100,
   idleMs: 60_000,

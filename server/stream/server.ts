@@ -11,6 +11,7 @@ import { createBookFeed } from './books.js';
 import { createConnection } from './connection.js';
 import { errorFrame, createSendQueue, type SendQueue } from './send-queue.js';
 import { CLOSE, STREAM_LIMITS, type CloseReason, type StreamLimits } from './limits.js';
+import { createQuota } from './quota.js';
 import { createPlatformFeed, type PlatformFacts } from './platform.js';
 import { createMarketFeed } from './market-feed.js';
 import type { Sessions } from './sessions.js';
@@ -65,6 +66,8 @@ export function serveStream(deps: StreamDeps): Stream {
   const platform = createPlatformFeed(deps.platform, limits, clock, logger);
   const market = createMarketFeed({ ...deps.info, limits, logger, nextSeq: updates.nextSeq });
   const accounts = createAccountFeed({ ...deps.info, limits, logger });
+  const accountQuota = createQuota(limits.maxAccountSubscriptions);
+  const feeds = { books, market, accounts, updates, platform };
   const clients = new Set<Client>();
   const unlisten = gateway.listen((event) => {
     books.changed(event.markets);
@@ -98,7 +101,7 @@ export function serveStream(deps: StreamDeps): Stream {
     };
     const queue = createSendQueue(socket, limits, clock, end);
     const client: Client = { socket, queue, heardMs: clock() };
-    const connection = createConnection({ ...deps, books, market, accounts, updates, platform, limits }, queue, {
+    const connection = createConnection({ ...deps, ...feeds, accountQuota, limits }, queue, {
       address,
       pause: () => socket.pause(),
       resume: () => socket.resume(),

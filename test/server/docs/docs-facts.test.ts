@@ -155,7 +155,9 @@ describe('the guides', () => {
 
   it('give the limits of the WebSocket', () => {
     const table = section('docs/orders.md', '## WebSocket');
-    const { maxConnections, maxSubscriptions, maxPendingPosts, retainedEvents } = STREAM_LIMITS;
+    const { maxConnections, maxSubscriptions, maxAccountSubscriptions, maxPendingPosts, retainedEvents } =
+      STREAM_LIMITS;
+    says(table, `one address | ${thousands(maxAccountSubscriptions)} | error frame`);
     says(table, `| ${thousands(maxConnections)} |`, `| ${maxSubscriptions} |`, `| ${maxPendingPosts} |`);
     says(
       table,

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { createConnection, type Connection, type ConnectionDeps } from '../../../server/stream/connection.js';
+import { createQuota } from '../../../server/stream/quota.js';
 import type { SendQueue } from '../../../server/stream/send-queue.js';
 import { createSessions } from '../../../server/stream/sessions.js';
 import { addressOf } from '../../support/gateway.js';
@@ -36,5 +37,41 @@ describe('a connection', () => {
     full = true;
     subscribe({ type: 'userFills', user: addressOf(1) });
     expect([...listening]).to.deep.equal([]);
+  });
+
+  it('counts what an address has of accounts over all its connections, and gives back what ends', () => {
+    const accountQuota = createQuota(3);
+    const listening: string[] = [];
+    function connect(address: string) {
+      const replies: string[] = [];
+      const queue = { reply: (frame: Buffer) => void replies.push(frame.toString()) } as unknown as SendQueue;
+      const deps = {
+        gateway: { markets: () => [WETH_USDC], parse: (text: string): unknown => JSON.parse(text) },
+        accounts: { subscribe: (key: string) => void listening.push(key), unsubscribe: () => undefined },
+        updates: { subscribe: () => undefined, unsubscribe: () => undefined },
+        ...{ sessions: createSessions(), info: {}, accountQuota, limits: { maxSubscriptions: 32, maxPendingPosts: 1 } },
+      } as unknown as ConnectionDeps;
+      const connection = createConnection(deps, queue, { ...SOCKET, address });
+      const say = (method: string, type: string, user: number): string => {
+        connection.onMessage(JSON.stringify({ method, subscription: { type, user: addressOf(user) } }));
+        return replies.at(-1)!;
+      };
+      return { connection, say };
+    }
+    const one = connect('2001:db8::1');
+    const other = connect('2001:db8::2');
+    one.say('subscribe', 'spotState', 1);
+    one.say('subscribe', 'openOrders', 1);
+    other.say('subscribe', 'spotState', 1);
+    expect(listening).to.have.length(3);
+    expect(other.say('subscribe', 'openOrders', 2)).to.match(/"error","data":"Invalid subscription \{/);
+    expect(other.say('subscribe', 'orderUpdates', 2)).to.include('subscriptionResponse');
+    expect(connect('198.51.100.1').say('subscribe', 'openOrders', 2)).to.include('subscriptionResponse');
+    one.say('unsubscribe', 'openOrders', 1);
+    expect(other.say('subscribe', 'openOrders', 2)).to.include('subscriptionResponse');
+    expect(other.say('subscribe', 'openOrders', 3)).to.include('Invalid subscription');
+    one.connection.onClose();
+    expect(other.say('subscribe', 'openOrders', 3)).to.include('subscriptionResponse');
+    expect(other.say('subscribe', 'openOrders', 4)).to.include('Invalid subscription');
   });
 });

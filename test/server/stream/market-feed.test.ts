@@ -52,7 +52,10 @@ describe('Market feed', () => {
   }
   const pause = (ms = 20): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
   const generation = (...markets: number[]): void =>
-    feed.onEvent({ type: 'generations', from: 1, to: 1, makers: new Set(), changes: [], markets: new Set(markets) });
+    feed.onEvent({
+      ...{ type: 'generations', from: 1, to: 1, makers: new Set(), accounts: new Set(), changes: [] },
+      markets: new Set(markets),
+    });
 
   it('makes the contexts once for all users, who each get their own frame', async () => {
     const { frames, self } = listener();
