@@ -160,7 +160,13 @@ if (hasBrowser()) {
       const under = page.getByRole('list', { name: 'Withdrawals under way' });
       await under.getByText('✓ settled: 1.5 WETH').waitFor({ timeout: 120_000 });
       await under.getByRole('button', { name: 'Execute' }).click({ timeout: 120_000 });
-      await page.getByText('No withdrawal is under way').waitFor({ timeout: 120_000 });
+      await page
+        .getByText('No withdrawal is under way')
+        .waitFor({ timeout: 120_000 })
+        .catch(async (error: unknown) => {
+          const shown = await page.getByRole('region', { name: 'Custody', exact: true }).innerText();
+          throw new Error(`not executed; the page shows:\n${shown}`, { cause: error });
+        });
       await page.getByText(/Deposits and withdrawals so far/).click();
       await page
         .getByRole('region', { name: 'Custody events' })
