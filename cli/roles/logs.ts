@@ -20,6 +20,8 @@ interface RoleLogs {
   of(role: Role): Promise<Writer>;
   /** Resolves once all logs are this process's, or some are and no other came for a while: the others are another process's. */
   readonly begun: Promise<void>;
+  /** Resolves once no log is being taken any more: after the signal, none comes into `held` from then on. Never rejects. */
+  readonly settled: Promise<void>;
 }
 
 interface Options {
@@ -63,5 +65,6 @@ export function acquireLogs(db: Db, wanted: readonly Role[], { signal, onLost, l
   const taken = new Map(roles.map((role) => [role, take(role)]));
   for (const one of taken.values()) one.catch(begun.reject);
   void begun.promise.catch(() => clearTimeout(timer));
-  return { held, of: (role) => taken.get(role)!, begun: begun.promise };
+  const settled = Promise.allSettled(taken.values()).then(() => undefined);
+  return { held, of: (role) => taken.get(role)!, begun: begun.promise, settled };
 }

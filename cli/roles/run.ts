@@ -15,6 +15,7 @@ import { createLogger } from '../logger.js';
 import { startOps, type Ops } from '../ops.js';
 import { startHttp, type HttpHandle, type HttpOptions } from './gateway/http.js';
 import { serveStandby, type Standing } from './gateway/standby.js';
+import { createLateStarts } from './late.js';
 import { acquireLogs } from './logs.js';
 import { ROLES } from './registry.js';
 import type { Preparation, RoleRun, RoleTopic } from './role.js';
@@ -77,8 +78,8 @@ export async function startRoles(
   let isStarting = true;
   let isOnStandby = false;
   let serving: Promise<Standing | null> = Promise.resolve(null);
-  /** Roles that begin later, one after the other. */
-  let later: Promise<void> = Promise.resolve();
+  /** Ends of the starts of roles that begin later. */
+  let lateEnded: () => Promise<void> = () => Promise.resolve();
   let begun: readonly Role[];
   void failed.then((error) => {
     failure = error;
@@ -93,7 +94,7 @@ export async function startRoles(
 
   async function stop(): Promise<void> {
     stopping.abort();
-    await later;
+    await lateEnded();
     const standing = await serving.catch(() => null);
     await (http ?? standing?.http)?.close();
     await ops?.close();
@@ -148,6 +149,8 @@ export async function startRoles(
     void checkChain(shared, fail);
     loops.push(startSwapCheck(shared, signal, fail));
     const logs = acquireLogs(db, config.ROLES, { signal, onLost: fail, logger });
+    // Whoever starts next, in this process too, gets each log: none may be taken behind the end of this run.
+    loops.push({ done: logs.settled });
     const { metrics } = ops;
     const onReversal = () => fail(new RolesOutdatedError());
     const played = ROLES.filter(({ name }) => config.ROLES.includes(name));
@@ -266,8 +269,12 @@ export async function startRoles(
     await allEnded(now.filter((role) => !isGateway(role)).map(start), (error) => stopping.abort(error));
     signal.throwIfAborted();
     begun = config.ROLES.filter((role) => first.has(role));
+    const late = createLateStarts(startLate, failUnlessStopped);
+    lateEnded = late.ended;
     for (const role of played.filter(({ name }) => !first.has(name))) {
-      const whenOwned = (): void => void (later = later.then(() => startLate(role)).catch(failUnlessStopped));
+      const whenOwned = (): void => {
+        if (!signal.aborted) late.begin(role);
+      };
       logs.of(role.name).then(whenOwned, failUnlessStopped);
     }
   } catch (error) {

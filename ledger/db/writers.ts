@@ -13,7 +13,7 @@ import { migrations } from '../migrations/index.js';
 import type { Db, LogName, Queryable, Transaction, Writer } from '../types.js';
 
 interface AcquireOptions {
-  /** Stops waiting as a standby; `acquireWriter` then rejects with the signal's reason. */
+  /** Gives up, also in the middle of a take-over: `acquireWriter` then holds nothing and rejects with the signal's reason. */
   signal?: AbortSignal;
   /** Called at most once, when the log is lost other than by `release`. */
   onLost?: (error: WriterLostError) => void;
@@ -53,7 +53,9 @@ export async function acquireWriter(db: Db, log: LogName, options: AcquireOption
           onLost: (reason) => lose(reason),
         });
   try {
-    const writer = createWriter(db, log, await raiseEpoch(db, log, lock), options.onLost, async () => lock?.release());
+    const epoch = await raiseEpoch(db, log, lock);
+    options.signal?.throwIfAborted();
+    const writer = createWriter(db, log, epoch, options.onLost, async () => lock?.release());
     lose = writer.lose;
     const failure = lock?.failure() ?? null;
     if (failure !== null) lose(failure);

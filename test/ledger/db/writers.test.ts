@@ -176,6 +176,20 @@ describe('writers', () => {
       expect(await db.knex('writers').select()).to.deep.equal([]);
     });
 
+    it('is given back when told to stop while it is taken', async () => {
+      const db = await migrated(open);
+      const reason = new Error('stop');
+      const stop = new AbortController();
+      db.knex.on('query', ({ sql }: { sql: string }) => {
+        if (sql.includes('writers')) stop.abort(reason);
+      });
+      expect(await errorOf(acquireWriter(db, 'order', { signal: stop.signal }))).to.equal(reason);
+      await withOther(db, async (other) => {
+        const next = await acquireWriter(other, 'order', { signal: AbortSignal.timeout(2_000) });
+        await next.release();
+      });
+    });
+
     it('loses and repeats nothing with four processes at once', async function () {
       this.timeout(90_000);
       const db = await migrated(open);
