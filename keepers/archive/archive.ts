@@ -38,7 +38,7 @@ export interface ArchiveStatus {
   failures: number;
   /** Whether the newest write failed. */
   failing: boolean;
-  /** Since when something waits to be in the archive that is not; null while everything is. */
+  /** Since when something waits to be written; null while nothing does. What was dropped waits no more. */
   waitingSinceMs: number | null;
   /** Entries since the start that were sent and not kept in memory: they have to be exported. */
   dropped: number;
@@ -170,7 +170,7 @@ export async function openArchive(deps: ArchiveDeps): Promise<Archive> {
           }
           await append(entry);
           failing = false;
-          if (dropped === 0) waitingSinceMs = null;
+          waitingSinceMs = null;
         } catch (error) {
           failures += 1;
           failing = true;

@@ -48,8 +48,10 @@ export interface ArchiveFacts {
   files: number;
   failures: number;
   failing: boolean;
-  /** Since when it lacks something that was prepared; null while it lacks nothing. */
+  /** Since when something that was prepared waits to be written; null while nothing does. */
   waitingSinceMs: number | null;
+  /** Entries that were sent and will not be written without an export. */
+  dropped: number;
 }
 
 interface PosterFacts {

@@ -338,10 +338,19 @@ function archiveGauges(registry: Registry, { poster, settler, nowMs }: MetricSou
     registry,
     [
       'archive_unarchived_seconds',
-      'age of the oldest publication or settlement that the archive lacks; 0 while it lacks none',
+      'age of the oldest publication or settlement that waits to be in the archive; 0 while none does',
       'role',
     ],
     each(({ waitingSinceMs }) => (waitingSinceMs === null ? 0 : Math.max(0, nowMs() - waitingSinceMs) / 1000)),
+  );
+  gauge(
+    registry,
+    [
+      'archive_dropped',
+      'entries since the start that were sent and neither written nor kept: only archive export writes them',
+      'role',
+    ],
+    each(({ dropped }) => dropped),
   );
 }
 

@@ -212,7 +212,7 @@ describe('Metrics and probes', () => {
       sent: { full: 4 },
       transactions: { landed: 3 },
       missedBlocks: 1,
-      archive: { files: 12, failures: 2, failing: true, waitingSinceMs: 0 },
+      archive: { files: 12, failures: 2, failing: true, waitingSinceMs: 0, dropped: 3 },
       crossing: [{ pair: 'WETH-USDC', orders: 2 }],
       pairs: ['WETH-USDC', 'A-B'],
       stopped: ['WETH-USDC'],
@@ -231,6 +231,7 @@ describe('Metrics and probes', () => {
     expect(values.get('curvebook_archive_failures{role="poster"}')).to.equal('2');
     expect(values.get('curvebook_archive_failing{role="poster"}')).to.equal('1');
     expect(Number(values.get('curvebook_archive_unarchived_seconds{role="poster"}'))).to.be.greaterThan(0);
+    expect(values.get('curvebook_archive_dropped{role="poster"}')).to.equal('3');
     expect(values.get('curvebook_post_missed_blocks')).to.equal('1');
     expect(values.get('curvebook_post_crossing_orders{pair="WETH-USDC"}')).to.equal('2');
     expect(values.get('curvebook_post_stopped{pair="WETH-USDC"}')).to.equal('1');
