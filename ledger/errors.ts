@@ -7,7 +7,12 @@ type DatabaseErrorCode =
   | 'UNSAFE_DATABASE'
   | 'DATABASE_NEWER'
   | 'DEPLOYMENT_MISMATCH'
-  | 'DEPLOYMENT_UNBOUND';
+  | 'DEPLOYMENT_UNBOUND'
+  /** Of backups. */
+  | 'FILE_EXISTS'
+  | 'BAD_BACKUP'
+  | 'NOT_EMPTY'
+  | 'TOOL_FAILED';
 
 /** The database can't be used as it is; retrying does not help. */
 export class DatabaseError extends Error {

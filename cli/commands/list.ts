@@ -153,6 +153,30 @@ ${COMMON_OPTIONS}`,
     maxArguments: 0,
     load: async () => (await import('./verify.js')).runVerify,
   },
+  backup: {
+    summary: 'writes the database into one file, while the server goes on',
+    help: `curvebook backup <file> [options]
+
+Writes one consistent state of the database into a new file that its owner alone may read: PostgreSQL by pg_dump, which must be
+installed, in the server's version or newer. The server may run. A file that is there is not overwritten. What happens after it is in the archive (ARCHIVE_DIR).
+
+${COMMON_OPTIONS}`,
+    maxArguments: 1,
+    load: async () => (await import('./backup.js')).runBackup,
+  },
+  restore: {
+    summary: 'makes a database of a backup, and verifies it',
+    help: `curvebook restore <file> [--rpc <url>] [options]
+
+Makes the database that DATABASE_URL names of a backup, and derives everything in it again, as \`verify\` does. Refuses a database that holds anything, and a
+backup of another deployment or of the other kind of database. Exits with ${EXIT_DIFFERENCE} at a difference, and leaves nothing behind then. What happened
+after the backup comes from the archive: \`curvebook archive import\`, before anything is served.
+
+  --rpc <url>         compare with this node, too
+${COMMON_OPTIONS}`,
+    maxArguments: 1,
+    load: async () => (await import('./backup.js')).runRestore,
+  },
   reconcile: {
     summary: 'takes back what the chain no longer has, and reads anew what differs from it',
     help: `curvebook reconcile [--from <block>] [--deep] [--yes] [--capital-origin] [--rpc <url>] [options]
@@ -297,6 +321,6 @@ ${Object.entries({ serve: SERVE, ...COMMANDS })
 \`curvebook help <command>\` says more of each; \`curvebook --version\` which release this is. Every command but \`serve\` takes --json.
 
 Exit codes: 0 done; 1 refused or failed, with the reason on standard error, or as {"ok":false,…} on standard output with --json;
-${EXIT_DIFFERENCE} \`verify\` found a difference; ${EXIT_PENDING} \`reconcile\` is asked for and not carried out yet; ${EXIT_NOT_HALTED} \`resume\` found no halt; ${EXIT_CAUSE_STANDS} the cause
+${EXIT_DIFFERENCE} \`verify\` or \`restore\` found a difference; ${EXIT_PENDING} \`reconcile\` is asked for and not carried out yet; ${EXIT_NOT_HALTED} \`resume\` found no halt; ${EXIT_CAUSE_STANDS} the cause
 of a halt stands; ${EXIT_UNFIT} \`doctor\` found something in the way; ${EXIT_RESTART} \`serve\` wants to be started again.
 `;

@@ -1,7 +1,9 @@
 import type { ArchivedVerdict } from '../../keepers/verify/checkpoints.js';
 import { verifyLedger, type VerifyReport } from '../../keepers/verify/verify.js';
 import { VerifyError, type VerifyProgress } from '../../keepers/verify/verification.js';
-import { NO_OPERATOR } from '../config.js';
+import type { Address } from '../../core/types.js';
+import type { Db } from '../../ledger/types.js';
+import { NO_OPERATOR, type CommandConfig } from '../config.js';
 import { ConfigError } from '../errors.js';
 import type { CommandLine } from '../arguments.js';
 import { EXIT_DIFFERENCE } from '../exit-codes.js';
@@ -12,35 +14,47 @@ const LINE_INTERVAL_MS = 1_000;
 /** Derives everything again and compares. */
 export async function runVerify(line: CommandLine, io: Io): Promise<number> {
   const config = commandConfig(line);
-  const { operator } = config;
+  operatorOf(config);
+  return withDatabase(config, (db) => verifyDatabase(db, { config, line, io }));
+}
+
+/** The operator's account, without which nothing can be derived again. Throws ConfigError. */
+export function operatorOf({ operator }: CommandConfig): Address {
   if (operator === null) throw new ConfigError([NO_OPERATOR]);
+  return operator;
+}
+
+/** Verifies one database, says what was found, and returns the exit code. */
+export async function verifyDatabase(
+  db: Db,
+  { config, line, io }: { config: CommandConfig; line: CommandLine; io: Io },
+): Promise<number> {
+  const operator = operatorOf(config);
   const { custodian, curveBook, entrypoint, orderSettler } = config.manifest.contracts;
-  return withDatabase(config, async (db) => {
-    try {
-      const report = await verifyLedger({
-        db,
-        deploymentId: config.manifest.deploymentId,
-        deploymentBlock: config.manifest.deploymentBlock,
-        operator,
-        contracts: { custodian, curveBook, entrypoint, orderSettler },
-        rpc: line.overrides.RPC_URL === undefined ? null : commandRpc(config),
-        onProgress: line.json ? () => undefined : createProgressBar(io),
-      });
-      print(io, line, { ok: true, ...report }, [
-        ...report.warnings.map((warning) => `warning: ${warning}`),
-        `verified up to generation ${report.generation}, block ${report.blockNumber}: ${report.blocks} blocks, ` +
-          `${report.curves} curves, ${report.foldedCurves} of them compacted, ${report.fills} fills, ${report.postings} postings, ${report.balances} balances, ` +
-          `${report.candles} candles, ${report.activity} sums of accounts, ${report.claims} withdrawals, ${report.checkpoints} checkpoints${published(report)}, ${report.reversals} reversals, ` +
-          `${report.suspense} items in suspense, ${report.openSuspense} of them open` +
-          (report.chainEvents === null ? '; the chain was not asked' : `, ${report.chainEvents} events of the chain`),
-      ]);
-      return 0;
-    } catch (error) {
-      if (!(error instanceof VerifyError)) throw error;
-      print(io, line, { ok: false, check: error.check, message: error.message }, [`${error.check}: ${error.message}`]);
-      return EXIT_DIFFERENCE;
-    }
-  });
+  try {
+    const report = await verifyLedger({
+      db,
+      deploymentId: config.manifest.deploymentId,
+      deploymentBlock: config.manifest.deploymentBlock,
+      operator,
+      contracts: { custodian, curveBook, entrypoint, orderSettler },
+      rpc: line.overrides.RPC_URL === undefined ? null : commandRpc(config),
+      onProgress: line.json ? () => undefined : createProgressBar(io),
+    });
+    print(io, line, { ok: true, ...report }, [
+      ...report.warnings.map((warning) => `warning: ${warning}`),
+      `verified up to generation ${report.generation}, block ${report.blockNumber}: ${report.blocks} blocks, ` +
+        `${report.curves} curves, ${report.foldedCurves} of them compacted, ${report.fills} fills, ${report.postings} postings, ${report.balances} balances, ` +
+        `${report.candles} candles, ${report.activity} sums of accounts, ${report.claims} withdrawals, ${report.checkpoints} checkpoints${published(report)}, ${report.reversals} reversals, ` +
+        `${report.suspense} items in suspense, ${report.openSuspense} of them open` +
+        (report.chainEvents === null ? '; the chain was not asked' : `, ${report.chainEvents} events of the chain`),
+    ]);
+    return 0;
+  } catch (error) {
+    if (!(error instanceof VerifyError)) throw error;
+    print(io, line, { ok: false, check: error.check, message: error.message }, [`${error.check}: ${error.message}`]);
+    return EXIT_DIFFERENCE;
+  }
 }
 
 /** A bar that is drawn over on a terminal, and a line now and then elsewhere. */

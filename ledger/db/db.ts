@@ -112,13 +112,17 @@ export async function prepareDb(db: Db, deploymentId: string, onRebuild?: Rebuil
   await bindDeployment(db, deploymentId);
 }
 
-/** PostgreSQL only: drops every table of the schema, whatever it holds. Whoever calls it has made sure that nobody needs it. */
+/**
+ * PostgreSQL only: drops every table of the schema, whatever it holds, and the function of their triggers, so that `migrate` can make them again. Whoever
+ * calls it has made sure that nobody needs it.
+ */
 export async function dropTables(db: Db): Promise<void> {
   const rows = await db.knex.raw<{ rows: { tablename: string }[] }>(
     'select tablename from pg_catalog.pg_tables where schemaname = ?',
     [schemaOf(db)],
   );
   for (const { tablename } of rows.rows) await db.knex.raw('drop table ??.?? cascade', [schemaOf(db), tablename]);
+  await db.knex.raw('drop function if exists ??.hint_at_rows()', [schemaOf(db)]);
 }
 
 /** The deployment that the database is tied to; null for one without our tables, or that was never tied to any. */

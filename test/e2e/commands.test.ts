@@ -115,6 +115,8 @@ forOneDatabase((name, open) =>
           'token',
           'init',
           'doctor',
+          'backup',
+          'restore',
         ],
       ]);
     });

@@ -271,6 +271,8 @@ describe('the guides', () => {
       'SANDBOX_DIR',
       // Codes of `curvebook doctor`.
       ...Object.keys(REMEDIES),
+      // Codes of the database.
+      ...captures(read('ledger/errors.ts'), /^ {2}\| '(\w+)'/gm),
     ]);
     const ofCode = read('docs/operators.md').slice(0, read('docs/operators.md').indexOf('| code | meaning |'));
     for (const text of [ofCode, read('docs/runbook.md'), read('README.md')])

@@ -1,0 +1,254 @@
+/** A backup of a database as one file, taken while writers go on, and a database made of one. */
+import { spawn } from 'node:child_process';
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import SqliteDatabase from 'better-sqlite3';
+import { DatabaseError } from '../errors.js';
+import type { Db } from '../types.js';
+import { dropTables, openDb, schemaOf, withoutPassword } from './db.js';
+import { SQLITE_BUSY_TIMEOUT_MS } from './dialects.js';
+
+type BackupKind = 'sqlite' | 'pg';
+
+/** Where a database is. */
+interface Place {
+  url: string;
+  /** What programs are started with: PATH at least. */
+  env: Readonly<Record<string, string>>;
+}
+
+/** Whether what was restored is right. */
+type Check = (db: Db) => Promise<boolean>;
+
+/** How such a file begins. */
+const MAGIC: Readonly<Record<BackupKind, string>> = { sqlite: 'SQLite format 3\u0000', pg: 'PGDMP' };
+/** More of what a tool complains of is not kept. */
+const MAX_COMPLAINT_CHARS = 2_000;
+
+/**
+ * Writes one consistent state of the database into a new file that its owner alone may read, whole or not at all. Returns its bytes. Throws
+ * DatabaseError `FILE_EXISTS` for a file that is there, `TOOL_FAILED` when pg_dump is missing or fails, `BAD_DATABASE` for an SQLite file that is damaged.
+ */
+export async function backUp(db: Db, place: Place, file: string): Promise<number> {
+  if (existsSync(file)) throw exists(file);
+  const partial = `${file}.partial`;
+  rmSync(partial, { force: true });
+  try {
+    if (db.kind === 'sqlite') copySqlite(sqliteFile(place.url), partial);
+    else
+      await runTool(
+        'pg_dump',
+        ['--format=custom', '--no-owner', '--no-privileges', `--schema=${schemaOf(db)}`, `--file=${partial}`],
+        place,
+      );
+    chmodSync(partial, 0o600);
+    putInPlace(partial, file);
+  } finally {
+    rmSync(partial, { force: true });
+  }
+  return statSync(file).size;
+}
+
+/**
+ * Makes the database of `url`, which must hold nothing, of a backup of the same kind. `check` is given it; when that throws or says no, nothing stays of
+ * it. Throws DatabaseError `BAD_BACKUP`, `NOT_EMPTY`, `TOOL_FAILED`, `BAD_DATABASE`, and what `check` throws.
+ */
+export async function restore(file: string, place: Place, check: Check): Promise<void> {
+  const { url } = place;
+  const kind: BackupKind = url.startsWith('sqlite:') ? 'sqlite' : 'pg';
+  const found = kindOf(file);
+  if (found !== kind) {
+    const other =
+      found === null
+        ? 'is no backup'
+        : `is one of ${found === 'pg' ? 'PostgreSQL' : 'SQLite'}, and DATABASE_URL names the other`;
+    throw new DatabaseError('BAD_BACKUP', `${file} ${other}`);
+  }
+  await (kind === 'sqlite' ? restoreSqlite(file, sqliteFile(url), check) : restorePg(file, place, check));
+}
+
+async function restoreSqlite(file: string, target: string, check: Check): Promise<void> {
+  for (const part of ['', '-wal', '-shm']) {
+    if (existsSync(`${target}${part}`))
+      throw new DatabaseError('NOT_EMPTY', `${target}${part} is there already; nothing is overwritten`);
+  }
+  mkdirSync(dirname(target), { recursive: true });
+  const partial = `${target}.partial`;
+  const remove = (): void => ['', '-wal', '-shm'].forEach((part) => rmSync(`${partial}${part}`, { force: true }));
+  remove();
+  try {
+    copySqlite(file, partial);
+    const db = await openDb(`sqlite:${partial}`);
+    let isRight: boolean;
+    try {
+      isRight = await check(db);
+    } finally {
+      await db.close();
+    }
+    if (!isRight) return;
+    // What was brought up to date is in the file itself, not in a log beside it that has another name.
+    using(new SqliteDatabase(partial), (copy) => copy.pragma('wal_checkpoint(truncate)'));
+    putInPlace(partial, target);
+  } finally {
+    remove();
+  }
+}
+
+async function restorePg(file: string, place: Place, check: Check): Promise<void> {
+  const { url } = place;
+  const db = await openDb(url);
+  try {
+    const schema = schemaOf(db);
+    const { rows } = await db.knex.raw<{ rows: { tables: string }[] }>(
+      'select count(*)::text as tables from pg_catalog.pg_tables where schemaname = ?',
+      [schema],
+    );
+    if (rows[0]?.tables !== '0')
+      throw new DatabaseError(
+        'NOT_EMPTY',
+        `schema ${schema} of ${withoutPassword(url)} has tables already; nothing is overwritten`,
+      );
+    const list = await runTool('pg_restore', ['--list', file], place);
+    const entries = list.split('\n').filter((line) => /^\d+;/.test(line));
+    const foreign = entries.find(
+      (line) =>
+        / TABLE \S+ /.test(line) && !line.includes(` TABLE ${schema} `) && !line.includes(` TABLE DATA ${schema} `),
+    );
+    if (foreign !== undefined) {
+      const [, other = '?'] = / TABLE (?:DATA )?(\S+) /.exec(foreign) ?? [];
+      throw new DatabaseError(
+        'BAD_BACKUP',
+        `${file} is of schema ${other}; name it in DATABASE_URL (?schema=${other})`,
+      );
+    }
+    await db.knex.raw('create schema if not exists ??', [schema]);
+    await restoreEntries(file, place, entries);
+    let isRight = false;
+    try {
+      isRight = await check(db);
+    } finally {
+      if (!isRight) await dropTables(db);
+    }
+  } finally {
+    await db.close();
+  }
+}
+
+/** Everything but the schema itself, in one transaction. */
+async function restoreEntries(file: string, place: Place, entries: readonly string[]): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'curvebook-restore-'));
+  try {
+    const list = join(folder, 'list');
+    writeFileSync(list, entries.filter((line) => !/^\d+; \d+ \d+ (SCHEMA|COMMENT - SCHEMA) /.test(line)).join('\n'));
+    const options = ['--single-transaction', '--exit-on-error', '--no-owner', '--no-privileges', `--use-list=${list}`];
+    const database = decodeURIComponent(new URL(place.url).pathname.slice(1));
+    await runTool('pg_restore', [...options, `--dbname=${database}`, file], place);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/**
+ * One state of an SQLite file, read in one transaction, which holds up no writer and which none makes begin anew: a copy page by page does that after
+ * each write, and never ends on a busy ledger. The copy is a file by itself, without a log beside it.
+ */
+function copySqlite(from: string, to: string): void {
+  try {
+    using(
+      new SqliteDatabase(from, { readonly: true, fileMustExist: true, timeout: SQLITE_BUSY_TIMEOUT_MS }),
+      (source) => source.prepare('vacuum into ?').run(to),
+    );
+    const said = using(new SqliteDatabase(to, { readonly: true }), (copy): unknown =>
+      copy.pragma('integrity_check(1)', { simple: true }),
+    );
+    if (said !== 'ok') throw new DatabaseError('BAD_DATABASE', `${from} is damaged: ${String(said)}`);
+  } catch (error) {
+    if (error instanceof DatabaseError) throw error;
+    throw new DatabaseError(
+      'BAD_DATABASE',
+      `${from} can't be copied: ${error instanceof Error ? error.message : String(error)}`,
+    );
+  }
+}
+
+function using<T>(file: SqliteDatabase.Database, run: (file: SqliteDatabase.Database) => T): T {
+  try {
+    return run(file);
+  } finally {
+    file.close();
+  }
+}
+
+function kindOf(file: string): BackupKind | null {
+  if (!existsSync(file)) throw new DatabaseError('BAD_BACKUP', `there is no file ${file}`);
+  const start = Buffer.alloc(16);
+  const descriptor = openSync(file, 'r');
+  readSync(descriptor, start, 0, start.length, 0);
+  closeSync(descriptor);
+  const kinds: readonly BackupKind[] = ['sqlite', 'pg'];
+  return kinds.find((kind) => start.toString('latin1').startsWith(MAGIC[kind])) ?? null;
+}
+
+/** Durable, and under its name only if nothing has that. */
+function putInPlace(partial: string, file: string): void {
+  const descriptor = openSync(partial, 'r+');
+  fsyncSync(descriptor);
+  closeSync(descriptor);
+  try {
+    linkSync(partial, file);
+  } catch (error) {
+    if ((error as { code?: string }).code === 'EEXIST') throw exists(file);
+    throw error;
+  }
+  rmSync(partial);
+  const folder = openSync(dirname(file), 'r');
+  fsyncSync(folder);
+  closeSync(folder);
+}
+
+const exists = (file: string): DatabaseError =>
+  new DatabaseError('FILE_EXISTS', `${file} is there already; nothing is overwritten`);
+
+const sqliteFile = (url: string): string => url.replace(/^sqlite:/, '');
+
+/** Runs one of PostgreSQL's programs; where and as whom is in its environment, so that no process list shows the password. Returns its output. */
+function runTool(program: 'pg_dump' | 'pg_restore', args: readonly string[], { url, env }: Place): Promise<string> {
+  const { hostname, port, username, password, pathname, searchParams } = new URL(url);
+  const given = {
+    PGHOST: decodeURIComponent(hostname),
+    PGPORT: port,
+    PGUSER: decodeURIComponent(username),
+    PGPASSWORD: decodeURIComponent(password),
+    PGDATABASE: decodeURIComponent(pathname.slice(1)),
+    PGSSLMODE: searchParams.get('sslmode') ?? '',
+  };
+  const environment = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== ''));
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, args, { env: { ...env, ...environment }, stdio: ['ignore', 'pipe', 'pipe'] });
+    let output = '';
+    let complaint = '';
+    child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text));
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      complaint = (complaint + text).slice(0, MAX_COMPLAINT_CHARS);
+    });
+    const refuse = (why: string): void => reject(new DatabaseError('TOOL_FAILED', `${program}: ${why}`));
+    child.once('error', () =>
+      refuse("can't be started; install PostgreSQL's client programs, of the server's version or newer"),
+    );
+    child.once('close', (code) => (code === 0 ? resolve(output) : refuse(complaint.trim() || `ended with ${code}`)));
+  });
+}
