@@ -26,7 +26,10 @@ export async function readPastOrder(
 ): Promise<CompactedOrder | null> {
   const folded = await q('folded_orders').where({ oid }).first();
   const seqs = [opened, ...reduced, closed].filter((seq) => seq !== null);
-  const rows = seqs.length === 0 ? [] : await q('order_log').whereIn('order_seq', seqs).orderBy('order_seq').select();
+  const rows: Stored<'order_log'>[] = [];
+  // In their order, since an order is opened before it is made smaller, and closed last.
+  for (const part of chunks(seqs))
+    rows.push(...(await q<Stored<'order_log'>>('order_log').whereIn('order_seq', part).orderBy('order_seq').select()));
   let found = folded === undefined ? null : toCompactedOrder(folded);
   let lastMs = found?.closedMs ?? null;
   for (const row of rows) {

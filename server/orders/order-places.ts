@@ -19,22 +19,35 @@ interface OrderIndex {
 const SEGMENT = 4_096;
 /** Orders that are indexed at most, 32 MiB of them; the oldest are forgotten first. */
 const MAX_INDEXED_ORDERS = 1_024 * SEGMENT;
+/** Rows that made one order smaller. Of an order with more nothing is known: its size can only be told from all of them. */
+export const MAX_REDUCTIONS = 1_000;
+/** Rows that made any order smaller; the oldest orders are forgotten first. */
+const MAX_REDUCED_ROWS = 1_000_000;
 
 /** Numbers of rows behind `base`, so that they fit into four bytes; zero for none. */
 interface Segment {
   base: number;
   opened: Uint32Array;
   closed: Uint32Array;
+  /** An empty list stands for too many. */
   reduced: Map<number, number[]>;
+  reducedRows: number;
 }
 
-/** An empty index. Rows come in their order. */
-export function createOrderIndex(maxOrders = MAX_INDEXED_ORDERS): OrderIndex {
+const UNKNOWN: OrderPlaces = { opened: null, closed: null, reduced: [] };
+
+/** An empty index. Rows come in their order. Orders older than one that was forgotten are not indexed any more. */
+export function createOrderIndex(maxOrders = MAX_INDEXED_ORDERS, maxReducedRows = MAX_REDUCED_ROWS): OrderIndex {
   const segments = new Map<number, Segment>();
   const numberOf = (oid: number): number => Math.floor(oid / SEGMENT);
+  /** Segments below this one are forgotten. */
+  let first = 0;
+  let reducedRows = 0;
 
-  function segmentOf(oid: number, orderSeq: number): Segment {
+  /** Null for an order that is forgotten. */
+  function segmentOf(oid: number, orderSeq: number): Segment | null {
     const number = numberOf(oid);
+    if (number < first) return null;
     const known = segments.get(number);
     if (known !== undefined) return known;
     const made: Segment = {
@@ -42,11 +55,19 @@ export function createOrderIndex(maxOrders = MAX_INDEXED_ORDERS): OrderIndex {
       opened: new Uint32Array(SEGMENT),
       closed: new Uint32Array(SEGMENT),
       reduced: new Map(),
+      reducedRows: 0,
     };
     segments.set(number, made);
-    // Ids rise, so the first segment is the oldest, unless an old order is closed late.
-    if (segments.size * SEGMENT > maxOrders) segments.delete(segments.keys().next().value as number);
-    return made;
+    if (segments.size * SEGMENT > maxOrders) forgetOldest();
+    return segments.get(number) ?? null;
+  }
+
+  function forgetOldest(): void {
+    // An old order that is closed late may have made its segment after newer ones.
+    const oldest = Math.min(...segments.keys());
+    reducedRows -= segments.get(oldest)?.reducedRows ?? 0;
+    segments.delete(oldest);
+    first = oldest + 1;
   }
 
   const placeIn = (rows: Uint32Array, { base }: Segment, oid: number): number | null => {
@@ -57,23 +78,37 @@ export function createOrderIndex(maxOrders = MAX_INDEXED_ORDERS): OrderIndex {
   return {
     opened(oid, orderSeq) {
       const segment = segmentOf(oid, orderSeq);
-      segment.opened[oid % SEGMENT] = orderSeq - segment.base;
+      if (segment !== null) segment.opened[oid % SEGMENT] = orderSeq - segment.base;
     },
     closed(oid, orderSeq) {
       const segment = segmentOf(oid, orderSeq);
-      segment.closed[oid % SEGMENT] = orderSeq - segment.base;
+      if (segment !== null) segment.closed[oid % SEGMENT] = orderSeq - segment.base;
     },
     reduced(oid, orderSeq) {
-      const { reduced } = segmentOf(oid, orderSeq);
-      reduced.set(oid, [...(reduced.get(oid) ?? []), orderSeq]);
+      const segment = segmentOf(oid, orderSeq);
+      if (segment === null) return;
+      const rows = segment.reduced.get(oid);
+      if (rows?.length === 0) return;
+      if (rows?.length === MAX_REDUCTIONS) {
+        rows.length = 0;
+        segment.reducedRows -= MAX_REDUCTIONS;
+        reducedRows -= MAX_REDUCTIONS;
+        return;
+      }
+      if (rows === undefined) segment.reduced.set(oid, [orderSeq]);
+      else rows.push(orderSeq);
+      segment.reducedRows += 1;
+      reducedRows += 1;
+      if (reducedRows > maxReducedRows && segments.size > 1) forgetOldest();
     },
     places(oid) {
       const segment = segments.get(numberOf(oid));
-      if (segment === undefined) return { opened: null, closed: null, reduced: [] };
+      const reduced = segment?.reduced.get(oid);
+      if (segment === undefined || reduced?.length === 0) return UNKNOWN;
       return {
         opened: placeIn(segment.opened, segment, oid),
         closed: placeIn(segment.closed, segment, oid),
-        reduced: segment.reduced.get(oid) ?? [],
+        reduced: reduced ?? [],
       };
     },
   };
