@@ -98,7 +98,8 @@ export function createScheduler(startMs: number, decisions: Decisions, turn: () 
   }
 
   function after(delayMs: number, run: () => void, actor?: Actor | null): Event {
-    const timeMs = nowMs + Math.max(0, delayMs);
+    // Whole milliseconds, as clocks and timers tell them: a nonce is a time, and one with a fraction is refused.
+    const timeMs = nowMs + Math.max(0, Math.ceil(delayMs));
     const of = actor === null ? undefined : (actor ?? actors.getStore());
     const event: Event = { timeMs, rank: decisions.unit('rank'), actor: of, run, isCancelled: false };
     push(event);

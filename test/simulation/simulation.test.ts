@@ -2,9 +2,11 @@ import { availableParallelism } from 'node:os';
 import { expect } from 'chai';
 import { fcOptions } from '../support/fc.js';
 import { simulateAll } from './crew.js';
+import { createDecisions } from './decisions.js';
 import { DEFAULT_FAULTS } from './faults.js';
 import { createReport } from './search/report.js';
 import { simulate } from './run.js';
+import { createScheduler } from './scheduler.js';
 
 const BLOCKS = 100;
 /** As many runs reach every fault and every way of recovery. */
@@ -12,6 +14,14 @@ const SEEDS = 40;
 const THREADS = Math.min(2, availableParallelism());
 
 describe('the whole backend on a virtual clock', () => {
+  it('tells whole milliseconds, whatever somebody waits for', async () => {
+    const scheduler = createScheduler(1_000, createDecisions(1, null), () => Promise.resolve());
+    const seen: number[] = [];
+    for (const delayMs of [0.5, 2, -1, 7.2]) scheduler.after(delayMs, () => void seen.push(scheduler.nowMs()));
+    await scheduler.runUntil(1_010, () => undefined);
+    expect(seen).to.deep.equal([1_000, 1_001, 1_002, 1_008]);
+  });
+
   it('gives the same trace for the same seed, and another for another', async function () {
     this.timeout(120_000);
     const of = async (seed: number) => (await simulate({ seed, blocks: 40, faults: DEFAULT_FAULTS })).digest;
