@@ -32,8 +32,8 @@ export interface CostsDeps {
 }
 
 export interface Costs {
-  /** Stores the costs of transactions that were mined since; returns them. */
-  collect(): Promise<TransactionCost[]>;
+  /** Stores the costs of transactions that were mined since, of nonces up to `lastNonce` if given; returns them. */
+  collect(lastNonce?: number): Promise<TransactionCost[]>;
   /** Fees of the last hour. */
   spentWei(): bigint;
 }
@@ -50,8 +50,8 @@ export async function createCosts(deps: CostsDeps): Promise<Costs> {
   /** When a nonce without a receipt was asked for first. */
   const askedMs = new Map<number, number>();
 
-  async function collect(): Promise<TransactionCost[]> {
-    const rows = await readUncosted(db.knex, role, { signer, limit: PAGE });
+  async function collect(lastNonce = Number.MAX_SAFE_INTEGER): Promise<TransactionCost[]> {
+    const rows = await readUncosted(db.knex, role, { signer, limit: PAGE, lastNonce });
     if (rows.length === 0) return [];
     const answers = await readReceipts(
       rpc,

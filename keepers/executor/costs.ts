@@ -1,27 +1,75 @@
 /** Makes durable what mined transactions of orders cost and brought. */
 import { worthWei } from '../../core/swap/pricing.js';
-import { insertFee, readUnvaluedFills } from '../../ledger/swaps/swap-costs.js';
-import { insertReverts } from '../../ledger/swaps/swap-wallets.js';
+import type { Address } from '../../core/types.js';
+import { insertFee, readUnvaluedFills, type UnvaluedFill } from '../../ledger/swaps/swap-costs.js';
+import { insertReverts, readUncostedOrders } from '../../ledger/swaps/swap-wallets.js';
 import type { TransactionCost } from '../../ledger/transactions/costs.js';
+import type { Head } from '../../liquidity/eth.js';
 import { createCosts, type Costs } from '../chain/costs.js';
 import type { ExecutorDeps } from './deps.js';
 
 interface OrderCosts {
   /**
-   * Notes what was mined since, whosever order it was for, and reverts with it. Until that is done a transaction counts as one that may still
+   * Notes what was mined since, whosever order it was for and whichever key it was signed with, and reverts with it. Until that is done a transaction counts as one that may still
    * revert.
    */
   collect(): Promise<void>;
-  /** Notes what the fees of fills were worth that the ledger has and of which that is not known, some of them per call. */
-  noteFills(): Promise<void>;
+  /**
+   * Notes what the fees of fills were worth that the ledger has and of which that is not known, some of them per call. What can't be priced is asked
+   * for again; as nothing is it noted, with a warning, only when that went on for ten minutes and the fill is at `finalBlock` or before.
+   */
+  noteFills(finalBlock: number): Promise<void>;
 }
 
 /** Fills that are valued at once. */
 const FILLS_PER_ROUND = 64;
+const GIVE_UP_MS = 600_000;
+/** Most fills of which it is remembered since when they can't be priced. */
+const MOST_UNPRICED = 10_000;
 
 export function createOrderCosts(deps: ExecutorDeps): OrderCosts {
   const { db, writer, rpc, outbox, marketData, nowMs, monotonicMs = nowMs, logger } = deps;
-  let costs: Costs | null = null;
+  const costs = new Map<Address, Costs>();
+  /** Fills that could not be priced, and since when. */
+  const unpricedMs = new Map<string, number>();
+  /** Transaction of the fill that was looked at last, so that those that can't be priced keep no other waiting. */
+  let looked = '';
+
+  async function costsOf(signer: Address): Promise<Costs> {
+    const also = insertReverts;
+    const known =
+      costs.get(signer) ?? (await createCosts({ role: 'executor', db, writer, rpc, signer, nowMs, monotonicMs, also }));
+    costs.set(signer, known);
+    return known;
+  }
+
+  async function collectOf(signer: Address, lastNonce?: number): Promise<void> {
+    const own = await costsOf(signer);
+    // A page at a time: after a long pause there may be several.
+    for (let found = await own.collect(lastNonce); found.length > 0; found = await own.collect(lastNonce))
+      report(found);
+  }
+
+  /** Null for one that can't be priced now. */
+  async function worthOf({ txHash, token, feeUnits }: UnvaluedFill, head: Head): Promise<bigint | null> {
+    try {
+      const price = await marketData.gasPrice(token, head, Math.floor(nowMs() / 1_000));
+      return price === null ? null : worthWei(feeUnits, price);
+    } catch (error) {
+      logger.debug({ txHash, err: error }, 'the fee of a fill can not be priced now');
+      return null;
+    }
+  }
+
+  /** Whether nothing more is waited for. */
+  function isUnpriceable({ txHash, token, blockNumber }: UnvaluedFill, finalBlock: number): boolean {
+    if (unpricedMs.size >= MOST_UNPRICED) unpricedMs.clear();
+    const sinceMs = unpricedMs.get(txHash) ?? monotonicMs();
+    unpricedMs.set(txHash, sinceMs);
+    if (blockNumber > finalBlock || monotonicMs() - sinceMs < GIVE_UP_MS) return false;
+    logger.warn({ txHash, token }, 'nothing prices the fee of a fill; it counts as worth nothing');
+    return true;
+  }
 
   function report(collected: readonly TransactionCost[]): void {
     for (const { txKey, hash, gasUsed, succeeded } of collected) {
@@ -31,20 +79,22 @@ export function createOrderCosts(deps: ExecutorDeps): OrderCosts {
 
   return {
     async collect() {
-      const { signer } = outbox;
-      const also = insertReverts;
-      costs ??= await createCosts({ role: 'executor', db, writer, rpc, signer, nowMs, monotonicMs, also });
-      // A page at a time: after a long pause there may be several.
-      for (let found = await costs.collect(); found.length > 0; found = await costs.collect()) report(found);
+      await collectOf(outbox.signer);
+      for (const { signer, lastNonce } of await readUncostedOrders(db.knex)) {
+        if (signer !== outbox.signer) await collectOf(signer, lastNonce);
+      }
     },
-    async noteFills() {
-      const fills = await readUnvaluedFills(db.knex, FILLS_PER_ROUND);
+    async noteFills(finalBlock) {
+      const fills = await readUnvaluedFills(db.knex, looked, FILLS_PER_ROUND);
+      looked = fills.length < FILLS_PER_ROUND ? '' : fills.at(-1)!.txHash;
       if (fills.length === 0) return;
       const head = await marketData.head();
-      for (const { feeUnits, ...fill } of fills) {
-        const price = await marketData.gasPrice(fill.token, head, Math.floor(nowMs() / 1_000));
-        const feeWei = price === null ? 0n : worthWei(feeUnits, price);
-        await writer.tx((tx) => insertFee(tx, { ...fill, feeWei, timeMs: nowMs() }));
+      for (const fill of fills) {
+        const feeWei = await worthOf(fill, head);
+        if (feeWei === null && !isUnpriceable(fill, finalBlock)) continue;
+        const { txHash, orderId, token } = fill;
+        await writer.tx((tx) => insertFee(tx, { txHash, orderId, token, feeWei: feeWei ?? 0n, timeMs: nowMs() }));
+        unpricedMs.delete(txHash);
       }
     },
   };

@@ -109,17 +109,20 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   async function round(): Promise<void> {
     // Before the orders: whatever this generation holds is then known to be filled or not.
     const generation = await lastGeneration(db.knex);
-    await tidy(generation);
+    const final = generation === null ? 0 : generation.toBlock - MAX_REORG_BLOCKS;
+    // Before orders are let go: it can't be told afterwards what their fees were worth.
+    await note(() => costs.noteFills(final));
+    await tidy(final);
     const pending = await takeTurns();
     if (generation === null) return;
     await outbox.resume(toSec(generation.blockTimestampMs));
-    await noteCosts();
+    await note(costs.collect);
     if (pending.length === 0 && !economics.isDue()) return;
     const head = await marketData.head();
     await economics.noteFunds(head);
     if (pending.length === 0) return;
     unmined = outbox.status().unminedCount;
-    const wallets = walletsOf(pending, await readUndecidedSales(db.knex, outbox.signer)).values();
+    const wallets = walletsOf(pending, await readUndecidedSales(db.knex)).values();
     // Each takes the next owner from the same list.
     const work = async (): Promise<void> => {
       for (const wallet of wallets) {
@@ -130,10 +133,8 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   }
 
   /** That costs can't be read must not hold up the orders of owners of whom nothing was mined. */
-  async function noteCosts(): Promise<void> {
-    for (const note of [costs.collect, costs.noteFills]) {
-      await note().catch((error: unknown) => logger.warn({ err: error }, 'what orders cost could not be noted'));
-    }
+  async function note(costsOrFees: () => Promise<void>): Promise<void> {
+    await costsOrFees().catch((error: unknown) => logger.warn({ err: error }, 'what orders cost could not be noted'));
   }
 
   /** What is wrong with one order must not hold up the others. */
@@ -172,12 +173,11 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   }
 
   /**
-   * Forgets old quotes, and the orders whose fill no reorganisation can take back. Until then an order stays on the list: were its block
+   * Forgets old quotes, and the orders whose fill, at `final` or before, no reorganisation can take back and whose fee is noted. Until then an order stays on the list: were its block
    * dropped, it would be executed again, or expire.
    */
-  async function tidy(generation: GenerationRow | null): Promise<void> {
+  async function tidy(final: number): Promise<void> {
     if (monotonicMs() - tidiedMs < TIDY_INTERVAL_MS) return;
-    const final = generation === null ? 0 : generation.toBlock - MAX_REORG_BLOCKS;
     const filled = await readFilledPending(db.knex, final, CLOSE_LIMIT);
     await writer.tx((tx) => closeOrders(tx, filled));
     // Until none is left, since more may come in a minute than one transaction should delete.

@@ -1,4 +1,5 @@
 import type { Knex } from 'knex';
+import { isSqlite } from '../db/columns.js';
 import { amounts, ints, texts, type Migration } from './tables.js';
 
 /**
@@ -25,9 +26,20 @@ export const swapFees: Migration = {
   },
 };
 
-/** Fees as they are; costs that the meter of all transactions has not come to are noted by it. */
+/**
+ * Fees as they are; costs that the meter of all transactions has not come to are noted by it. Of what it has come to, the reverts that were not held
+ * against their owners yet are from now on: nothing comes back to them.
+ */
 async function carryOver(db: Knex): Promise<void> {
   await db.raw(`
     insert into swap_fees (tx_hash, order_id, token, time_ms, fee_wei)
     select tx_hash, order_id, token, time_ms, fee_wei from swap_costs where filled = 1`);
+  await db.raw(`
+    insert into swap_reverts (tx_hash, order_id, owner, block_number, time_ms, gas_used)
+    select cost.hash, placed.id, placed.owner, cost.block_number, cost.seen_ms, cast(cost.gas_used as ${isSqlite(db) ? 'text' : 'numeric'})
+    from order_costs as cost
+    join swap_attempts as attempt on attempt.tx_key = cost.tx_key
+    join swap_orders as placed on placed.id = attempt.order_id
+    where cost.succeeded = 0 and cost.gas_used > 0
+    on conflict (tx_hash) do nothing`);
 }

@@ -24,24 +24,28 @@ export async function insertFee(tx: Knex.Transaction, fee: SwapFee): Promise<voi
 }
 
 /** A fill by the ledger of which it is not known what its fee was worth. */
-interface UnvaluedFill {
+export interface UnvaluedFill {
   orderId: string;
   txHash: Hex;
   token: Address;
+  blockNumber: number;
   feeUnits: bigint;
 }
 
-/** Fills of the last blocks whose fees are not noted, at most `limit`. A fill that no reorganisation can take back is not among them any more. */
-export async function readUnvaluedFills(q: Queryable, limit: number): Promise<UnvaluedFill[]> {
+/** Fills of orders on the list of those to look after whose fees are not noted, by transaction: those after `after`, at most `limit`. */
+export async function readUnvaluedFills(q: Queryable, after: string, limit: number): Promise<UnvaluedFill[]> {
   const rows = await q('swap_pending as pending')
     .join('swap_orders as placed', 'placed.id', 'pending.order_id')
     .join('swap_quotes as quote', 'quote.id', 'placed.quote_id')
     .join('settled_orders as fill', { 'fill.owner': 'quote.owner', 'fill.nonce': 'quote.nonce' })
     .leftJoin('swap_fees as fee', 'fee.tx_hash', 'fill.tx_hash')
     .whereNull('fee.tx_hash')
+    .where('fill.tx_hash', '>', after)
+    .orderBy('fill.tx_hash')
     .limit(limit)
-    .select<{ order_id: string; tx_hash: string; token_in: string; fee_units: string }[]>(
+    .select<{ order_id: string; tx_hash: string; token_in: string; fee_units: string; block_number: number }[]>(
       'pending.order_id',
+      'fill.block_number',
       'fill.tx_hash',
       'fill.token_in',
       'fill.fee_units',
@@ -50,6 +54,7 @@ export async function readUnvaluedFills(q: Queryable, limit: number): Promise<Un
     orderId: row.order_id,
     txHash: row.tx_hash as Hex,
     token: row.token_in as Address,
+    blockNumber: row.block_number,
     feeUnits: fromColumn(row.fee_units),
   }));
 }

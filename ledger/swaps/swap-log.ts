@@ -235,9 +235,10 @@ export async function countPending(q: Queryable): Promise<{ count: number; oldes
   return { count, oldestMs: oldest };
 }
 
-/** Orders on the list of those to look after that were filled at `lastBlock` or before, at most `limit` of them. */
+/** Orders on the list of those to look after that were filled at `lastBlock` or before and whose fees are noted, at most `limit` of them. */
 export async function readFilledPending(q: Queryable, lastBlock: number, limit: number): Promise<string[]> {
   const rows = await unended(q)
+    .join('swap_fees as fee', 'fee.tx_hash', 'fill.tx_hash')
     .where('fill.block_number', '<=', lastBlock)
     .limit(checkLimit(limit))
     .select<{ order_id: string }[]>('pending.order_id');

@@ -4,7 +4,7 @@ import { toSafeInt } from '../../core/amounts.js';
 import type { Dealing } from '../../core/swap/trust.js';
 import type { Address, Hex } from '../../core/types.js';
 import { fromColumn, toColumn } from '../db/columns.js';
-import type { TransactionCost } from '../transactions/costs.js';
+import { COST_TABLES, type TransactionCost } from '../transactions/costs.js';
 import { readUnmined } from '../transactions/outbox.js';
 import type { Queryable } from '../types.js';
 
@@ -65,22 +65,23 @@ export interface UndecidedSale {
 }
 
 /**
- * One entry per order, ended or not: of every signer what the chain has not used as far as its keeper knows, and of `signer` what was mined and
- * is not among the costs yet.
+ * One entry per order, ended or not: of every signer what the chain has not used as far as its keeper knows, and what was mined and is not among the
+ * costs yet.
  */
-export async function readUndecidedSales(q: Queryable, signer: Address): Promise<UndecidedSale[]> {
+export async function readUndecidedSales(q: Queryable): Promise<UndecidedSale[]> {
   const signers = (await readUnmined(q)).filter(({ count }) => count > 0).map((one) => one.signer);
-  const costed = q('order_costs').where({ signer }).max('nonce');
+  const uncosted = await readUncostedOrders(q);
   const rows = await q('outbox as sent')
     .join('swap_attempts as attempt', 'attempt.tx_key', 'sent.tx_key')
     .join('swap_orders as placed', 'placed.id', 'attempt.order_id')
     .join('swap_quotes as quote', 'quote.id', 'placed.quote_id')
     .where((either) => {
       void either.where('sent.finished', 0).whereIn('sent.signer', signers);
-      void either.orWhere((used) => {
-        void used.where({ 'sent.signer': signer, 'sent.finished': 1 });
-        void used.where('sent.nonce', '>', q.raw('coalesce((?), -1)', [costed]));
-      });
+      for (const { signer, costedNonce } of uncosted) {
+        void either.orWhere((used) => {
+          void used.where({ 'sent.signer': signer, 'sent.finished': 1 }).where('sent.nonce', '>', costedNonce);
+        });
+      }
     })
     .orderBy('sent.sent_ms')
     .select<{ order_id: string; owner: Address; sell_token: Address; raw: Hex }[]>(
@@ -93,6 +94,36 @@ export async function readUndecidedSales(q: Queryable, signer: Address): Promise
     (row) => [row.order_id, { owner: row.owner, sellToken: row.sell_token, raw: row.raw }] as const,
   );
   return [...new Map(sales).values()];
+}
+
+/** Transactions of orders that were mined and are not among the costs. */
+interface UncostedOrders {
+  signer: Address;
+  /** Highest nonce of which the cost is known; -1 without any. */
+  costedNonce: number;
+  /** Highest nonce of a transaction of an order. */
+  lastNonce: number;
+}
+
+/** Of every signer that has any, whether its key is in use or not. What other keepers have noted of a key that was theirs since is theirs. */
+export async function readUncostedOrders(q: Queryable): Promise<UncostedOrders[]> {
+  const found: UncostedOrders[] = [];
+  for (const { signer } of await readUnmined(q)) {
+    let costedNonce = -1;
+    for (const table of Object.values(COST_TABLES)) {
+      const row: unknown = await q(table).where({ signer }).max({ last: 'nonce' }).first();
+      costedNonce = Math.max(costedNonce, (row as { last: number | null }).last ?? -1);
+    }
+    const row: unknown = await q('outbox as sent')
+      .join('swap_attempts as attempt', 'attempt.tx_key', 'sent.tx_key')
+      .where({ 'sent.signer': signer, 'sent.finished': 1 })
+      .where('sent.nonce', '>', costedNonce)
+      .max({ last: 'sent.nonce' })
+      .first();
+    const { last } = row as { last: number | null };
+    if (last !== null) found.push({ signer, costedNonce, lastNonce: last });
+  }
+  return found;
 }
 
 /** Appends those of mined transactions that are of orders and reverted; one that is known stays as it is. */

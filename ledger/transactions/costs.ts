@@ -94,16 +94,17 @@ const fromRow = (row: StoredRow): TransactionCost => ({
   seenMs: row.seen_ms,
 });
 
-/** Transactions at nonces that the chain has used and whose cost is unknown, lowest nonce first, at most `limit`. */
+/** Transactions at nonces, up to `lastNonce` if given, that the chain has used and whose cost is unknown, lowest nonce first, at most `limit`. */
 export async function readUncosted(
   q: Queryable,
   role: CostRole,
-  { signer, limit }: { signer: Address; limit: number },
+  { signer, limit, lastNonce = Number.MAX_SAFE_INTEGER }: { signer: Address; limit: number; lastNonce?: number },
 ): Promise<{ nonce: number; hash: Hex; txKey: string; sentMs: number }[]> {
   const known = q(COST_TABLES[role]).where({ signer }).max('nonce');
   const rows = await q('outbox')
     .where({ signer, finished: 1 })
     .where('nonce', '>', q.raw('coalesce((?), -1)', [known]))
+    .where('nonce', '<=', lastNonce)
     .orderBy([{ column: 'nonce' }, { column: 'sent_ms' }])
     .limit(limit)
     .select('nonce', 'hash', 'tx_key', 'sent_ms');

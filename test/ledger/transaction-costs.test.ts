@@ -145,8 +145,37 @@ forEachDatabase((name, open) => {
         }
         const attempt = { order_id: 'a', result: 'sent' as const, attempt_no: 1, time_ms: 3, tx_key: 'order:a:1' };
         await tx.table('swap_attempts').insert(attempt);
+        const placed = {
+          id: 'a',
+          quote_id: 'q',
+          owner: OWNER,
+          signature: '0x01' as const,
+          client_order_id: null,
+          created_ms: 1,
+        };
+        await tx.table('swap_orders').insert(placed);
+        // Costed by the meter, and not held against their owners yet; the second one was given up, the third one is no order's.
+        for (const [nonce, txKey, gas] of [
+          [7, 'order:a:1', 90_000],
+          [8, 'order:a:1', 0],
+          [9, 'gap:9', 21_000],
+        ] as const) {
+          const row = {
+            signer: OWNER,
+            nonce,
+            hash: hashOf(`r${nonce}`),
+            tx_key: txKey,
+            block_number: 6,
+            gas_used: gas,
+          };
+          await tx.table('order_costs').insert({ ...row, fee_wei: '1', succeeded: 0, seen_ms: 4, markets: '' });
+        }
         await migrations[at]!.up(tx);
       });
+      const reverts = await old.knex('swap_reverts').select();
+      expect(
+        reverts.map(({ time_ms: time, block_number: block, ...row }) => ({ ...row, at: [time, block].map(Number) })),
+      ).to.deep.equal([{ tx_hash: hashOf('r7'), order_id: 'a', owner: OWNER, gas_used: '90000', at: [4, 6] }]);
       const fees = await old.knex('swap_fees').select();
       expect(fees.map(({ order_id: id, fee_wei: fee }) => [id, String(fee)])).to.deep.equal([['a', '5']]);
       const [attempt] = await old.knex('swap_attempts').select('on_curve');

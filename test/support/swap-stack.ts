@@ -128,6 +128,9 @@ interface ExecutorWrap {
   rpc?(rpc: Rpc): Rpc;
   writer?(writer: Writer): Writer;
   outbox?(outbox: Outbox): Outbox;
+  marketData?(marketData: MarketData): MarketData;
+  /** Another key than the executor's; what that one signed is looked after. */
+  privateKey?: Hex;
 }
 
 export async function startSwapStack(
@@ -224,7 +227,8 @@ export async function startSwapStack(
       writer: wrapped,
       rpc: client,
       chainId: manifest.chainId,
-      privateKey: chain.wallet('executor').privateKey as Hex,
+      privateKey: wrap.privateKey ?? (chain.wallet('executor').privateKey as Hex),
+      serves: { contract: lower('orderSettler'), mayAct: () => Promise.resolve(true) },
       order: 'queue',
       stuckMs: 60_000,
       nowMs,
@@ -237,7 +241,7 @@ export async function startSwapStack(
       outbox,
       rpc: client,
       settler: lower('orderSettler'),
-      marketData,
+      marketData: wrap.marketData?.(marketData) ?? marketData,
       readiness,
       quarantined: () => quarantined,
       toleranceBps: 10,

@@ -193,6 +193,44 @@ describe('the economics of signed orders', () => {
       expect([status, JSON.stringify(body)].join()).to.match(/^400,.*Invalid signature/);
     });
 
+    /** Fees that are noted, and how many orders are looked after. */
+    async function noted(): Promise<[fees: bigint[], pending: number]> {
+      const fees = await stack.db.knex('swap_fees').select('fee_wei');
+      return [fees.map(({ fee_wei: wei }) => BigInt(wei)), (await stack.db.knex('swap_pending').select()).length];
+    }
+
+    /** An order that is filled so long ago that nothing takes it back, by an executor that was down since. */
+    async function filledLongAgo(): Promise<void> {
+      await stack.submit(await sell(), taker);
+      await stack.land();
+      for (let block = 0; block < 80; block++) await chain.mine();
+      await stack.keepers.watcher.scan();
+    }
+
+    it('counts the fee of a fill that came to be final while nothing ran', async () => {
+      await filledLongAgo();
+      await stack.restartExecutor();
+      await stack.executor.round();
+      const [fees, pending] = await noted();
+      expect([fees.length, pending]).to.deep.equal([1, 0]);
+      expect(fees[0]! > 0n).to.equal(true);
+    });
+
+    it('asks for ten minutes for the price of a fee that nothing prices, and lets go of the order only then', async () => {
+      await filledLongAgo();
+      let fails = true;
+      const gasPrice = (): Promise<null> => (fails ? Promise.reject(new Error('not now')) : Promise.resolve(null));
+      await stack.restartExecutor({ marketData: (real) => ({ ...real, gasPrice }) });
+      await stack.executor.round();
+      fails = false;
+      stack.advance(599_000);
+      await stack.executor.round();
+      expect(await noted()).to.deep.equal([[], 1]);
+      stack.advance(61_000);
+      await stack.executor.round();
+      expect(await noted()).to.deep.equal([[0n], 0]);
+    });
+
     it('sends a receiver nothing that it would lose', async () => {
       for (const symbol of ['WETH', 'USDC']) {
         const lost = await sell(taker.address, { receiver: stack.token(symbol) }).catch(

@@ -2,7 +2,8 @@
 import { expect } from 'chai';
 import { Contract, Transaction, parseUnits, toBeHex, type TransactionResponse, type Wallet } from 'ethers';
 import { PERMIT2_ADDRESS } from '../../../deploy/sandbox/canonical.js';
-import { sumReverts } from '../../../ledger/swaps/swap-wallets.js';
+import { readUndecidedSales, sumReverts } from '../../../ledger/swaps/swap-wallets.js';
+import type { Hex } from '../../../core/types.js';
 import { OrderSettler__factory } from '../../../typechain-types/factories/OrderSettler__factory.js';
 import type { Outbox } from '../../../keepers/chain/outbox.js';
 import type { ExecutorDeps } from '../../../keepers/executor/deps.js';
@@ -233,6 +234,19 @@ describe('orders that lean on one balance', () => {
       }
       const { lostGas } = await sentSince(filledAt);
       expect(lostGas < 160_000n, String(lostGas)).to.equal(true);
+    });
+
+    it('holds a revert against its owner that was sent under a key which is not in use any more', async () => {
+      const [griefer] = (await createOwners(chain, 'USDC', 1, usdc('5000'))) as [Wallet];
+      const { nonce } = await submit(griefer);
+      await stack.executor.round();
+      await stack.restartExecutor({ privateKey: chain.wallet('taker2').privateKey as Hex });
+      await invalidate(griefer, nonce);
+      await chain.mine();
+      await stack.keepers.watcher.scan();
+      await stack.executor.round();
+      expect((await sumReverts(stack.db.knex, 0)).count).to.equal(1);
+      expect(await readUndecidedSales(stack.db.knex)).to.deep.equal([]);
     });
 
     it('loses less by a maker who takes its quotes away than the accounts cost whose orders it spoils', async () => {

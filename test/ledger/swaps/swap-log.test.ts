@@ -25,6 +25,7 @@ import {
 } from '../../../ledger/swaps/swap-log.js';
 import type { Db, SettledOrder } from '../../../ledger/types.js';
 import { acquireWriter } from '../../../ledger/db/writers.js';
+import { insertFee } from '../../../ledger/swaps/swap-costs.js';
 import { forEachDatabase } from '../../support/db.js';
 
 const OWNER: Address = `0x${'a1'.repeat(20)}`;
@@ -220,6 +221,9 @@ forEachDatabase((name, open) => {
       expect(await readPending(db.knex, [orders[0]!.id, 'unknown'])).to.deep.equal([]);
       expect(await countPending(db.knex)).to.deep.equal({ count: 2, oldestMs: 2_001 });
       expect(await readFilledPending(db.knex, 6, 10)).to.deep.equal([]);
+      expect(await readFilledPending(db.knex, 7, 10), 'its fee is not noted').to.deep.equal([]);
+      const fee = { txHash: fill.txHash, orderId: orders[0]!.id, token: SELL, feeWei: 0n, timeMs: 1 } as const;
+      await db.knex.transaction((tx) => insertFee(tx, fee));
       expect(await readFilledPending(db.knex, 7, 10)).to.deep.equal([orders[0]!.id]);
       await db.knex.transaction((tx) => closeOrders(tx, [orders[0]!.id]));
       expect(await readFilledPending(db.knex, 7, 10)).to.deep.equal([]);
