@@ -51,8 +51,8 @@ export interface Permits {
     owner: Address,
     support: PermitSupport | null,
   ): Promise<{ allowanceUnits: bigint; nonce: bigint }>;
-  /** What Permit2 may take once `data` was called, by a simulation. */
-  allowanceAfter(token: Address, owner: Address, data: Hex): Promise<bigint>;
+  /** What Permit2 may take once `data` was called, by a simulation; null where that takes too much gas, or the token answers with nonsense. */
+  allowanceAfter(token: Address, owner: Address, data: Hex): Promise<bigint | null>;
 }
 
 interface PermitsDeps {
@@ -78,7 +78,7 @@ export function createPermits({ eth, chainId, permit2, settler, nowMs }: Permits
   /** Signs for itself, so that a token can't know it from an owner. It has nothing. */
   const nobody = new Wallet(Wallet.createRandom().privateKey);
   const kept = new Map<Address, { atMs: number; support: Promise<PermitSupport | null> }>();
-  let settlerTakes: Promise<boolean> | null = null;
+  let settlerTakes = false;
 
   const run = (call: object): Promise<Hex> =>
     onOne(eth, async (one) => bytesOf(await one.call('eth_call', [call, 'latest'])));
@@ -158,13 +158,12 @@ export function createPermits({ eth, chainId, permit2, settler, nowMs }: Permits
     return null;
   }
 
-  /** One that was deployed before it could. */
+  /** One that was deployed before may not. Only that it can is kept: a node that is behind does not know its code yet. */
   async function settlerCan(): Promise<boolean> {
-    settlerTakes ??= codeAt(eth, settler).then((code) => code.toLowerCase().includes(`63${SETTLER_SELECTOR}`));
-    return settlerTakes.catch((error: unknown) => {
-      settlerTakes = null;
-      throw error;
-    });
+    if (settlerTakes) return true;
+    const code = await codeAt(eth, settler);
+    settlerTakes ||= code.toLowerCase().includes(`63${SETTLER_SELECTOR}`);
+    return settlerTakes;
   }
 
   return {
@@ -194,6 +193,13 @@ export function createPermits({ eth, chainId, permit2, settler, nowMs }: Permits
         throw error;
       }
     },
-    allowanceAfter: async (token, owner, data) => (await probe(token, owner, data))[1],
+    async allowanceAfter(token, owner, data) {
+      try {
+        return (await probe(token, owner, data))[1];
+      } catch (error) {
+        if (isFailedCall(error)) return null;
+        throw error;
+      }
+    },
   };
 }

@@ -1,23 +1,32 @@
 /** Approvals that orders brought along: whether one is needed still, and how it goes with a fill. */
-import { Interface, dataSlice, dataLength } from 'ethers';
+import { Interface, dataSlice, dataLength, toQuantity } from 'ethers';
 import type { Address, Hex } from '../../core/types.js';
 import type { PendingOrder } from '../../ledger/swaps/swap-log.js';
-import type { EthReader } from '../../liquidity/eth.js';
+import { bytesOf, isFailedCall, onOne, type EthReader } from '../../liquidity/eth.js';
 import { OrderSettler__factory } from '../../typechain-types/factories/OrderSettler__factory.js';
 
 const SETTLER = OrderSettler__factory.createInterface();
+/** Most gas of what a token is asked. */
+const CALL_GAS = 300_000n;
 const TOKEN = new Interface(['function allowance(address, address) view returns (uint256)']);
 
 /**
  * The order without the approval that it brought, where Permit2 may take enough of its owner already: somebody else submitted it, or an earlier order
  * did.
  */
-export async function withNeededPermit(eth: Pick<EthReader, 'call'>, one: PendingOrder): Promise<PendingOrder> {
+export async function withNeededPermit(eth: EthReader, one: PendingOrder): Promise<PendingOrder> {
   const { permit, quote } = one;
   if (permit === null) return one;
   const data = TOKEN.encodeFunctionData('allowance', [quote.owner, spenderOf(permit)]);
-  const answer = (await eth.call('eth_call', [{ to: quote.sellToken, data }, 'latest'])) as Hex;
-  return BigInt(answer) >= quote.sellUnits ? { ...one, permit: null } : one;
+  const call = { to: quote.sellToken, data, gas: toQuantity(CALL_GAS) };
+  try {
+    const answer = await onOne(eth, async (node) => bytesOf(await node.call('eth_call', [call, 'latest'])));
+    return answer !== '0x' && BigInt(answer) >= quote.sellUnits ? { ...one, permit: null } : one;
+  } catch (error) {
+    // Whether the order fills is for its simulation to tell.
+    if (isFailedCall(error)) return one;
+    throw error;
+  }
 }
 
 /** A fill of the settler's that has the token's permit come first; the fill itself without one. */

@@ -72,6 +72,7 @@ export const SHARES: readonly {
       'swap_quotes',
       'order_costs',
       'swap_orders',
+      'swap_permits',
       'swap_pending',
       'swap_attempts',
       'swap_outcomes',

@@ -2,6 +2,7 @@
 import { permitTypedData, type PermitStyle, type PermitTypedData } from '../../core/swap/typed-data.js';
 import type { Address, Hex } from '../../core/types.js';
 import type { SwapQuote } from '../../ledger/swaps/swap-log.js';
+import { readPendingSales } from '../../ledger/swaps/swap-wallets.js';
 import { permitCall, type Permits, type PermitSupport } from '../../liquidity/permits.js';
 import { permitIn } from '../../liquidity/planner.js';
 import { badRequest } from '../errors.js';
@@ -12,6 +13,8 @@ export interface ApprovalState {
   support: PermitSupport | null;
   allowanceUnits: bigint;
   nonce: bigint;
+  /** What pending orders of the owner's take of the same token at most. */
+  promisedUnits: bigint;
 }
 
 /** What a quote says of it. */
@@ -22,14 +25,27 @@ interface ApprovalAnswer {
   typedData: PermitTypedData | null;
 }
 
-export async function approvalState(permits: Permits, sellToken: Address, owner: Address): Promise<ApprovalState> {
-  const support = await permits.supportOf(sellToken);
-  return { support, ...(await permits.stateOf(sellToken, owner, support)) };
+/** Nobody can sign for an owner with code, so that the token's support does not count for one. */
+export async function approvalState(
+  { db, nowMs }: Pick<SwapDeps, 'db' | 'nowMs'>,
+  permits: Permits,
+  { sellToken, owner, isCode }: { sellToken: Address; owner: Address; isCode: boolean },
+): Promise<ApprovalState> {
+  const support = isCode ? null : await permits.supportOf(sellToken);
+  const [state, pending] = await Promise.all([
+    permits.stateOf(sellToken, owner, support),
+    readPendingSales(db.knex, owner, sellToken, Math.floor(nowMs() / 1_000)),
+  ]);
+  return { support, ...state, promisedUnits: pending.reduce((sum, { sellUnits }) => sum + sellUnits, 0n) };
 }
 
+/** Whether Permit2 may take less than `units` beside what pending orders take, as a submission asks. */
+const isShort = ({ allowanceUnits, promisedUnits }: ApprovalState, units: bigint): boolean =>
+  allowanceUnits < units + promisedUnits;
+
 /** Whether an order that takes up to `units` is to bring its approval. */
-export const bringsPermit = ({ support, allowanceUnits }: ApprovalState, units: bigint): boolean =>
-  support !== null && allowanceUnits < units;
+export const bringsPermit = (state: ApprovalState, units: bigint): boolean =>
+  state.support !== null && isShort(state, units);
 
 const termsOf = ({ permit2 }: SwapDeps, { owner, validToSec }: SwapQuote, nonce: bigint) => ({
   owner,
@@ -38,17 +54,14 @@ const termsOf = ({ permit2 }: SwapDeps, { owner, validToSec }: SwapQuote, nonce:
   deadlineSec: validToSec,
 });
 
-export function approvalAnswer(
-  deps: SwapDeps,
-  quote: SwapQuote,
-  { support, allowanceUnits }: ApprovalState,
-): ApprovalAnswer {
+export function approvalAnswer(deps: SwapDeps, quote: SwapQuote, state: ApprovalState): ApprovalAnswer {
+  const { support } = state;
   const asked = permitIn(quote.route);
   const typedData =
     asked === null || support === null
       ? null
       : permitTypedData(support.style, support.domain, termsOf(deps, quote, asked.nonce));
-  return { required: allowanceUnits < quote.sellUnits, type: support?.style ?? 'none', typedData };
+  return { required: isShort(state, quote.sellUnits), type: support?.style ?? 'none', typedData };
 }
 
 /** The call of the sell token that a submission's signature makes good. Throws 400 for one that the quote did not ask for. */

@@ -75,10 +75,9 @@ export function quoteHandler(deps: SwapDeps, store: QuoteStore, permits: Permits
     const request = await readBody(ctx.req, quoteRequestSchema);
     checkRequest(deps, request);
     await refuseWhileUnable(deps, request);
-    const [check, approval] = await Promise.all([
-      checkGasOf(request.from),
-      approvalState(permits, request.sellToken, request.from),
-    ]);
+    const { sellToken, from: owner } = request;
+    const check = await checkGasOf(owner);
+    const approval = await approvalState(deps, permits, { sellToken, owner, isCode: check.isCode });
     const priced = await priceRequest(deps, request, check, approval);
     ctx.body = answerOf(deps, await store.save(draftOf(deps, request, priced)), approval);
   };

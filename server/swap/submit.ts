@@ -126,7 +126,7 @@ async function accept(
 /** The owner with the allowance that a simulation of the permit leaves. Throws 400 for one that the token does not take and nobody needs. */
 async function withPermit(permits: Permits, quote: SwapQuote, owner: OwnerState, permit: Hex): Promise<OwnerState> {
   const { sellToken, sellUnits } = quote;
-  const allowanceUnits = await permits.allowanceAfter(sellToken, owner.owner, permit);
+  const allowanceUnits = (await permits.allowanceAfter(sellToken, owner.owner, permit)) ?? owner.allowanceUnits;
   // Whoever submitted it before has done what it is for.
   if (allowanceUnits < sellUnits && allowanceUnits <= owner.allowanceUnits) {
     throw badRequest(`approvalSignature: ${sellToken} does not take it; sign approval.typedData of this quote`);

@@ -23,6 +23,8 @@ const USDC_ABI = [
 ];
 /** Jumps to itself. */
 const ENDLESS = '0x5b5f56';
+/** Answers of ERC-1271 that any signature is valid. */
+const AGREEABLE = '0x631626ba7e60e01b5f5260205ff3';
 /** Answers every call with a word of ones. */
 const YES = '0x5f195f5260205ff3';
 
@@ -216,6 +218,45 @@ describe('approvals by signature', () => {
       expect((await sent()).map(({ data }) => fillIn(data as Hex).hasPermit)).to.deep.equal([true, false]);
     });
 
+    /** The owner allows Permit2 to take so much, by a transaction of its own. */
+    async function approve(owner: Wallet, units: bigint): Promise<void> {
+      await chain.provider.send('hardhat_setBalance', [owner.address, toBeHex(10n ** 18n)]);
+      const contract = new Contract(stack.token('USDC'), ['function approve(address, uint256)'], owner);
+      await contract.getFunction('approve').send(PERMIT2, units, { gasLimit: 100_000n });
+      await mine();
+    }
+
+    it('asks for one where pending orders take the allowance, as the submission does', async () => {
+      const owner = await newOwner();
+      await approve(owner, usdc('500'));
+      const first = await quoteOf(owner);
+      expect(first.approval).to.deep.equal({ required: false, type: 'eip2612', typedData: null });
+      const { body } = await stack.submit(first, owner);
+      const second = await quoteOf(owner);
+      expect(second.approval.required).to.equal(true);
+      const orders = [body.orderId, await submitted(second, owner)];
+      for (let round = 0; round < 2; round++) await stack.land();
+      for (const orderId of orders) expect((await stack.order(orderId)).status).to.equal('filled');
+    });
+
+    it('asks no account with code for one, nor a fee for it', async () => {
+      await stack.stop();
+      await start({ newContractGas: 400_000n }, { newContractGas: 400_000n });
+      const owner = await newOwner();
+      await chain.provider.send('hardhat_setCode', [owner.address, AGREEABLE]);
+      const quote = await quoteOf(owner);
+      expect(quote.approval).to.deep.equal({ required: true, type: 'none', typedData: null });
+      await chain.provider.send('hardhat_setCode', [owner.address, '0x']);
+      await approve(owner, MaxUint256);
+      await chain.provider.send('hardhat_setCode', [owner.address, AGREEABLE]);
+      const allowed = await quoteOf(owner);
+      const fees = [quote, allowed].map((one) => BigInt(one.quote.feeAmount));
+      // The price of gas may differ by a block; a permit would add a fifth.
+      expect((fees[0]! * 100n) / fees[1]!, String(fees)).to.be.within(95n, 105n);
+      const { status } = await stack.submit(allowed, owner);
+      expect(status).to.equal(200);
+    });
+
     it('sends nothing once the owner has used up its nonce at the token', async () => {
       const owner = await newOwner();
       const orderId = await submitted(await quoteOf(owner), owner);
@@ -291,6 +332,9 @@ describe('approvals by signature', () => {
           await chain.provider.send('hardhat_setCode', [address, code]);
           expect(await permitsOf().supportOf(address), code).to.equal(null);
         }
+        await chain.provider.send('hardhat_setCode', [address, ENDLESS]);
+        const owner = taker.address.toLowerCase() as Address;
+        expect(await permitsOf().allowanceAfter(address, owner, '0x'), 'without end').to.equal(null);
       });
 
       it('is nothing at a settler that can bring none', async () => {
