@@ -251,8 +251,8 @@ describe('approvals by signature', () => {
       await chain.provider.send('hardhat_setCode', [owner.address, AGREEABLE]);
       const allowed = await quoteOf(owner);
       const fees = [quote, allowed].map((one) => BigInt(one.quote.feeAmount));
-      // The price of gas may differ by a block; a permit would add a fifth.
-      expect((fees[0]! * 100n) / fees[1]!, String(fees)).to.be.within(95n, 105n);
+      // The base fee falls by up to an eighth in the block between; a permit would add a third.
+      expect((fees[0]! * 100n) / fees[1]!, String(fees)).to.be.within(90n, 120n);
       const { status } = await stack.submit(allowed, owner);
       expect(status).to.equal(200);
     });
