@@ -253,8 +253,6 @@ describe('approvals by signature', () => {
       const fees = [quote, allowed].map((one) => BigInt(one.quote.feeAmount));
       // The base fee falls by up to an eighth in the block between; a permit would add a third.
       expect((fees[0]! * 100n) / fees[1]!, String(fees)).to.be.within(90n, 120n);
-      const { status } = await stack.submit(allowed, owner);
-      expect(status).to.equal(200);
     });
 
     it('sends nothing once the owner has used up its nonce at the token', async () => {
