@@ -38,6 +38,9 @@ export const swapSettings = {
   SWAP_NEW_PERMIT_GAS: integer(0, 10_000_000, 60_000).describe(
     'added to SWAP_NEW_ACCOUNT_GAS for an order that brings its approval by signature, which is burnt, too, if it reverts; less than 41,000 refuses such orders of new accounts',
   ),
+  SWAP_NEWCOMERS_GAS_PER_HOUR: integer(0, 1_000_000_000, 12_000_000).describe(
+    'most gas that transactions for all accounts without a fill or swap of their own may burn by reverting in an hour; what is under way counts as if it did',
+  ),
   SWAP_EXTRA_GAS: integer(0, 10_000_000, 0).describe(
     'gas added to every order in the fee, for what the chain charges beside gas and beside what the oracle says',
   ),
@@ -67,13 +70,18 @@ type SwapSettings = z.output<z.ZodObject<typeof swapSettings>>;
 export const riskLimits = (
   settings: Pick<
     SwapSettings,
-    'SWAP_MAX_REVERTS' | 'SWAP_NEW_ACCOUNT_GAS' | 'SWAP_NEW_CONTRACT_GAS' | 'SWAP_NEW_PERMIT_GAS'
+    | 'SWAP_MAX_REVERTS'
+    | 'SWAP_NEW_ACCOUNT_GAS'
+    | 'SWAP_NEW_CONTRACT_GAS'
+    | 'SWAP_NEW_PERMIT_GAS'
+    | 'SWAP_NEWCOMERS_GAS_PER_HOUR'
   >,
 ) => ({
   maxReverts: settings.SWAP_MAX_REVERTS,
   newAccountGas: BigInt(settings.SWAP_NEW_ACCOUNT_GAS),
   newContractGas: BigInt(settings.SWAP_NEW_CONTRACT_GAS),
   newPermitGas: BigInt(settings.SWAP_NEW_PERMIT_GAS),
+  newcomersGasPerHour: BigInt(settings.SWAP_NEWCOMERS_GAS_PER_HOUR),
 });
 
 /** The part of a deployment manifest that swaps need. */

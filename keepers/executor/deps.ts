@@ -43,6 +43,8 @@ export interface ExecutorDeps {
   newContractGas: bigint;
   /** Added to the first of them for an order that brings its approval: such an owner has sent none. Default: 0. */
   newPermitGas?: bigint;
+  /** Most gas that transactions for all accounts without a fill or swap may burn in an hour. Default: 12,000,000. */
+  newcomersGasPerHour?: bigint;
   pollIntervalMs: number;
   /** Wall clock, for what is stored and what expires. */
   nowMs(): number;

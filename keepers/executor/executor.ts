@@ -32,6 +32,7 @@ import { createOrderCosts } from './costs.js';
 import type { ExecutorDeps } from './deps.js';
 import { createEconomics, type Terms } from './economics.js';
 import type { Refusal } from './refusals.js';
+import { readNewcomers, type Newcomers } from './newcomers.js';
 import { withNeededPermit } from './permits.js';
 import { riskOf, sentAs, sentOf, type Risk } from './risk.js';
 import { simulate, type Simulated } from './simulate.js';
@@ -67,6 +68,8 @@ interface Wallet {
   orders: PendingOrder[];
   /** Its orders that are under way. */
   underWay: (Sent & { sellToken: Address })[];
+  /** All owners' of whom nothing is known. */
+  newcomers: Newcomers;
 }
 
 const ORDERS_PER_ROUND = 128;
@@ -122,7 +125,9 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     await economics.noteFunds(head);
     if (pending.length === 0) return;
     unmined = outbox.status().unminedCount;
-    const wallets = walletsOf(pending, await readUndecidedSales(db.knex)).values();
+    const undecided = await readUndecidedSales(db.knex);
+    const newcomers = await readNewcomers(deps, undecided);
+    const wallets = walletsOf(pending, undecided, newcomers).values();
     // Each takes the next owner from the same list.
     const work = async (): Promise<void> => {
       for (const wallet of wallets) {
@@ -252,7 +257,11 @@ export function createExecutor(deps: ExecutorDeps): Executor {
       if ('code' in paid) return noteRefusal(one, attempts, paid);
       if (!economics.isFunded()) return noteRefusal(one, attempts, EXECUTOR_UNFUNDED);
       if (risk.judge(paid) === 'wait') return;
-      wallet.underWay.push({ sellToken: one.quote.sellToken, ...sentAs(paid.data, paid.gasLimit) });
+      const sent = sentAs(paid.data, paid.gasLimit);
+      const turn = risk.isNewcomer ? wallet.newcomers.take(sent) : 'send';
+      if (turn === 'wait') return;
+      if (turn !== 'send') return noteRefusal(one, attempts, turn);
+      wallet.underWay.push({ sellToken: one.quote.sellToken, ...sent });
       return send(one, progress, paid);
     }
     if (refusal.code === 'NONCE_USED') return waitOrFail(one, generation, head);
@@ -415,11 +424,15 @@ const EXECUTOR_UNFUNDED = {
 };
 
 /** Orders by their owner, with what is under way of each. */
-function walletsOf(pending: readonly PendingOrder[], undecided: readonly UndecidedSale[]): Wallet[] {
+function walletsOf(
+  pending: readonly PendingOrder[],
+  undecided: readonly UndecidedSale[],
+  newcomers: Newcomers,
+): Wallet[] {
   const wallets = new Map<Address, Wallet>();
   for (const one of pending) {
     const { owner } = one.order;
-    const wallet = wallets.get(owner) ?? { owner, orders: [], underWay: [] };
+    const wallet = wallets.get(owner) ?? { owner, orders: [], underWay: [], newcomers };
     wallets.set(owner, wallet);
     wallet.orders.push(one);
   }

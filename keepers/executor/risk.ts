@@ -22,6 +22,8 @@ export interface Risk {
   mostGas(one: Candidate): bigint | null;
   /** Whether an order over these sources may be sent, by what it takes as a rule. */
   mayTake(ids: readonly string[]): boolean;
+  /** Whether the chain has seen no fill and no swap of the owner's. */
+  isNewcomer: boolean;
   /** Why a transaction is refused. */
   refusal: Refusal;
 }
@@ -71,6 +73,7 @@ export async function riskOf(
       return mayRisk(dealings, { ...sent, gasLimit, isCode }, { ...standing, underWay });
     },
     mayTake: mayTake(standingWith(hasPermit), checkGas, hasPermit ? DEFAULT_GAS.permit : 0n),
+    isNewcomer: dealings.every(({ kind }) => kind === 'revert'),
     refusal: REFUSALS[refusalCodeOf(dealings)],
   };
 }

@@ -172,3 +172,30 @@ export async function sumReverts(q: Queryable, sinceMs: number): Promise<{ count
   const rows = await q('swap_reverts').where('time_ms', '>=', sinceMs).select<{ gas_used: string }[]>('gas_used');
   return { count: rows.length, gasUsed: rows.reduce((sum, { gas_used }) => sum + fromColumn(gas_used), 0n) };
 }
+
+/** Reverts since `sinceMs` for owners of whom the chain had seen no fill and no swap before, the oldest first. */
+export async function readUnprovenReverts(
+  q: Queryable,
+  sinceMs: number,
+): Promise<{ timeMs: number; gasUsed: bigint }[]> {
+  const rows = await q('swap_reverts as burnt')
+    .where('burnt.time_ms', '>=', sinceMs)
+    .whereNotExists((fill) => {
+      void fill.select(q.raw('1')).from('settled_orders as fill');
+      void fill.whereRaw('fill.owner = burnt.owner and fill.block_number < burnt.block_number');
+    })
+    .whereNotExists((swap) => {
+      void swap.select(q.raw('1')).from('fills as swap');
+      void swap.whereRaw('swap.taker = burnt.owner and swap.block_number < burnt.block_number');
+    })
+    .orderBy('burnt.time_ms')
+    .select<{ time_ms: number | string; gas_used: string }[]>('burnt.time_ms', 'burnt.gas_used');
+  return rows.map((row) => ({ timeMs: toSafeInt(BigInt(row.time_ms)), gasUsed: fromColumn(row.gas_used) }));
+}
+
+/** Those of the owners of whom the chain has seen a fill or a swap. */
+export async function readProven(q: Queryable, owners: readonly Address[]): Promise<Set<Address>> {
+  const filled = await q('settled_orders').whereIn('owner', owners).distinct<{ owner: Address }[]>('owner');
+  const swapped = await q('fills').whereIn('taker', owners).distinct<{ taker: Address }[]>('taker');
+  return new Set([...filled.map(({ owner }) => owner), ...swapped.map(({ taker }) => taker)]);
+}

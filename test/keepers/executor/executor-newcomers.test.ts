@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import { Contract, MaxUint256, Transaction, parseUnits, type Wallet } from 'ethers';
 import type { ExecutorDeps } from '../../../keepers/executor/deps.js';
+import { toColumn } from '../../../ledger/db/columns.js';
 import { listOutbox } from '../../../ledger/transactions/outbox.js';
 import { forOneDatabase } from '../../support/db.js';
 import { startManualChain, type ManualChain } from '../../support/keeper-stack.js';
@@ -163,6 +164,64 @@ forOneDatabase((name, open) =>
       await stack.executor.round();
       const refused = await stack.refused('POST', '/quote', { ...request('0.1') });
       expect(refused.slice(0, 2)).to.deep.equal([400, 'TOO_MANY_REVERTS']);
+    });
+
+    /** Sales over the pool alone, with no slippage allowed, each of a new owner's; the orders' ids. */
+    async function saleOfEach(count: number): Promise<string[]> {
+      await stack.keepers.order(chain.address('maker1'), [], [1, 2]);
+      await stack.keepers.poster.round();
+      await chain.mine();
+      await stack.keepers.watcher.scan();
+      const weths = chain.tokenAs('WETH', 'taker1');
+      await (weths.connect(owner) as Contract).getFunction('transfer').send(chain.address('taker1'), weth('50'));
+      await chain.mine();
+      const owners = await createOwners(chain, 'WETH', count, weth('2'));
+      const orders: string[] = [];
+      for (const one of owners) {
+        const quote = await stack.quote(one.address, { sellAmountBeforeFee: weth('1').toString(), slippageBps: 0 });
+        const { status, body } = await stack.submit(quote, one);
+        expect(status, JSON.stringify(body)).to.equal(200);
+        orders.push(body.orderId);
+      }
+      return orders;
+    }
+
+    const attemptsOf = async (orders: readonly string[]) =>
+      (await Promise.all(orders.map((id) => stack.order(id)))).flatMap(({ attempts }) => attempts);
+
+    it('take turns over pools, all of them together, so that the fill of one burns nothing of the others', async () => {
+      const orders = await saleOfEach(4);
+      for (let block = 0; block < 3; block++) {
+        await stack.executor.round();
+        await stack.executor.round();
+        expect((await attemptsOf(orders)).filter(({ result }) => result === 'sent')).to.have.lengthOf(1);
+        await chain.mine();
+        await stack.keepers.watcher.scan();
+      }
+      const statuses = (await Promise.all(orders.map((id) => stack.order(id)))).map(({ status }) => status);
+      expect(statuses.sort()).to.deep.equal(['filled', 'pending', 'pending', 'pending']);
+      expect(await stack.db.knex('swap_reverts').select('tx_hash')).to.deep.equal([]);
+    });
+
+    it('burn no more in an hour than is set, whoever they are, and hear until when', async () => {
+      await stack.stop();
+      await begin({ newcomersGasPerHour: 500_000n });
+      const orders = await saleOfEach(2);
+      // As if another newcomer's had reverted.
+      const row = {
+        tx_hash: `0x${'1'.repeat(64)}` as const,
+        order_id: orders[0]!,
+        owner: `0x${'2'.repeat(40)}` as const,
+      };
+      const time_ms = Date.now();
+      await stack.db.knex('swap_reverts').insert({ ...row, block_number: 1, gas_used: toColumn(301_000n), time_ms });
+      await stack.executor.round();
+      const attempts = await attemptsOf(orders);
+      expect(attempts.map(({ result, code }) => [result, code])).to.deep.equal([
+        ['refused', 'UNPROVEN_ACCOUNT'],
+        ['refused', 'UNPROVEN_ACCOUNT'],
+      ]);
+      expect((await stack.order(orders[0]!)).reason!.message).to.include(new Date(time_ms + 3_600_000).toISOString());
     });
 
     it('get splits with no more gas than their credit covers', async () => {
