@@ -28,8 +28,9 @@ const REASONS = [
   'asks for a password',
   'needs Docker; test/e2e/compose.test.ts runs its processes',
   'test/chain/deploy-cli.test.ts runs it',
-  'test/core/init.test.ts, test/e2e/doctor.test.ts and test/chain/deploy-cli.test.ts run its commands',
+  'test/core/init.test.ts and test/e2e/doctor.test.ts and test/chain/deploy-cli.test.ts run its commands',
   'test/chain/upgrade.test.ts runs its steps',
+  'test/e2e/backup.test.ts runs both',
   'test/ledger/db/replication.test.ts runs its settings',
   'test/server/swap/swap-cancel.test.ts signs what it describes',
 ];
