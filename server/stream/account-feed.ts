@@ -73,8 +73,11 @@ export function createAccountFeed(deps: AccountFeedDeps): AccountFeed {
     );
   }
 
+  const mostPauseMs = Math.max(PAUSE_MS, limits.repeatMs);
+  /** A pause that is longer than any is one of before the clock was set back. */
+  const isOver = (nextMs: number, nowMs: number): boolean => nextMs <= nowMs || nextMs > nowMs + mostPauseMs;
   const isDue = ({ isDirty, joining, nextMs }: Topic, nowMs: number): boolean =>
-    joining.size > 0 || (isDirty && nextMs <= nowMs);
+    joining.size > 0 || (isDirty && isOver(nextMs, nowMs));
 
   async function flush(): Promise<void> {
     gathering = null;

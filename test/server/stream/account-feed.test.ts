@@ -79,6 +79,16 @@ describe('Account feed', () => {
       expect(read).to.deep.equal([USERS[7]]);
     });
 
+    it('goes on when the clock is set back', async () => {
+      generation(USERS[7]!);
+      await pause(50);
+      expect(read).to.deep.equal([USERS[7]]);
+      nowMs -= 120_000;
+      generation(USERS[7]!);
+      await pause(50);
+      expect(read).to.deep.equal([USERS[7], USERS[7]]);
+    });
+
     it('tells everybody of a token that is listed', async () => {
       markets = [WETH_USDC, WETH_DAI];
       generation();
